@@ -16,6 +16,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from pydantic import SecretStr
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
@@ -27,10 +28,14 @@ from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home, open_folder
+from tests.support.sessions import Sessions
 
 GIVEN = "DRAFTSMAN_TEST_URL"
 SERVER = pytest.StashKey[Server]()
-hypothesis.settings.register_profile("draftsman", database=None, deadline=None, derandomize=True)
+QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=30)
+hypothesis.settings.register_profile("draftsman", QUICK)
+# more examples, other ones each time: tests/soak/soak_properties.py
+hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)
 hypothesis.settings.load_profile("draftsman")
 
 
@@ -54,8 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     user = home / "user"
     user.mkdir(exist_ok=True)
-    for name in ("HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
-        os.environ[name] = str(user)
+    os.environ["HOME"] = str(user)
+    # constants of all modules, which take each process three seconds to collect
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(config.cache.mkdir("hypothesis"))
     for kind in ("CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)
 
@@ -117,8 +124,11 @@ def empty_url(server: Server) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def databases(server: Server) -> Iterator[Databases]:
     """Give the databases that the tests of this process have one after another."""
-    databases = Databases(server)
+    sessions = Sessions()
+    sessions.install()
+    databases = Databases(server, sessions)
     yield databases
+    sessions.uninstall()
     databases.close()
 
 
@@ -144,19 +154,24 @@ def database_url(server: Server, database: str) -> str:
     return server.url(database)
 
 
-@pytest.fixture
-def settings(database_url: str, tmp_path: Path) -> Settings:
-    """Give a configuration with that database and the people of the tests."""
+@pytest.fixture(scope="session")
+def common_settings() -> Settings:
+    """Give the configuration that all tests have in common, without a database."""
     return Settings.model_validate(
         {
-            "database_url": database_url,
-            "data_dir": tmp_path / "data",
             "database": {"pool_size": 20},
             "types": {"noop": {}},
             "people": PEOPLE,
             "groups": GROUPS,
         }
     )
+
+
+@pytest.fixture
+def settings(common_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
+    """Give a configuration with that database and the people of the tests."""
+    own = {"database_url": SecretStr(database_url), "data_dir": tmp_path / "data"}
+    return common_settings.model_copy(update=own, deep=True)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
-"""draftsman: one durable job from a request to the answer to the end.
+"""draftsman: durable jobs over PostgreSQL that ask people questions.
 
-    invocation -> intake -> job -> claim -> run -> question -> answer -> resume -> outcome
-    domain/       services/ domain/ services/ loops/  services/   services/ same     services/
-    invocation    intake    job     claim     worker  questions   questions transact. settle
+    request ── job ── claim ── run ── question ── answer ── resume ── outcome
 
-`domain` has the nouns, `store` the rows, `services` the arrows (each one transaction), `handlers`
-how work is done, `loops` what runs for ever, `runtime` everything wired, `client` the way in for
-other programs. What a handler of yours needs is exported here, and `Draftsman`, the client.
+Pure decisions are in `domain`, SQL in `store`, transactions in `services`, job types in `handlers`,
+long-running loops in `loops`; `runtime` connects them, and `client` is the API for other programs.
+This package exports the client (`Draftsman`) and the names that a handler needs.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ __all__ = [
     "__version__",
 ]
 
-_HOME = {
+_MODULES = {
     "Answered": "domain.question",
     "BlockingClient": "client.blocking",
     "Cancel": "domain.outcome",
@@ -63,6 +61,6 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that `draftsman --help` loads no driver."""
     if name == "__version__":
         return import_module("draftsman.version").installed()
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'draftsman' has no attribute {name!r}")
-    return getattr(import_module(f"draftsman.{_HOME[name]}"), name)
+    return getattr(import_module(f"draftsman.{_MODULES[name]}"), name)

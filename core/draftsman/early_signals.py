@@ -1,10 +1,10 @@
-"""SIGTERM, SIGINT and SIGHUP before a process has an event loop.
+"""Shutdown signals before a process has an event loop: SIGTERM, SIGINT and SIGHUP.
 
-    hold ── imports, arguments ── release ── a command that just ends, as Python's own handlers do
-                     └─────────── shutdown.shutdown_signals ── a process that stops in order
+    hold ── imports, arguments ── release ── a command with Python's default handlers
+                     └─────────── shutdown.shutdown_signals ── a process with a graceful shutdown
 
-A signal that comes before `hold` ends the process by that signal, when nothing has begun yet.
-Nothing slow is imported here: this is the first module of every process.
+Before `hold`, a signal ends the process by its default action. This is the first module of every
+process, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _held: list[int] = []
 
 
 def hold() -> None:
-    """Remember the first signal from now on, and exit at once on a second one.
+    """Hold the first signal from now on, and exit at once on the second.
 
-    Signals that are ignored, as after `nohup`, stay ignored; those that are blocked come through.
+    Ignored signals, as after `nohup`, stay ignored; blocked signals are unblocked.
     """
     for number in SIGNALS:
         if number not in _before and signal.getsignal(number) is not signal.SIG_IGN:
@@ -31,7 +31,7 @@ def hold() -> None:
 
 
 def release() -> None:
-    """Restore the handlers that `hold` replaced; a signal that came meanwhile goes to its own."""
+    """Restore the handlers that `hold` replaced, and raise the held signal for them."""
     held, _held[:] = list(_held), []
     for number in list(_before):
         signal.signal(number, _before.pop(number))
@@ -40,7 +40,7 @@ def release() -> None:
 
 
 def held() -> str | None:
-    """Return the name of the signal that came since `hold`, None when none came."""
+    """Return the name of the held signal, or None."""
     return signal.Signals(_held[0]).name if _held else None
 
 

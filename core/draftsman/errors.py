@@ -1,25 +1,23 @@
-"""Every error that draftsman raises on purpose.
+"""Error hierarchy of draftsman, with the exit code of a command for each.
 
-Each message is one line: what was wrong, what is allowed, what to do. Only people read it: what a
-program needs of an error (its subject, a command that helps, a field, another job) is data, and a
-front end that is no terminal words the command in its own way. The exit code is what a command ends
-with when the error reaches it.
+A message is one line for people: the problem, the allowed values, the next step. Programs use the
+attributes instead (subject, hint, field, job), and each front end words a hint in its own way.
 
-    DraftsmanError                1  refused, or it did not work
-    ├── UsageError                2  an argument or a request that cannot be meant
+    DraftsmanError                1  the operation failed
+    ├── UsageError                2  an invalid argument or request
     │   ├── ConfigError           2  a wrong key or value in the configuration
-    │   └── FieldError            2  a field of a request that cannot be meant
+    │   └── FieldError            2  an invalid field of a request
     ├── NotFound                  3  no such job, question, run, artifact, worker
-    │   └── UnknownRepo           3  a name that no repository has
-    ├── Refused                   1  understood, and not allowed now
+    │   └── UnknownRepo           3  no repository with this name
+    ├── Refused                   1  a valid request that is not allowed now
     │   ├── NotPermitted          1  the actor lacks the role or is not among the approvers
     │   └── QuestionClosed        1  the question was resolved before this answer
-    ├── Conflict                  4  somebody else was first
-    │   ├── IdempotencyConflict   4  the same key with another request
-    │   ├── LostRace              4  the job moved on between looking and writing
+    ├── Conflict                  4  a concurrent change was first
+    │   ├── IdempotencyConflict   4  the same key with a different request
+    │   ├── LostRace              4  the job changed between the read and the write
     │   └── LeaseLost             4  the run no longer owns its job: it stops and writes nothing
-    ├── NobodyAnswered            5  the time for an answer was over
-    ├── DatabaseUnreachable       6  no server, or it went away
+    ├── AnswerTimeout             5  a question expired without an answer
+    ├── DatabaseUnreachable       6  no server, or a lost connection
     │   ├── EmbeddedServerError   6  the embedded server cannot be started
     │   └── SchemaOutdated        6  migrations are missing, or were edited
     │       └── SchemaUnsupported 6  the schema of a version before the first release
@@ -34,9 +32,9 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class CommandHint:
-    """A command that helps: `name` and `arguments` of the command line, and what introduces it.
+    """A command that helps, with the word that introduces it.
 
-    As text it is worded for a terminal: `see: draftsman artifacts D-5`.
+    Its text is for a terminal: `see: draftsman artifacts D-5`.
     """
 
     name: str
@@ -45,7 +43,7 @@ class CommandHint:
 
     @property
     def line(self) -> str:
-        """The command without the program: `artifacts D-5`."""
+        """The command line without the program: `artifacts D-5`."""
         return f"{self.name} {self.arguments}".rstrip()
 
     def __str__(self) -> str:
@@ -54,10 +52,10 @@ class CommandHint:
 
 @dataclass(frozen=True, slots=True)
 class OptionHint:
-    """An option that helps, with which the same command does not refuse: `give --again`."""
+    """An option with which the same command succeeds: `use --again`."""
 
     name: str
-    lead: str = "give"
+    lead: str = "use"
 
     def __str__(self) -> str:
         return f"{self.lead} --{self.name}"
@@ -67,10 +65,10 @@ Hint = CommandHint | OptionHint
 
 
 class DraftsmanError(Exception):
-    """It did not work.
+    """The operation failed.
 
-    `subject` names what the error is about (`D-13`), `reason` says what is wrong with it, and
-    `hint` is a command that helps; the message is all three.
+    The message consists of `subject` (`D-13`), `reason` and `hint`. The first line of the class's
+    docstring is the default reason.
     """
 
     exit_code: ClassVar[int] = 1
@@ -86,16 +84,16 @@ class DraftsmanError(Exception):
 
 
 class UsageError(DraftsmanError):
-    """This argument or request cannot be meant."""
+    """Invalid argument or request."""
 
     exit_code = 2
 
 
 class FieldError(UsageError):
-    """A field of a request cannot be meant.
+    """Invalid field of a request.
 
-    `field` is its name, or empty for the whole request; `problem` says what is wrong, without the
-    name; `rule` is pydantic's name for the kind of error.
+    `field` is its name, or empty for the whole request; `problem` is the message without the name;
+    `rule` is pydantic's error type.
     """
 
     def __init__(
@@ -112,15 +110,15 @@ class ConfigError(UsageError):
 
 
 class NotFound(DraftsmanError):
-    """There is no such thing."""
+    """Not found."""
 
     exit_code = 3
 
 
 class UnknownRepo(NotFound):
-    """No repository is called so.
+    """Unknown repository.
 
-    `known` names repositories that there are.
+    `known` has the names of existing repositories.
     """
 
     def __init__(
@@ -135,27 +133,27 @@ class UnknownRepo(NotFound):
 
 
 class Refused(DraftsmanError):
-    """That is not allowed now."""
+    """Not allowed now."""
 
 
 class NotPermitted(Refused):
-    """You may not do that."""
+    """Permission denied."""
 
 
 class QuestionClosed(Refused):
-    """The question was resolved before this answer came."""
+    """The question is already resolved."""
 
 
 class Conflict(DraftsmanError):
-    """Somebody else was first."""
+    """Conflict with a concurrent change."""
 
     exit_code = 4
 
 
 class IdempotencyConflict(Conflict):
-    """This key was used for another request.
+    """The idempotency key was used for a different request.
 
-    `job` is the number of the job that the other request made.
+    `job` is the number of the job of that request.
     """
 
     def __init__(self, message: str | None = None, *, job: int | None = None) -> None:
@@ -164,15 +162,15 @@ class IdempotencyConflict(Conflict):
 
 
 class LostRace(Conflict):
-    """The job moved on in the meantime."""
+    """The job was changed by another process."""
 
 
 class LeaseLost(Conflict):
-    """This run no longer owns its job."""
+    """The run no longer owns its job."""
 
 
 class AnswerTimeout(DraftsmanError):
-    """Nobody answered in time."""
+    """The question expired without an answer."""
 
     exit_code = 5
 
@@ -184,11 +182,11 @@ class DatabaseUnreachable(DraftsmanError):
 
 
 class EmbeddedServerError(DatabaseUnreachable):
-    """The embedded PostgreSQL cannot be started."""
+    """The embedded PostgreSQL could not be started."""
 
 
 class SchemaOutdated(DatabaseUnreachable):
-    """The database schema is not the one this version needs; run: draftsman migrate."""
+    """The database schema is not up to date; run: draftsman migrate."""
 
 
 class SchemaUnsupported(SchemaOutdated):
@@ -210,11 +208,10 @@ class SchemaUnsupported(SchemaOutdated):
 class Failure(DraftsmanError):
     """Work failed.
 
-    Handlers and adapters raise it after translating a foreign error. `origin` names the adapter
-    (`http`, `os`, `agent`, `slack`, `git`, …); `code` is that origin's own code (an errno name, an
-    API's error string); `retry_after` is in seconds; `declared` is an error class that the origin
-    states itself and that `classify` believes; `program_exit` is the exit code of the program that
-    failed, kept with the run.
+    Handlers and adapters raise it for a foreign error. `origin` names the adapter (`http`, `os`,
+    `agent`, `slack`, `git`, …); `code` is the origin's error code (an errno name, an API's error
+    string); `retry_after` is in seconds; `declared` is an error class that the origin sets, which
+    `classify` uses; `program_exit` is the exit code of the failed program, stored with the run.
     """
 
     def __init__(

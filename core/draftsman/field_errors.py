@@ -1,4 +1,4 @@
-"""Messages about wrong values of fields, for people: never a library's own text."""
+"""Messages for validation errors, in draftsman's words instead of pydantic's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NUMBER: Final = "must be a number"
 _OBJECT: Final = "must be an object of keys and values"
 _LIST: Final = "must be a list"
 _TIME: Final = "must be a time, such as 2030-12-31T18:00:00Z"
-_WORDS: Final = {
+_TEXTS: Final = {
     "missing": "is required",
     "extra_forbidden": "is not a known key",
     "none_required": "must be left out",
@@ -60,7 +60,7 @@ _WORDS: Final = {
     "value_error": "{error}",
     "assertion_error": "{error}",
 }
-"""Of each type of error, by pydantic's name for it."""
+"""By pydantic's error type."""
 _SIZES: Final = {
     "string_too_short": ("least", "min_length", "character"),
     "string_too_long": ("most", "max_length", "character"),
@@ -73,11 +73,11 @@ _SUBJECT: Final = re.compile(r"^[\w ]+? should (?=be|have|match|contain)")
 
 
 def matching(pattern: str, allowed: str) -> AfterValidator:
-    """Return a validator that a whole text matches a pattern; its error is what is allowed."""
-    form = re.compile(pattern)
+    """Return a validator of a whole text; `allowed` is its error message."""
+    expression = re.compile(pattern)
 
     def check(value: str) -> str:
-        if form.fullmatch(value) is None:
+        if expression.fullmatch(value) is None:
             raise ValueError(allowed)
         return value
 
@@ -85,18 +85,18 @@ def matching(pattern: str, allowed: str) -> AfterValidator:
 
 
 def describe_error(error: ErrorDetails) -> str:
-    """Return what is wrong with a value, as it continues its name: `must be at most 5`."""
-    kind, about = error["type"], error.get("ctx") or {}
+    """Return the problem of a value without its name: `must be at most 5`."""
+    kind, context = error["type"], error.get("ctx") or {}
     if kind in _SIZES:
-        return _size(*_SIZES[kind], about)
-    if kind in _WORDS:
-        return _WORDS[kind].format_map({key: str(value) for key, value in about.items()})
+        return _size(*_SIZES[kind], context)
+    if kind in _TEXTS:
+        return _TEXTS[kind].format_map({key: str(value) for key, value in context.items()})
     text = _SUBJECT.sub("must ", error["msg"])
     return text[:1].lower() + text[1:]
 
 
 def first_error(error: ValidationError) -> tuple[str, str]:
-    """Return the first wrong field (`choices.0.value`, or "") and what is wrong with it."""
+    """Return the first invalid field (`choices.0.value`, or "") and its problem."""
     details = error.errors(include_url=False)[0]
     return ".".join(str(part) for part in details["loc"]), describe_error(details)
 
@@ -107,8 +107,8 @@ def error_line(error: ValidationError) -> str:
     return ": ".join(part for part in (error.title, field, text) if part)
 
 
-def _size(bound: str, key: str, unit: str, about: dict[str, object]) -> str:
-    count = int(str(about.get(key, 0)))
+def _size(bound: str, key: str, unit: str, context: dict[str, object]) -> str:
+    count = int(str(context.get(key, 0)))
     if (bound, count) == ("least", 1):
         return "must not be empty"
     units = unit if count == 1 else "entries" if unit == "entry" else f"{unit}s"

@@ -1,4 +1,4 @@
-"""Protection of this process against inspection by other processes of its user."""
+"""Process hardening: protection against inspection by other processes of the same user."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ PR_SET_DUMPABLE: Final = 4
 
 
 def deny_inspection() -> None:
-    """Make this process not dumpable, on Linux: call it before the first secret is read.
+    """Make this process not dumpable, before it reads its first secret.
 
     Its environment, memory and open files in `/proc` then belong to root, a debugger cannot attach,
     and no core dump is written (prctl(2), ptrace(2)). `stat`, `status` and `cmdline` stay readable.
-    A child inherits it until it calls execve(2), which resets it. Does nothing where the kernel
-    has no such call.
+    Children inherit the flag until execve(2) resets it. Does nothing on other systems than Linux.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""This machine and the processes on it."""
+"""Identity of this host, and liveness of its processes."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import socket
 from functools import cache
 from pathlib import Path
 
-import psutil
-
 
 def name() -> str:
-    """Return what the machine is called."""
+    """Return the host name."""
     return socket.gethostname()
 
 
 @cache
 def identity() -> str:
-    """Return what tells this host and its process table from every other.
+    """Return a unique id of this host and its process table.
 
-    A name is not enough: containers share hosts, and hosts share names.
+    The host name is not enough: containers share hosts, and hosts share names.
     """
     parts = [name()]
-    with contextlib.suppress(OSError):  # not on every system
+    with contextlib.suppress(OSError):  # Linux only
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
     return ":".join(part.strip() for part in parts)
 
 
 def process_start_time(pid: int) -> float | None:
-    """Return the Unix time at which the process started; None when there is none."""
+    """Return the process's start as Unix time; None if it does not exist."""
+    import psutil
+
     try:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
@@ -37,19 +37,21 @@ def process_start_time(pid: int) -> float | None:
 
 
 def is_this_host(host_id: str) -> bool:
-    """Return whether that is this host, whose processes we can see."""
+    """Compare a host id with `identity()`."""
     return host_id == identity()
 
 
 def is_dead(host_id: str, pid: int, pid_started: float) -> bool:
-    """Return whether the process ran on this host and is gone.
+    """Return whether the process ran on this host and has ended.
 
-    A pid that another process has by now started at another time; a zombie is gone.
+    A reused pid has another start time; a zombie has ended.
     """
+    import psutil
+
     if not is_this_host(host_id):
         return False
-    began = process_start_time(pid)
-    if began is None or abs(began - pid_started) > 1.0:
+    started = process_start_time(pid)
+    if started is None or abs(started - pid_started) > 1.0:
         return True
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)

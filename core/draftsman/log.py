@@ -1,10 +1,10 @@
-"""What the processes say: one line a record, with agreed keys and without secrets.
+"""Logging: one line per record, with known fields and without secrets.
 
     2026-01-02T03:04:05.678Z info draftsman.loops.worker claimed job=D-142 run=2 queue=default
 
-`setup` configures the standard library's logging once a process; everybody else just calls
-`logging.getLogger(__name__)` and gives `extra=keys(job=…)`. An exception is `error="Type: text"`;
-its traceback appears at level debug only. A log that cannot be written never stops the work.
+`setup` configures the standard library's logging once per process; all other modules use
+`logging.getLogger(__name__)` and `extra=keys(job=…)`. An exception becomes `error="Type: text"`;
+its traceback appears at level debug only. A log that cannot be written never stops the process.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from draftsman.settings import LogSettings
 
 OWN = ("draftsman", "draftsman_tui", "draftsman_bots", "draftsman_soak")
-"""Loggers that follow the configured level; libraries speak from warning on."""
+"""Loggers that follow the configured level; libraries log warnings and errors only."""
 
 
 class LogFields(TypedDict, total=False):
-    """The agreed keys, in the order in which a line shows them."""
+    """The known fields, in the order in which a line shows them."""
 
     job: object
     run: object
@@ -48,7 +48,7 @@ class LogFields(TypedDict, total=False):
 
 
 class LogEvent(StrEnum):
-    """What a line reports, for programs that read the log: its text is for people alone."""
+    """Machine-readable type of a log line, for programs that read the log."""
 
     WORKER_STARTED = "worker_started"
     WORKER_STOPPED = "worker_stopped"
@@ -57,27 +57,27 @@ class LogEvent(StrEnum):
 
 
 def keys(**values: Unpack[LogFields]) -> LogFields:
-    """Return the `extra` of a log call; None values are left out of the line."""
+    """Return the `extra` of a log call; the line omits None values."""
     return values
 
 
 HIDDEN = "***"
-_NAMES = r"(?:password|passwd|pwd|secret|token|api[_-]?key|consumer_key|(?<=[?&])key)"
+_KEY_NAMES = r"(?:password|passwd|pwd|secret|token|api[_-]?key|consumer_key|(?<=[?&])key)"
 _VALUE = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[^\s"'&,;]{1,512})"""
 _QUOTED = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[0-9]{1,512})"""
-# Every repetition is bounded: a hostile line of a megabyte must not cost quadratic time.
+# Every repetition is bounded, so that a hostile line of a megabyte does not take quadratic time.
 _SECRETS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@'\"]{0,128}:)[^\s\"]{1,512}(?=@)",
-        rf"({_NAMES}\s{{0,3}}=\s{{0,3}}){_VALUE}",
+        rf"({_KEY_NAMES}\s{{0,3}}=\s{{0,3}}){_VALUE}",
         # a key of JSON or of Python's repr; not `cannot open '/etc/passwd': no such file`
-        rf"(([\"'])[\w.-]{{0,64}}?{_NAMES}\2\s{{0,3}}:\s{{0,3}}){_QUOTED}",
+        rf"(([\"'])[\w.-]{{0,64}}?{_KEY_NAMES}\2\s{{0,3}}:\s{{0,3}}){_QUOTED}",
         r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z]{1,20}\s{1,3})?)[^\s\"',]{1,4096}",
         r"(\bbearer\s{1,3})[\w.~+/=-]{8,4096}",
         r"(\b(?:xox[a-z](?:\.xox[a-z])?-|xapp-|gh[pousr]_|github_pat_|glpat-))[\w-]{8,512}",
         r"(\bsk-)[\w-]{16,512}",
-        # in capitals alone: `attachment_payload_limit_exceeded` is an error code of Slack
+        # upper case only: `attachment_payload_limit_exceeded` is an error code of Slack
         r"(\b(?-i:AT(?:TA|ATT)))[\w=-]{16,512}",
         r"(\bhooks\.slack\.com/)[\w/-]{1,512}",
         r"(/tokens/)[^/\s?'\"]{8,512}",
@@ -86,10 +86,10 @@ _SECRETS = tuple(
 
 
 def redact(text: str) -> str:
-    """Return `text` with what looks like a secret replaced by `***`.
+    """Return `text` with secrets replaced by `***`.
 
-    Passwords in URLs and connection strings, values of keys named after secrets, Authorization
-    headers, and the token shapes of Slack, Trello, Git hosts and model providers.
+    Recognizes passwords in URLs and connection strings, values of keys named after secrets,
+    Authorization headers, and the token formats of Slack, Trello, Git hosts and model providers.
     """
     for pattern in _SECRETS:
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
@@ -97,13 +97,13 @@ def redact(text: str) -> str:
 
 
 def setup(settings: LogSettings, stream: TextIO | None = None) -> None:
-    """Send this process's log to `stream` (default stderr) and to the configured file.
+    """Log to `stream` (default stderr) and to the configured file.
 
-    Calling it again replaces what an earlier call set up. Never raises for a bad file.
+    A second call replaces the handlers of the first. Never raises for an unwritable file.
     """
     level = getattr(logging, settings.level.upper())
     screen = _Screen(stream or sys.stderr)
-    screen.setFormatter(_Line(tracebacks=level <= logging.DEBUG, colour=_wants_colour(screen)))
+    screen.setFormatter(_Line(tracebacks=level <= logging.DEBUG, color=_wants_color(screen)))
     handlers: list[logging.Handler] = [screen]
     if settings.file is not None:
         handlers.append(_File(settings.file, screen))
@@ -120,11 +120,11 @@ def setup(settings: LogSettings, stream: TextIO | None = None) -> None:
 
 class _Screen(logging.StreamHandler[TextIO]):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Stay silent: a closed or full stderr leaves no place to complain to."""
+        """Ignore the error: stderr is closed or full, so it cannot be reported."""
 
 
 class _File(logging.Handler):
-    """Appends to a file, opened for each line: it may be rotated, and comes back by itself."""
+    """Appends to a file, which is opened for each line so that it can be rotated."""
 
     def __init__(self, path: Path, screen: logging.Handler) -> None:
         super().__init__()
@@ -137,11 +137,11 @@ class _File(logging.Handler):
             self._append(self.format(record) + "\n")
             self._broken = False
         except (OSError, ValueError) as error:
-            self._complain(error)
+            self._report(error)
 
     def _append(self, line: str) -> None:
         data = line.encode("utf-8", "backslashreplace")
-        # Without O_NONBLOCK a named pipe that nobody reads would stop the process.
+        # Without O_NONBLOCK, a named pipe without a reader would block the process.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         file = os.open(self._path, flags, 0o600)
         try:
@@ -150,21 +150,21 @@ class _File(logging.Handler):
         finally:
             os.close(file)
 
-    def _complain(self, error: OSError | ValueError) -> None:
-        """Say once an outage that the file misses lines."""
+    def _report(self, error: OSError | ValueError) -> None:
+        """Warn once per outage that lines are missing from the file."""
         if self._broken:
             return
         self._broken = True
         reason = error.strerror if isinstance(error, OSError) else error
-        text = f"log file {self._path} cannot be written: {reason}; the log goes on here only"
+        text = f"cannot write log file {self._path}: {reason}; logging to stderr only"
         record = logging.makeLogRecord({"name": __name__, "levelname": "WARNING", "msg": text})
         self._screen.handle(record)
 
 
-_COLOURS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
+_COLORS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-_ORDER = {key: place for place, key in enumerate(LogFields.__annotations__)}
-# Line breaks would split a record; escape sequences would let a ticket drive the terminal.
+_ORDER = {key: index for index, key in enumerate(LogFields.__annotations__)}
+# Line breaks would split a record; escape sequences in a ticket would control the terminal.
 _CONTROLS = {
     code: ascii(chr(code))[1:-1]
     for code in (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F))
@@ -172,10 +172,10 @@ _CONTROLS = {
 
 
 class _Line(logging.Formatter):
-    def __init__(self, *, tracebacks: bool, colour: bool = False) -> None:
+    def __init__(self, *, tracebacks: bool, color: bool = False) -> None:
         super().__init__()
         self._tracebacks = tracebacks
-        self._colour = colour
+        self._color = color
 
     def format(self, record: logging.LogRecord) -> str:
         parts = [_time(record), self._level(record), record.name, _clean(_message(record))]
@@ -191,9 +191,9 @@ class _Line(logging.Formatter):
 
     def _level(self, record: logging.LogRecord) -> str:
         name = record.levelname.lower()
-        if not self._colour:
+        if not self._color:
             return name
-        return f"\x1b[{_COLOURS.get(record.levelname, '0')}m{name}\x1b[0m"
+        return f"\x1b[{_COLORS.get(record.levelname, '0')}m{name}\x1b[0m"
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -204,13 +204,13 @@ def _time(record: logging.LogRecord) -> str:
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # a wrong format string is no reason to lose the line
+    except Exception:  # keep the line in spite of a wrong format string
         return f"{record.msg} {record.args!r}"
 
 
 def _extras(record: logging.LogRecord) -> list[tuple[str, object]]:
-    given = vars(record).items()
-    extras = [(key, value) for key, value in given if key not in _STANDARD and value is not None]
+    fields = vars(record).items()
+    extras = [(key, value) for key, value in fields if key not in _STANDARD and value is not None]
     return sorted(extras, key=lambda pair: (_ORDER.get(pair[0], len(_ORDER)), pair[0]))
 
 
@@ -222,7 +222,7 @@ def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False) if not text or re.search(r'[\s"=]', text) else text
 
 
-def _wants_colour(screen: logging.StreamHandler[TextIO]) -> bool:
+def _wants_color(screen: logging.StreamHandler[TextIO]) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return screen.stream.isatty()

@@ -1,11 +1,11 @@
-"""Bringing a database to the schema that this version needs.
+"""Schema migrations.
 
-Plain numbered SQL files, one transaction each, under one advisory lock, so that ten processes may
-start at once. Each file records itself, so that `psql -1 -f` works too; here a checksum is added,
-and a file that was edited after it ran is refused.
+Numbered SQL files run in one transaction each, under one advisory lock, so that several processes
+may start at once. Each file records itself, so that `psql -1 -f` works too; this module adds a
+checksum and refuses a file that was edited after it was applied.
 
-A file that needs a lock which others hold gives up after two seconds and tries again: whoever
-comes later waits behind it, and workers must not stand still for long.
+A migration that waits for a lock blocks all later queries on the table. It gives up after two
+seconds and retries, so that workers are blocked only briefly.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, translate_errors
 
 LOCK_TIMEOUT: Final = 2.0
-"""Seconds that a migration waits for a lock, and others behind it."""
+"""Seconds that a migration waits for a lock."""
 RETRY_DELAY: Final = 1.0
-"""Seconds between two tries, in which those others get on."""
+"""Seconds between two attempts, in which other sessions can continue."""
 MAX_ATTEMPTS: Final = 100
-"""Tries of one file, five minutes in all."""
+"""Attempts per file, five minutes in all."""
 UNRELEASED: Final = "0001_core"
 """First migration of the versions before the first release, which numbered them otherwise."""
 
 
 ROLES_HINT: Final = (
-    "this role may not create the group roles of workers, bots, people and readers; let a DBA run:"
-    " {}then run: draftsman migrate --grant"
+    "this role may not create the group roles for workers, bots, people and readers; have a DBA"
+    " run: {}then run: draftsman migrate --grant"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A file, and when it ran here: None when it has not."""
+    """A migration file; `applied_at` is None for a pending migration."""
 
     name: str
     sql: str
@@ -56,7 +56,7 @@ class Migration:
 
 
 def available() -> list[Migration]:
-    """Return the migrations of this version, in their order."""
+    """Return the migrations of this version, in order."""
     return [Migration(name, sql) for name, sql in resources.migrations()]
 
 
@@ -70,24 +70,24 @@ async def applied_migrations(url: str) -> list[Migration]:
         return await _state(conn)
 
 
-async def migrate(url: str, say: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Apply what is missing; return the names.
+async def migrate(url: str, report: Callable[[str], None] = lambda text: None) -> list[str]:
+    """Apply the pending migrations; return their names.
 
-    `say` is told for whom a file waits. Raises like `state`, on a file that fails, and LostRace
-    when others held for five minutes what a file needs.
+    `report` gets a line about each lock that a migration waits for. Raises as `applied_migrations`
+    does, and LostRace when other sessions hold a required lock for five minutes.
     """
     async with _connect(url) as conn:
         await schema.lock(conn)
-        missing = [item for item in await _state(conn) if item.applied_at is None]
-        for item in missing:
-            await _apply(conn, item, say)
-        if missing and (statements := await schema.grant_roles(conn)):
-            say(ROLES_HINT.format(statements))
-        return [item.name for item in missing]
+        pending = [item for item in await _state(conn) if item.applied_at is None]
+        for item in pending:
+            await _apply(conn, item, report)
+        if pending and (statements := await schema.grant_roles(conn)):
+            report(ROLES_HINT.format(statements))
+        return [item.name for item in pending]
 
 
 async def grant(url: str) -> str:
-    """Give the group roles their rights; return what a DBA has to run first, else nothing."""
+    """Grant the group roles their privileges; return statements that a DBA has to run first."""
     async with _connect(url) as conn:
         await schema.lock(conn)
         await _compare(conn)
@@ -95,23 +95,23 @@ async def grant(url: str) -> str:
 
 
 async def check(url: str) -> None:
-    """Raise SchemaOutdated, naming what is missing, unless every migration was applied."""
-    _refuse_missing(await applied_migrations(url))
+    """Raise SchemaOutdated, naming the pending migrations, unless all were applied."""
+    _refuse_pending(await applied_migrations(url))
 
 
 async def check_compatible(url: str) -> str | None:
-    """Raise SchemaOutdated unless this version can work here; return what is newer than it.
+    """Raise SchemaOutdated if this version cannot use the database; return its newer migration.
 
-    Each version works on the schema of the next one, so that workers of both can run side by side.
+    Each version works with the schema of the next, so that workers of both can run side by side.
     """
     async with _connect(url) as conn:
-        found, newer = await _compare(conn)
-    _refuse_missing(found)
+        migrations, newer = await _compare(conn)
+    _refuse_pending(migrations)
     return newer
 
 
 async def start_epoch(url: str) -> int:
-    """Start a new epoch of the event feed, after a dump was restored; return it."""
+    """Start a new epoch of the events after the restore of a dump; return its number."""
     await check(url)
     async with _connect(url) as conn:
         return await schema.new_epoch(conn)
@@ -124,39 +124,43 @@ async def _connect(url: str) -> AsyncIterator[Connection]:
             yield conn
 
 
-async def _apply(conn: Connection, item: Migration, say: Callable[[str], None]) -> None:
-    """Run one file; try again while others hold a lock that it needs."""
+async def _apply(conn: Connection, item: Migration, report: Callable[[str], None]) -> None:
+    """Run a file; retry while other sessions hold a lock that it needs."""
     for attempt in range(MAX_ATTEMPTS):
         if attempt:
             await asyncio.sleep(RETRY_DELAY)
         try:
             await schema.apply(conn, item.name, item.sql, item.checksum, LOCK_TIMEOUT)
         except (errors.LockNotAvailable, errors.DeadlockDetected):
-            who = "; ".join(await schema.lock_holders(conn)) or "somebody who has just gone"
+            holders = "; ".join(await schema.lock_holders(conn)) or "a session that has just ended"
             if not attempt:
-                say(f"{item.name} waits for tables that others hold: {who}")
+                report(f"{item.name} is waiting for a table lock held by: {holders}")
         else:
             return
-    raise LostRace(f"{item.name} needs tables that others hold: {who}; end them and run it again")
+    raise LostRace(
+        f"{item.name} could not lock its tables; held by: {holders}; end these sessions and retry"
+    )
 
 
-def _refuse_missing(found: list[Migration]) -> None:
-    if missing := [item.name for item in found if item.applied_at is None]:
-        names = ", ".join(missing)
+def _refuse_pending(migrations: list[Migration]) -> None:
+    if pending := [item.name for item in migrations if item.applied_at is None]:
+        names = ", ".join(pending)
         raise SchemaOutdated(
-            f"migrations are missing: {names}", hint=CommandHint("migrate", lead="run")
+            f"pending migrations: {names}", hint=CommandHint("migrate", lead="run")
         )
 
 
 async def _state(conn: Connection) -> list[Migration]:
-    found, newer = await _compare(conn)
+    migrations, newer = await _compare(conn)
     if newer:
-        raise SchemaOutdated(f"the database has {newer}, which this version does not know")
-    return found
+        raise SchemaOutdated(
+            f"the database is newer than this version (it has {newer}); upgrade draftsman"
+        )
+    return migrations
 
 
 async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
-    """Return what this version knows, and the newest that it does not know, if there is one.
+    """Return the migrations of this version, and the newest unknown migration if there is any.
 
     Raises SchemaUnsupported on a database of before the first release.
     """
@@ -165,13 +169,13 @@ async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
         raise SchemaUnsupported
     known = available()
     newer = max(applied.keys() - {item.name for item in known}, default=None)
-    found = []
+    migrations = []
     for item in known:
         checksum, at = applied.get(item.name, (None, None))
         if checksum not in (None, item.checksum):
             raise SchemaOutdated(
                 f"migration {item.name} was edited after it was applied;"
-                " take the edit back, and put the change into a new file"
+                " revert the edit and put the change into a new file"
             )
-        found.append(replace(item, applied_at=at))
-    return found, newer
+        migrations.append(replace(item, applied_at=at))
+    return migrations, newer

@@ -1,4 +1,4 @@
-"""What others supply: the channels that people are reached through, and who writes to them."""
+"""Interfaces that adapters implement: channels and the notifier."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from draftsman.errors import Failure
 
 
 class Channel(Protocol):
-    """One way to reach people. `tests/core/channels/contract.py` says what each must do.
+    """A way to reach people. `tests/core/channels/contract.py` is its contract.
 
-    A call returns how it ended and raises nothing: a Receipt, an Unknown when it may have arrived,
-    or a Failure, translated from the foreign error, when it did not. `Failure.retry_after` closes
-    a bucket for everybody for so long; a copy to edit that is gone has the code `copy_gone`, a
-    target that nothing reaches `target_gone`. A call ends by itself within the configured
-    `timeout`.
+    A call returns its outcome and raises nothing: a Receipt; an Unconfirmed when the message may
+    have arrived; or a Failure, translated from the foreign error, when it did not.
+    `Failure.retry_after` closes a bucket for all deliveries for that many seconds. The code is
+    `copy_gone` for a deleted copy, `target_gone` for a target that no longer exists. A call ends
+    within the configured `timeout`.
     """
 
     name: ChannelName
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Return the buckets that sending this message takes from, of its account and method."""
+        """Return the rate limits of this message, such as those of its account and method."""
         ...
 
     def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the bucket that its `retry_after` closes: a method's, a target's, an account's."""
+        """Return the bucket that the failure's `retry_after` closes."""
         ...
 
     async def send(self, message: Message) -> SendResult:
-        """Post it, with its marker."""
+        """Post the message with its marker."""
         ...
 
     async def find(self, message: Message) -> SendResult | None:
-        """Look for the copy with the marker of this message.
+        """Find the copy with the marker of this message.
 
-        None: it is not there, or repeating it does no harm.
+        None means that there is none, or that the message may safely be sent again.
         """
         ...
 
     async def edit(self, message: Message) -> SendResult:
-        """Rewrite the copy `message.edits`: what people could press is gone from a closed one."""
+        """Update the copy `message.edits`; a closed question loses its buttons."""
         ...
 
     async def upload(self, message: Message, file: File) -> SendResult:
-        """Post a file, with its marker."""
+        """Post a file with its marker."""
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds open."""
+        """Close connections and files."""
         ...
 
 
@@ -58,10 +58,10 @@ class Notifier(Protocol):
     """Sends messages to people."""
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
-        """Put a message for each target on its way; return the numbers of the deliveries.
+        """Enqueue a message for each target; return the numbers of the deliveries.
 
-        A target is `log`, `channel:place`, …; none given: the targets of the job. The messages are
-        written with the run's lease, in one transaction, and once for a key. Raises LeaseLost, and
-        UsageError for a target that cannot be meant or when there is none.
+        A target is `log`, `slack:CHANNEL`, …; without targets the job's own are used. The messages
+        are written with the run's lease, in one transaction, and once per key. Raises LeaseLost,
+        and UsageError for an invalid target or when there is none.
         """
         ...

@@ -1,7 +1,7 @@
-"""Files that travel with the package: migrations, the documented configuration, samples.
+"""Package data: migrations, the documented configuration, samples.
 
-In an installed wheel they are inside `draftsman`. In a checkout `migrations/` and `config/` are
-top-level folders, which is what the fallback finds.
+An installed wheel has them inside `draftsman`; a checkout has top-level folders `migrations/` and
+`config/`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def folder(name: str) -> Traversable:
     """Return the package's folder `name` (`migrations`, `config`, `samples/…`).
 
-    Raises FileNotFoundError where neither the package nor a checkout has it: a broken install.
+    Raises FileNotFoundError if the installation is incomplete.
     """
     packaged = files("draftsman").joinpath(name)
     if packaged.is_dir():
@@ -25,13 +25,13 @@ def folder(name: str) -> Traversable:
     checkout = Path(__file__).resolve().parents[2] / name
     if (checkout.parent / "pyproject.toml").is_file() and checkout.is_dir():
         return checkout
-    raise FileNotFoundError(f"draftsman was installed without its {name}; install it again")
+    raise FileNotFoundError(f"the installation of draftsman lacks its {name}; reinstall it")
 
 
 def migrations() -> list[tuple[str, str]]:
-    """Return every migration as (name without `.sql`, text), in the order to apply them."""
-    found = [file for file in folder("migrations").iterdir() if file.name.endswith(".sql")]
-    return sorted((file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in found)
+    """Return every migration as (name without `.sql`, text), in order of application."""
+    sources = [file for file in folder("migrations").iterdir() if file.name.endswith(".sql")]
+    return sorted((file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in sources)
 
 
 def config_example() -> str:

@@ -1,7 +1,7 @@
-"""Everything wired: what a front end holds, and all that it needs.
+"""Services of a process over one database, and their construction from the settings.
 
-What only a worker or the embedded server needs is imported when one is wanted: a command of a
-person starts in half the time without it.
+Modules that only a worker or the embedded server needs are imported on first use, which halves the
+start-up time of a command.
 """
 
 from __future__ import annotations
@@ -12,45 +12,26 @@ import os
 import pwd
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import migrate, version
-from draftsman.domain import job_payloads
+from draftsman.configured import configured_limits, configured_targets, directory, policy
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
-from draftsman.domain.messages.target import NONE, Target, Targets, parse
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.domain.people.policy import Person, Policy
-from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
-from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
-from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
-from draftsman.schemas.checker import SchemaChecker
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.services.deliveries.outbox import Outbox
-from draftsman.services.jobs.bulk_retry import BulkRetry
-from draftsman.services.jobs.job_control import JobControl
-from draftsman.services.jobs.read_model import ReadModel
-from draftsman.services.jobs.submissions import Submissions
-from draftsman.services.maintenance.archives import Archives
-from draftsman.services.maintenance.reminders import Reminders
-from draftsman.services.maintenance.sweeps import Sweeps
-from draftsman.services.people import People
-from draftsman.services.questions import Questions
-from draftsman.services.repos import Repos
-from draftsman.services.runs.checkpoints import Checkpoints
-from draftsman.services.runs.claim import Claim
-from draftsman.services.runs.settlement import Settlement
-from draftsman.services.threads import Threads
-from draftsman.services.trello_boards import TrelloBoards
+from draftsman.domain.people.directory import Directory
+from draftsman.domain.people.policy import Policy
+from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 
 if TYPE_CHECKING:
+    from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
     from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
@@ -58,40 +39,173 @@ if TYPE_CHECKING:
     from draftsman.loops.notification_listener import NotificationListener
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
+    from draftsman.schemas.checker import SchemaChecker
+    from draftsman.services.deliveries.delivery_sender import DeliverySender
+    from draftsman.services.deliveries.outbox import Outbox
+    from draftsman.services.jobs.bulk_retry import BulkRetry
+    from draftsman.services.jobs.job_control import JobControl
+    from draftsman.services.jobs.read_model import ReadModel
+    from draftsman.services.jobs.submissions import Submissions
+    from draftsman.services.maintenance.archives import Archives
+    from draftsman.services.maintenance.sweeps import Sweeps
+    from draftsman.services.people import People
+    from draftsman.services.questions import Questions
+    from draftsman.services.repos import Repos
+    from draftsman.services.runs.checkpoints import Checkpoints
+    from draftsman.services.runs.claim import Claim
+    from draftsman.services.runs.settlement import Settlement
+    from draftsman.services.threads import Threads
+    from draftsman.services.trello_boards import TrelloBoards
 
 
 PEOPLE_REFRESH: Final = 15.0
-"""Seconds after which a long-running process looks for changed people."""
+"""Seconds after which a long-running process reloads people."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runtime:
-    """The services over one database, and who is asking for them."""
+    """The services over one database, each made when it is first used."""
 
     settings: Settings
     db: Database
     embedded: bool
     policy: Policy
-    limits: JobLimits
-    submissions: Submissions
-    questions: Questions
-    job_control: JobControl
-    read_model: ReadModel
-    checkpoints: Checkpoints
-    settle: Settlement
-    sweeps: Sweeps
-    archives: Archives
-    bulk_retry: BulkRetry
-    outbox: Outbox
-    delivery_sender: DeliverySender
-    threads: Threads
-    people: People
-    boards: TrelloBoards
-    repos: Repos
-    schemas: SchemaChecker = field(default_factory=SchemaChecker)
+
+    @cached_property
+    def limits(self) -> JobLimits:
+        """Limits of each job type, agent and tool."""
+        return configured_limits(self.settings)
+
+    @cached_property
+    def targets(self) -> tuple[Targets, Target | None]:
+        """Configured targets, and the fallback; raises ConfigError."""
+        return configured_targets(self.settings)
+
+    @cached_property
+    def submissions(self) -> Submissions:
+        """Submission of jobs."""
+        from draftsman.services.jobs.submissions import Submissions
+
+        return Submissions(self.db, self.policy, self.limits, self.targets[0])
+
+    @cached_property
+    def questions(self) -> Questions:
+        """Questions and answers."""
+        from draftsman.services.questions import Questions
+
+        asked = self.settings.questions
+        return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to)
+
+    @cached_property
+    def job_control(self) -> JobControl:
+        """Cancel and retry of jobs."""
+        from draftsman.services.jobs.job_control import JobControl
+
+        return JobControl(self.db, self.policy)
+
+    @cached_property
+    def read_model(self) -> ReadModel:
+        """Queries of jobs, events and workers."""
+        from draftsman.services.jobs.read_model import ReadModel
+
+        return ReadModel(self.db, self.settings.worker.lease)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints, steps, artifacts and logs of runs."""
+        from draftsman.services.runs.checkpoints import Checkpoints
+
+        return Checkpoints(self.db)
+
+    @cached_property
+    def settle(self) -> Settlement:
+        """Ends of runs."""
+        from draftsman.services.runs.settlement import Settlement
+
+        return Settlement(self.db, self.limits)
+
+    @cached_property
+    def archives(self) -> Archives:
+        """Archived months of events."""
+        from draftsman.services.maintenance.archives import Archives
+
+        retention, limit = self.settings.retention, self.settings.sweeps.limit
+        folder = retention.archive or self.settings.data_dir / "archive"
+        return Archives(self.db, self.policy, retention, folder, limit)
+
+    @cached_property
+    def sweeps(self) -> Sweeps:
+        """Maintenance of the leader."""
+        from draftsman.services.maintenance.reminders import Reminders
+        from draftsman.services.maintenance.sweeps import Sweeps
+
+        asked, sweeps = self.settings.questions, self.settings.sweeps
+        hours = quiet_hours.parse(asked.quiet, asked.timezone)
+        reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
+        lease, fallback = self.settings.worker.lease, self.targets[1]
+        return Sweeps(self.db, self.policy, sweeps, lease, self.archives, reminders, fallback)
+
+    @cached_property
+    def bulk_retry(self) -> BulkRetry:
+        """Retry of all jobs that match a filter."""
+        from draftsman.services.jobs.bulk_retry import BulkRetry
+
+        return BulkRetry(self.db, self.job_control)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """Queries and redelivery of messages."""
+        from draftsman.services.deliveries.outbox import Outbox
+
+        return Outbox(self.db, self.policy, self.targets[0])
+
+    @cached_property
+    def delivery_sender(self) -> DeliverySender:
+        """Claims and results of deliveries."""
+        from draftsman.services.deliveries.delivery_sender import DeliverySender
+
+        settings = self.settings.notifications
+        return DeliverySender(self.db, settings, self.targets[1], self.policy)
+
+    @cached_property
+    def threads(self) -> Threads:
+        """Threads of chat and the jobs that they are about."""
+        from draftsman.services.threads import Threads
+
+        return Threads(self.db)
+
+    @cached_property
+    def people(self) -> People:
+        """People and their linked identities."""
+        from draftsman.services.people import People
+
+        return People(self.db, self.policy)
+
+    @cached_property
+    def boards(self) -> TrelloBoards:
+        """Trello boards and their label episodes."""
+        from draftsman.services.trello_boards import TrelloBoards
+
+        return TrelloBoards(self.db, self.policy)
+
+    @cached_property
+    def repos(self) -> Repos:
+        """Repositories, their labels and profiles."""
+        from draftsman.services.repos import Repos
+
+        return Repos(self.db, self.policy)
+
+    @cached_property
+    def schemas(self) -> SchemaChecker:
+        """Checks of JSON Schema in a child process."""
+        from draftsman.schemas.checker import SchemaChecker
+
+        return SchemaChecker()
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
-        """Return the claims of one worker."""
+        """Return the claim service of a worker."""
+        from draftsman.services.runs.claim import Claim
+
         return Claim(self.db, worker, queues)
 
     def worker_process(
@@ -102,15 +216,15 @@ class Runtime:
         slots: int | None = None,
         leader: bool = True,
     ) -> WorkerProcess:
-        """Return a worker of this process with everything around it."""
+        """Return a worker with its loops for this process."""
         from draftsman.loops.execution import WorkerServices
         from draftsman.loops.worker_process import WorkerProcess
 
-        worker, served = new_id(), queues or self.settings.worker.queues
-        bench = WorkerServices(
+        worker, served_queues = new_id(), queues or self.settings.worker.queues
+        services = WorkerServices(
             self.settings,
             self.limits,
-            self.claim(worker, served),
+            self.claim(worker, served_queues),
             self.checkpoints,
             self.questions,
             self.settle,
@@ -121,31 +235,32 @@ class Runtime:
         )
         return WorkerProcess(
             worker,
-            bench,
+            services,
             self.db,
             handlers,
             version=version.installed(),
-            queues=served,
+            queues=served_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
             dispatcher=partial(self.dispatcher, self.channels()),
         )
 
     def channels(self) -> list[Channel]:
-        """Return the channels that a worker serves: the log and the webhooks."""
+        """Return the channels of a worker: log and webhook."""
         from draftsman.channels.log_channel import LogChannel
         from draftsman.channels.webhook_channel import WebhookChannel
 
-        told = self.settings.notifications
+        notifications = self.settings.notifications
+        log_file = notifications.log_file or self.settings.data_dir / "notifications.jsonl"
         return [
-            LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
-            WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
+            LogChannel(log_file),
+            WebhookChannel(self.settings.webhooks, self.settings.http, notifications.timeout),
         ]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
     ) -> DeliveryDispatcher:
-        """Return what sends the deliveries of these channels, under a session lock if any."""
+        """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
         return DeliveryDispatcher(
@@ -153,7 +268,7 @@ class Runtime:
         )
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
-        """Return what sends the deliveries of these channels in a process without a worker."""
+        """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
         settings = self.settings.notifications
@@ -161,95 +276,44 @@ class Runtime:
             self.delivery_sender, channels, settings, self.db, self._listen_url()
         )
 
-    def listener(self, hear: Callable[[str, str], None]) -> NotificationListener:
-        """Return what hands each notification of the database to `hear`."""
+    def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
+        """Return a listener that passes channel and payload of each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
-        return NotificationListener(self.db, self._listen_url(), hear)
+        return NotificationListener(self.db, self._listen_url(), on_notification)
 
     def _listen_url(self) -> str | None:
         listen = self.settings.listen_url
         return listen.get_secret_value() if listen else None
 
     async def revive(self) -> None:
-        """Start the embedded server where it is gone; raises EmbeddedServerError."""
+        """Restart the embedded server if it was killed; raises EmbeddedServerError."""
         await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
-        """Return who runs this process, with their person and roles.
+        """Return the user of this process, with person and roles.
 
         On a local server that is the operating-system user, by uid and never by `$USER`; on a
-        remote one the database role. The owner of an embedded database has every role.
+        remote server the database role. The owner of an embedded database has every role.
         """
         health, _ = await self.read_model.health()
-        named_by_role = health.kind != "owner" or not (self.embedded or health.local)
-        name = health.role if named_by_role else login()
+        use_role = health.kind != "owner" or not (self.embedded or health.local)
+        name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
 
 
 def login() -> str:
-    """Return the name of the user that this process really runs as."""
+    """Return the name of the process's real user."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"uid-{os.getuid()}"
 
 
-def directory(settings: Settings) -> Directory:
-    """Return the people, groups and switches of the configuration."""
-    people = {}
-    for name, person in settings.people.items():
-        given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        ids = {channel: id for channel, id in given.items() if id}
-        people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
-    groups = {name: tuple(members) for name, members in settings.groups.items()}
-    return Directory(people, groups, settings.questions.self_approval)
-
-
-def policy(settings: Settings, found: Directory | None = None) -> Policy:
-    """Return who may do what, from a directory; without one, from the configuration."""
-    found, asked = found or directory(settings), settings.questions
-    people = {}
-    for name, entry in found.people.items():
-        known = {Source(channel): id for channel, id in entry.ids.items()}
-        if Source.CLI in known:
-            known[Source.TUI] = known[Source.API] = known[Source.CLI]
-        hours = quiet_hours.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
-        people[name] = Person(name, entry.roles, known, hours)
-    return Policy(people, found.groups, found.self_approval)
-
-
-def configured_limits(settings: Settings) -> JobLimits:
-    """Return the limits of every type that has its own, built in, then configured, and the rest."""
-    types = dict(BUILT_IN)
-    for name, given in settings.types.items():
-        types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
-    return JobLimits(
-        types,
-        {name: agent.limits() for name, agent in settings.agents.items()},
-        {name: tool.limits() for name, tool in settings.tools.items()},
-        settings.handlers.keys() & job_payloads.MODELS.keys(),
-    )
-
-
-def targets(settings: Settings) -> tuple[Targets, Target | None]:
-    """Return who is told of what, and the fallback, as configured; raises ConfigError."""
-    told = settings.notifications
-    try:
-        default = tuple(parse(text) for text in told.targets)
-        fallback = None if told.fallback == NONE else parse(told.fallback)
-        known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
-        for target in (*default, *([fallback] if fallback else ())):
-            known.check(target)
-    except UsageError as error:
-        raise ConfigError(f"notifications: {error}") from None
-    return known, fallback
-
-
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
-    """Return the URL of the database, and whether it is the embedded one, which is started.
+    """Return the database's URL and whether it is embedded; start the embedded server.
 
-    The embedded database migrates by itself; a server never does.
+    The embedded database is migrated automatically, a server never.
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
@@ -260,7 +324,7 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
 
 
 async def _start_server(server: EmbeddedServer) -> str:
-    """Return its URL once it answers; a cancellation waits until no thread starts it any more."""
+    """Return the server's URL once it is ready; a cancellation waits for the starting thread."""
     starting = asyncio.create_task(asyncio.to_thread(server.ensure))
     try:
         return await asyncio.shield(starting)
@@ -280,14 +344,14 @@ def _server(settings: Settings) -> EmbeddedServer:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncIterator[Runtime]:
-    """Connect and wire; raises DatabaseUnreachable, SchemaOutdated."""
+    """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
     url, embedded = await database_url(settings)
     db = Database(url, settings.database, read_only=read_only)
     try:
         await db.open()
         rt = wire(settings, db, embedded)
         rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
-        refresh = asyncio.create_task(_keep_up(rt))
+        refresh = asyncio.create_task(_refresh_people(rt))
         try:
             yield rt
         finally:
@@ -297,61 +361,33 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 
 async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
-    """Return the people of the database, None where there are none.
+    """Return the people of the database, or None if it has none.
 
-    An embedded database gets those of the configuration, if that has any.
+    The configured people are imported into an embedded database.
     """
     try:
-        found = await rt.people.directory()
-        known = directory(rt.settings)
-        if rt.embedded and known and import_people and found.changes(known):
-            await rt.people.save(known)
-            found = known
-    except SchemaOutdated:  # who needs more than the configuration says so
+        stored = await rt.people.directory()
+        configured = directory(rt.settings)
+        if rt.embedded and configured and import_people and stored.changes(configured):
+            await rt.people.save(configured)
+            stored = configured
+    except SchemaOutdated:  # commands that need the new schema report it themselves
         return None
-    return found or None
+    return stored or None
 
 
-async def _keep_up(rt: Runtime) -> None:
-    """Load changed people again, for as long as the process runs."""
+async def _refresh_people(rt: Runtime) -> None:
+    """Reload people periodically, until canceled."""
     while True:
         await asyncio.sleep(PEOPLE_REFRESH)
         with contextlib.suppress(DraftsmanError):
-            found = policy(rt.settings, await _directory(rt, import_people=False))
-            if found != rt.policy:
-                rt.policy.update_from(found)
+            current = policy(rt.settings, await _directory(rt, import_people=False))
+            if current != rt.policy:
+                rt.policy.update_from(current)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
-    """Return the services over an open database; people are those of the configuration."""
-    people, limits = policy(settings), configured_limits(settings)
-    lease, retention = settings.worker.lease, settings.retention
-    folder = retention.archive or settings.data_dir / "archive"
-    archives = Archives(db, people, retention, folder, settings.sweeps.limit)
-    told, fallback = targets(settings)
-    operate, asked = JobControl(db, people), settings.questions
-    hours = quiet_hours.parse(asked.quiet, asked.timezone)
+    """Build the services over an open database, with the configured people."""
+    people = policy(settings)
     people.login = login() if embedded else None
-    reminders = Reminders(db, people, hours, settings.sweeps.limit)
-    return Runtime(
-        settings,
-        db,
-        embedded,
-        people,
-        limits,
-        Submissions(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to),
-        operate,
-        ReadModel(db, lease),
-        Checkpoints(db),
-        Settlement(db, limits),
-        Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
-        archives,
-        BulkRetry(db, operate),
-        Outbox(db, people, told),
-        DeliverySender(db, settings.notifications, fallback, people),
-        Threads(db),
-        People(db, people),
-        TrelloBoards(db, people),
-        Repos(db, people),
-    )
+    return Runtime(settings, db, embedded, people)

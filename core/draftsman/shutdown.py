@@ -15,45 +15,45 @@ from draftsman import early_signals
 from draftsman.early_signals import SIGNALS
 
 PARENT_POLL: Final = 0.5
-"""Seconds between two looks whether the supervisor is still there."""
+"""Seconds between two checks for the supervisor."""
 _log = logging.getLogger(__name__)
 
 
 class ShutdownSignals:
-    """The signals of one process that stops in order.
+    """Shutdown signals of a process with a graceful shutdown.
 
-    Until `handled_by` takes over, the first one cancels what starts; a second one exits at once.
+    Before `handled_by`, the first signal cancels the start; the second exits at once.
     """
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         self.received: str | None = None
-        """The name of the first signal, or what else counts as one; None before."""
+        """Name of the first signal, or another reason for the shutdown; None before it."""
         self.canceled = False
-        """Whether it came while the process was starting."""
+        """Whether the signal arrived while the process was starting."""
         self._cancel = cancel
         self._handle: Callable[[str], None] | None = None
         self._ending = False
 
-    def receive(self, why: str) -> None:
-        """Handle one signal, or what counts as one."""
+    def receive(self, reason: str) -> None:
+        """Handle a signal, or another reason for a shutdown."""
         again = self.received is not None
-        self.received = self.received or why
+        self.received = self.received or reason
         if self._handle is not None:
-            self._handle(why)
+            self._handle(reason)
         elif again:
-            _log.warning("%s again: exiting now", why)
+            _log.warning("%s again: exiting now", reason)
             os._exit(1)
         elif not self._ending:
-            _log.info("%s: stopping while starting", why)
+            _log.info("%s during startup: stopping", reason)
             self.canceled = True
             self._cancel()
 
     @contextlib.contextmanager
     def handled_by(self, handle: Callable[[str], None]) -> Iterator[None]:
-        """Pass each signal to `handle`, by its name; after the block the process is ending."""
+        """Pass the name of each signal to `handle`; after the block the process is ending."""
         self._handle = handle
         try:
-            if self.received is not None:  # its cancellation was lost on the way
+            if self.received is not None:  # the start was not canceled in time
                 handle(self.received)
             yield
         finally:
@@ -61,9 +61,9 @@ class ShutdownSignals:
 
     @contextlib.contextmanager
     def left_to_kernel(self, number: signal.Signals) -> Iterator[None]:
-        """Let one signal end the process at once, as it does without a handler."""
+        """Restore the default action of a signal for the block."""
         loop = asyncio.get_running_loop()
-        if not loop.remove_signal_handler(number):  # none is handled in this thread
+        if not loop.remove_signal_handler(number):  # signals are handled in another thread
             yield
             return
         signal.signal(number, signal.SIG_DFL)
@@ -77,8 +77,7 @@ class ShutdownSignals:
 async def shutdown_signals(parent: int | None = None) -> AsyncIterator[ShutdownSignals]:
     """Let a signal cancel this block, which then ends without an error.
 
-    That the process `parent` is no longer the one that this one belongs to counts as a signal.
-    Outside of the main thread, which alone gets signals, nothing else does.
+    The death of the process `parent` counts as a signal. Only the main thread receives signals.
     """
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in a task
@@ -98,10 +97,10 @@ async def shutdown_signals(parent: int | None = None) -> AsyncIterator[ShutdownS
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-    """Block shutdown signals: they come through at the end of the block.
+    """Block shutdown signals until the end of the block, so that none meets a missing handler.
 
-    No signal falls between two handlers then. A draftsman that is started in the block inherits
-    this, and unblocks them when it can handle them: `early_signals.hold`.
+    A draftsman process that is started in the block inherits the mask and unblocks the signals when
+    it can handle them: `early_signals.hold`.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -112,9 +111,9 @@ def blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _in_loop(signals: ShutdownSignals) -> Iterator[None]:
-    """Receive signals in the event loop, the one that was held included.
+    """Receive signals in the event loop, including a held signal.
 
-    Signals that are ignored, as after `nohup`, stay ignored.
+    Ignored signals, as after `nohup`, stay ignored.
     """
     loop = asyncio.get_running_loop()
     with blocked():
@@ -134,6 +133,6 @@ def _in_loop(signals: ShutdownSignals) -> Iterator[None]:
 
 
 async def _watch(parent: int, signals: ShutdownSignals) -> None:
-    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's death
+    while os.getppid() == parent:  # noqa: ASYNC110 - there is no event for the death of a parent
         await asyncio.sleep(PARENT_POLL)
     signals.receive("the supervisor is gone")

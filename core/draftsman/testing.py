@@ -1,4 +1,4 @@
-"""Tools for the tests of handlers: run one through its questions, without a worker or a database.
+"""Test tools for handlers: run a handler through its questions without a worker or a database.
 
 result = await run_handler(deploy, payload={"to": "staging"}, answers={"go": True})
 assert result.outcome == Done({"deployed": "staging"})
@@ -31,9 +31,9 @@ from draftsman.settings import Settings
 from draftsman.store.checkpoints import Step
 
 RUNS: Final = 1000
-"""Runs after which a handler that never ends is reported."""
+"""Maximum number of runs of a handler."""
 DEADLINE: Final = 3600.0
-"""Seconds of running time that a run has."""
+"""Running time of a run, in seconds."""
 PERSON: Final = "tester"
 """The person who gives the answers."""
 DEFAULTS: Final[dict[str, Any]] = {
@@ -58,30 +58,30 @@ DEFAULTS: Final[dict[str, Any]] = {
     "tags": [],
     "created_at": datetime(2030, 1, 1, tzinfo=UTC),
 }
-"""The columns of the job that a handler sees, besides its payload."""
+"""Default columns of the job, besides its payload."""
 
 
 class Clock:
-    """The time that a handler sees; it moves only when the handler sleeps, or by `advance`."""
+    """A fake clock for a handler; it moves when the handler sleeps, or by `advance`."""
 
     def __init__(self, now: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
         self.now = now
 
     def advance(self, seconds: float) -> None:
-        """Move the time on."""
+        """Move the clock forward."""
         self.now += timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The answer to an approval that denies it, with a reason."""
+    """A denial of an approval, with a reason."""
 
     reason: str | None = None
 
 
 @dataclass(slots=True)
 class HandlerResult:
-    """What a handler returned, and what it left, over all of its runs."""
+    """The outcome of a handler, and its effects over all of its runs."""
 
     outcome: Outcome
     runs: int = 0
@@ -90,7 +90,7 @@ class HandlerResult:
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
     messages: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """Each text of `ctx.notify` with its targets; none stands for the targets of the job."""
+    """Each text of `ctx.notify` with its targets; without targets, those of the job are used."""
     steps: dict[str, Any] = field(default_factory=dict)
     """The result of each step by its key."""
     checkpoint: dict[str, Any] | None = None
@@ -108,16 +108,16 @@ async def run_handler(
     settings: Settings | None = None,
     **columns: Any,
 ) -> HandlerResult:
-    """Run a handler to its end, again from the top after each answer and each sleep, as a worker.
+    """Run a handler until it returns an outcome, replaying it after each answer and each sleep.
 
-    `answers` has what people answer by the key of the question: a choice or text, True or False
-    for an approval, a `Deny`, or None for no answer until the question expires. `lost_after`
-    names steps after whose effect the worker is lost once, before the result was recorded.
-    `columns` are further columns of the job, such as `ticket_text`.
+    `answers` maps the key of a question to its answer: a choice or text, True or False for an
+    approval, a `Deny`, or None to let the question expire. `lost_after` names steps after which
+    the worker is lost once, after the step's effect and before its result is recorded. `columns`
+    are further columns of the job, such as `ticket_text`.
 
-    Raises what the handler raises; Failure for a result that a worker refuses; NobodyAnswered where
-    a question ends the job without an answer, NotPermitted where a denial does, and AssertionError
-    for a question that `answers` lacks.
+    Raises the handler's own error; Failure for an invalid result; AnswerTimeout or NotPermitted if
+    an expired question or a denial ends the job; and AssertionError for a question without an entry
+    in `answers`.
     """
     async with SchemaChecker() as schemas:
         memory = _Memory(answers or {}, set(lost_after), clock or Clock())
@@ -136,16 +136,16 @@ async def run_handler(
                 await memory.outcome(ctx.job, outcome)
             finally:
                 await ctx.close()
-    raise AssertionError(f"the handler did not end within {RUNS} runs")
+    raise AssertionError(f"the handler did not return an outcome within {RUNS} runs")
 
 
 class _WorkerLost(BaseException):
-    """The worker of the run is gone, between an effect and its record."""
+    """The worker is lost between the effect of a step and its record."""
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What a database would keep; the methods are those that a run calls of its services."""
+    """In-memory replacement of the services that a run calls."""
 
     answers: Mapping[str, str | bool | Deny | None]
     lost_after: set[str]
@@ -155,14 +155,16 @@ class _Memory:
     bundle: bytes | None = None
     known_steps: dict[str, Step] = field(default_factory=dict)
     asked: list[Question] = field(default_factory=list)
-    kept: HandlerResult = field(default_factory=lambda: HandlerResult(Snooze(0)))
+    collected: HandlerResult = field(default_factory=lambda: HandlerResult(Snooze(0)))
 
     def result(self, outcome: Outcome) -> HandlerResult:
         steps = self.known_steps.values()
-        self.kept.steps = {step.key: step.result for step in steps if step.owner == Owner.HANDLER}
-        self.kept.outcome, self.kept.runs = outcome, self.run
-        self.kept.questions, self.kept.checkpoint = self.asked, self.data
-        return self.kept
+        self.collected.steps = {
+            step.key: step.result for step in steps if step.owner == Owner.HANDLER
+        }
+        self.collected.outcome, self.collected.runs = outcome, self.run
+        self.collected.questions, self.collected.checkpoint = self.asked, self.data
+        return self.collected
 
     # Checkpoints
 
@@ -177,8 +179,8 @@ class _Memory:
     ) -> tuple[Step, bool]:
         new = key not in self.known_steps
         if new:
-            made = Step(key, "pending", invocation_id or str(new_id()), None, owner)
-            self.known_steps[key] = made
+            step = Step(key, "pending", invocation_id or str(new_id()), None, owner)
+            self.known_steps[key] = step
         return self.known_steps[key], new
 
     async def finish_step(self, lease: Lease, key: str, result: Any, owner: Owner) -> None:
@@ -196,21 +198,21 @@ class _Memory:
     async def event(
         self, lease: Lease, kind: str, payload: dict[str, Any], *, unless_after: int | None = None
     ) -> int:
-        self.kept.events.append((kind, copy.deepcopy(payload)))
-        return len(self.kept.events)
+        self.collected.events.append((kind, copy.deepcopy(payload)))
+        return len(self.collected.events)
 
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
-        self.kept.artifacts[name] = data
+        self.collected.artifacts[name] = data
 
     async def patch(self, job: int, run: int | None = None) -> None:
         return None
 
     async def log(self, lease: Lease, seq: int, text: str, limit: int = 0) -> bool:
-        self.kept.log += text
+        self.collected.log += text
         return True
 
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
-        self.kept.usage = amounts
+        self.collected.usage = amounts
 
     async def now(self) -> datetime:
         return self.clock.now
@@ -224,8 +226,8 @@ class _Memory:
             self.clock.advance(outcome.until)
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
-        self.kept.messages.append((text, tuple(targets)))
-        return [len(self.kept.messages)]
+        self.collected.messages.append((text, tuple(targets)))
+        return [len(self.collected.messages)]
 
     # Questions
 
@@ -278,50 +280,50 @@ class _Memory:
         question = self.asked[-1]
         if question.key not in self.answers:
             raise AssertionError(
-                f"the handler asked {question.key!r} ({question.text}); answers has no such key"
+                f"the handler asked {question.key!r} ({question.text}); add this key to answers"
             )
         status, resolution = _resolution(question, self.answers[question.key])
         self.asked[-1] = replace(
             question, status=status, resolution=resolution.as_json(), answered_at=self.clock.now
         )
         if fails_job(question, resolution):
-            raise NotPermitted(f"question {question.key!r} was denied, which fails the job")
+            raise NotPermitted(f"question {question.key!r} was denied, so the job fails")
 
 
 def _resolution(
-    question: Question, given: str | bool | Deny | None
+    question: Question, value: str | bool | Deny | None
 ) -> tuple[QuestionStatus, Resolution]:
-    """Return how a question ends; raises UsageError for an answer that it does not take."""
-    if given is None:
+    """Resolve a question with an answer; raises UsageError for an invalid answer."""
+    if value is None:
         return _expired(question)
     event = f"test:{question.name}"
-    if isinstance(given, bool | Deny):
-        reason = given.reason if isinstance(given, Deny) else None
-        response = Response(source_event_id=event, decision=given is True, reason=reason)
+    if isinstance(value, bool | Deny):
+        reason = value.reason if isinstance(value, Deny) else None
+        response = Response(source_event_id=event, decision=value is True, reason=reason)
     else:
-        response = Response(source_event_id=event, text=given)
+        response = Response(source_event_id=event, text=value)
     check_kind(question, response)
     if response.decision is not None:
         outcome = "approved" if response.decision else "denied"
-        ended = Resolution(outcome, "person", by=(PERSON,), reason=response.reason)
+        resolution = Resolution(outcome, "person", by=(PERSON,), reason=response.reason)
     else:
         answer = parse_answer(question, response)
-        ended = Resolution("answered", "person", answer.value, answer.text, by=(PERSON,))
-    return QuestionStatus.ANSWERED, ended
+        resolution = Resolution("answered", "person", answer.value, answer.text, by=(PERSON,))
+    return QuestionStatus.ANSWERED, resolution
 
 
 def _expired(question: Question) -> tuple[QuestionStatus, Resolution]:
     match question.on_expire:
         case OnExpire.DEFAULT:
-            ended = Resolution("answered", "policy", value=question.default_value)
-            return QuestionStatus.ANSWERED, ended
+            resolution = Resolution("answered", "policy", value=question.default_value)
+            return QuestionStatus.ANSWERED, resolution
         case OnExpire.CONTINUE:
             return QuestionStatus.EXPIRED, Resolution("expired", "policy")
-    raise AnswerTimeout(f"question {question.key!r} expired, which ends the job")
+    raise AnswerTimeout(f"question {question.key!r} expired, so the job expires")
 
 
 class _Services:
-    """The services of a worker, all of them the memory."""
+    """The services of a worker, all backed by the memory."""
 
     def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
@@ -330,14 +332,14 @@ class _Services:
 
     @property
     def repos(self) -> Any:
-        raise DraftsmanError("run_handler has no repositories; test this handler with a worker")
+        raise DraftsmanError("run_handler has no repositories; use a worker to test this handler")
 
 
 def _claimed(run: int, payload: Mapping[str, Any], columns: Mapping[str, Any]) -> ClaimedJob:
-    """Return the job as a claim returns it."""
+    """Build a claimed job."""
     if unknown := columns.keys() - DEFAULTS.keys():
-        raise TypeError(f"{min(unknown)} is no column of a job; allowed: {', '.join(DEFAULTS)}")
+        raise TypeError(f"{min(unknown)} is not a column of a job; allowed: {', '.join(DEFAULTS)}")
     values = {**DEFAULTS, **columns, "payload": payload}
-    work = ClaimedJob(1, run, run, "running")
-    work.__dict__.update(copy.deepcopy(values))
-    return work
+    job = ClaimedJob(1, run, run, "running")
+    job.__dict__.update(copy.deepcopy(values))
+    return job

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 def installed() -> str:
     """Return the version; 0.0.0 for a checkout that was never installed."""
-    from importlib.metadata import PackageNotFoundError, version  # a mail parser comes with it
+    # imported late: it imports the email parser
+    from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version("draftsman")

@@ -1,4 +1,4 @@
-"""A worker process: its configuration, its parts, and the signals that end it."""
+"""Entry point of a worker process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ async def run_worker(
     leader: bool = True,
     parent: int | None = None,
 ) -> int:
-    """Work until a signal; return the exit code.
+    """Run a worker until a signal; return the exit code.
 
-    The first SIGTERM, SIGINT or SIGHUP drains, or ends the start; a second one exits at once. That
-    the process `parent` is no longer the one that this one belongs to counts as the first signal. A
-    handler that blocks the event loop for a whole lease ends the process with code 70. Raises
-    ConfigError, DatabaseUnreachable, SchemaOutdated.
+    The first SIGTERM, SIGINT or SIGHUP drains the worker, or aborts its start; the second exits at
+    once. The death of the process `parent` counts as the first signal. A handler that blocks the
+    event loop for a whole lease ends the process with code 70. Raises ConfigError,
+    DatabaseUnreachable, SchemaOutdated.
     """
     deny_inspection()
     handlers = registry.load(settings.handlers)
@@ -37,13 +37,13 @@ async def run_worker(
         async with open_runtime(settings) as runtime:
             if newer := await migrate.check_compatible(runtime.db.url):
                 _log.warning(
-                    "the database has %s, which this version does not know; going on", newer
+                    "the database schema is newer than this version (it has %s); continuing", newer
                 )
-            crew = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
-            watchdog = Watchdog(settings.worker.lease, crew.worker.names)
-            with signals.handled_by(crew.shut_down), watchdog:
-                await crew.run()
-        if crew.worker.running:  # they swallow their cancellation, and would be waited for for ever
-            _log.error("%s handlers do not end; exiting without them", len(crew.worker.running))
+            process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
+            watchdog = Watchdog(settings.worker.lease, process.worker.names)
+            with signals.handled_by(process.shut_down), watchdog:
+                await process.run()
+        if process.worker.running:  # they ignore their cancellation and would block the exit
+            _log.error("%s handlers did not stop; exiting anyway", len(process.worker.running))
             os._exit(1)
     return 0

@@ -108,7 +108,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         late = pressed.sent | {"user": {"id": story.ben, "name": "ben"}}
         assert (await slack.interactive(late, retries=3)).acked
         (word,) = await slack.until(lambda: slack.ephemerals(story.room, story.ben), "the word")
-        assert word["text"] == "Your answer was not accepted: D-1/1 was answered by anna before"
+        assert word["text"] == "Your answer was not accepted: D-1/1 was already answered by anna"
         bots = await story.anew(bots)
 
         result = await story.shown("safe fixes applied")
@@ -120,8 +120,8 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
             assert await process.end() == 0, process.output_text
 
         assert slack.messages(story.room) == [card], "one card, edited in place"
-        assert [one["ts"] for one in story.says("What should be applied")] == [question["ts"]]
-        assert story.says("D-1/1 was answered by anna") == story.says("What should be applied")
+        assert [one["ts"] for one in story.says("Which fixes should")] == [question["ts"]]
+        assert story.says("D-1/1 was answered by anna") == story.says("Which fixes should")
         assert not story.says("draftsman_answer")
         assert story.says("safe fixes applied") == [result]
         assert result["thread_ts"] == question["thread_ts"] == card["ts"]

@@ -1,12 +1,12 @@
-"""The catalog of attacks: what each one tries, and how it ends with and without the box.
+"""The catalog of attacks and their outcomes with and without the sandbox.
 
 A test that performs an attack registers it:
 
     @attack(
         "An agent reads its worker's environment from /proc",
         surface="process",
-        with_box="the process is not visible",
-        without_box="permission denied: the worker is not dumpable",
+        with_sandbox="the process is not visible",
+        without_sandbox="permission denied: the worker is not dumpable",
     )
     async def test_worker_environment_is_private(...): ...
 
@@ -27,12 +27,12 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack, its outcome in each mode of the sandbox, and the test that performs it."""
+    """An attack, its outcome in each mode of the sandbox, and the test that performs it."""
 
     title: str
     surface: Surface
-    with_box: str
-    without_box: str
+    with_sandbox: str
+    without_sandbox: str
     test: str
 
 
@@ -40,13 +40,13 @@ CATALOG: Final[list[Attack]] = []
 
 
 def attack(
-    title: str, *, surface: Surface, with_box: str, without_box: str | None = None
+    title: str, *, surface: Surface, with_sandbox: str, without_sandbox: str | None = None
 ) -> Callable[[Test], Test]:
-    """Register the decorated test; without `without_box` the outcome does not depend on the box."""
+    """Register the decorated test; `without_sandbox` defaults to `with_sandbox`."""
 
     def register(test: Test) -> Test:
         path = f"{test.__module__.replace('.', '/')}.py::{test.__qualname__}"
-        CATALOG.append(Attack(title, surface, with_box, without_box or with_box, path))
+        CATALOG.append(Attack(title, surface, with_sandbox, without_sandbox or with_sandbox, path))
         return test
 
     return register

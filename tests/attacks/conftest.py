@@ -1,4 +1,4 @@
-"""Places for processes, as the acceptance tests have them."""
+"""Fixtures of the acceptance tests for processes."""
 
 from __future__ import annotations
 

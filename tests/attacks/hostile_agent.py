@@ -1,4 +1,4 @@
-"""A hostile agent: it tries everything that its argument names, and prints what worked."""
+"""A hostile agent, which tries all attacks and prints which of them worked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MS_BIND = 4096
 
 
 def call(result: int) -> bool:
-    """Raise OSError for a system call that was refused."""
+    """Raise OSError for a failed system call."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -27,10 +27,10 @@ def call(result: int) -> bool:
 
 
 def connect(family: int, address: Any) -> bool:
-    """Connect and hang up."""
-    with socket.socket(family) as it:
-        it.settimeout(2)
-        it.connect(address)
+    """Connect to an address."""
+    with socket.socket(family) as client:
+        client.settimeout(2)
+        client.connect(address)
     return True
 
 
@@ -40,7 +40,7 @@ def read(path: str) -> bool:
 
 
 def write(path: str) -> bool:
-    """Append to a file, or make it."""
+    """Open a file for appending."""
     with Path(path).open("a"):
         return True
 
@@ -55,25 +55,25 @@ def memory_of(pid: int) -> bool:
 
 
 def link_into(path: str) -> bool:
-    """Take a file of another place into the clone, by a hard link."""
+    """Create a hard link to an outside file in the clone."""
     os.link(path, "stolen")
     return True
 
 
 def signal_to(pid: int) -> bool:
-    """Send the signal that does nothing."""
+    """Send signal 0."""
     os.kill(pid, 0)
     return True
 
 
 def become_root() -> bool:
-    """Change to the user with every right."""
+    """Change to root."""
     os.setuid(0)
     return True
 
 
 def own_user_namespace() -> bool:
-    """Be root in a namespace of its own, from where the kernel's rare doors are open."""
+    """Create a user namespace, which exposes more of the kernel."""
     return call(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
 
 
@@ -83,7 +83,7 @@ def mount_over() -> bool:
 
 
 def many_processes() -> bool:
-    """Start processes without end; report whether far more than the limit were possible."""
+    """Start far more processes than the limit."""
     children: list[int] = []
     try:
         for _ in range(200):
@@ -107,7 +107,7 @@ def large_file() -> bool:
 
 
 def much_memory() -> bool:
-    """Take more memory than the limit."""
+    """Allocate more memory than the limit."""
     return len(bytearray(2 << 30)) > 0
 
 
@@ -119,13 +119,13 @@ def raise_limit() -> bool:
 
 
 def set_user_id_program() -> bool:
-    """Gain rights by a set-uid program."""
-    done = subprocess.run(["su", "-c", "id -u"], capture_output=True, check=False, timeout=10)
-    return done.stdout.strip() == b"0"
+    """Gain privileges with a set-uid program."""
+    completed = subprocess.run(["su", "-c", "id -u"], capture_output=True, check=False, timeout=10)
+    return completed.stdout.strip() == b"0"
 
 
 def inherited() -> bool:
-    """Find open descriptors other than the three."""
+    """Find open descriptors other than the standard streams."""
     for number in range(3, 1024):
         try:
             os.fstat(number)
@@ -135,25 +135,25 @@ def inherited() -> bool:
     return False
 
 
-def main(given: dict[str, Any]) -> None:
-    """Try all, and print what worked."""
-    pid = given["pid"]
+def main(targets: dict[str, Any]) -> None:
+    """Try all attacks and print their results."""
+    pid = targets["pid"]
     tries: dict[str, Callable[[], bool]] = {
-        "ssh_key": lambda: read(given["ssh_key"]),
-        "other_clone": lambda: read(given["other_clone"]),
+        "ssh_key": lambda: read(targets["ssh_key"]),
+        "other_clone": lambda: read(targets["other_clone"]),
         "worker_environ": lambda: read(f"/proc/{pid}/environ"),
         "worker_memory": lambda: memory_of(pid),
         "worker_cwd": lambda: bool(os.listdir(f"/proc/{pid}/cwd/")),  # noqa: PTH208
         "trace": lambda: call(libc.ptrace(PTRACE_ATTACH, pid, 0, 0)),
         "signal": lambda: signal_to(pid),
-        "unix_socket": lambda: connect(socket.AF_UNIX, given["unix_socket"]),
-        "abstract_socket": lambda: connect(socket.AF_UNIX, "\0" + given["abstract_socket"]),
-        "tcp_port": lambda: connect(socket.AF_INET, ("127.0.0.1", given["tcp_port"])),
+        "unix_socket": lambda: connect(socket.AF_UNIX, targets["unix_socket"]),
+        "abstract_socket": lambda: connect(socket.AF_UNIX, "\0" + targets["abstract_socket"]),
+        "tcp_port": lambda: connect(socket.AF_INET, ("127.0.0.1", targets["tcp_port"])),
         "internet": lambda: connect(socket.AF_INET, ("192.0.2.1", 443)),
-        "write_outside": lambda: write(given["ssh_key"]),
+        "write_outside": lambda: write(targets["ssh_key"]),
         "write_program": lambda: write(str(Path(sys.prefix) / "planted")),
         "write_system": lambda: write("/usr/planted"),
-        "hard_link": lambda: link_into(given["ssh_key"]),
+        "hard_link": lambda: link_into(targets["ssh_key"]),
         "root": become_root,
         "is_root": lambda: os.getuid() == 0,
         "set_uid": set_user_id_program,
@@ -166,13 +166,13 @@ def main(given: dict[str, Any]) -> None:
         "descriptors": inherited,
         "secrets": lambda: "hunter2" in str(dict(os.environ)),
     }
-    found = {}
+    results = {}
     for name, attempt in tries.items():
         try:
-            found[name] = "worked" if attempt() else "failed"
+            results[name] = "worked" if attempt() else "failed"
         except (OSError, ValueError, MemoryError, subprocess.SubprocessError) as error:
-            found[name] = f"failed: {error}"
-    print(json.dumps(found), flush=True)  # noqa: T201
+            results[name] = f"failed: {error}"
+    print(json.dumps(results), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What a process can try against others of its user, as source that attackers run.
+"""Source code of attacks on other processes of the same user.
 
-An attacker may be an agent in an interpreter without any package, so this is text, not a module.
+The attacker may be an agent without any packages, so this is text, not a module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ctypes, json, os, re, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 
 def attempt(act, *args):
-    """Return what an attempt yields, or "refused: why"."""
+    """Return the result of an attempt, or "refused: REASON"."""
     try:
         return act(*args)
     except OSError as error:
@@ -29,12 +29,12 @@ def environ(pid):
         return file.read().decode("latin-1")
 
 def memory(pid):
-    """Read the stack, on which the kernel put the environment."""
+    """Read the stack, which has the environment."""
     with open(f"/proc/{pid}/maps") as maps:
-        found = [line for line in maps if line.endswith("[stack]\n")]
-    if not found:
+        stacks = [line for line in maps if line.endswith("[stack]\n")]
+    if not stacks:
         raise PermissionError(13, "Permission denied")
-    begin, end = (int(number, 16) for number in found[0].split()[0].split("-"))
+    begin, end = (int(number, 16) for number in stacks[0].split()[0].split("-"))
     with open(f"/proc/{pid}/mem", "rb", 0) as file:
         file.seek(begin)
         return file.read(end - begin).decode("latin-1")
@@ -48,18 +48,18 @@ def attach(pid):
     return "attached"
 
 def pry(pid):
-    """Try everything on a process."""
+    """Try all attacks on a process."""
     return {act.__name__: attempt(act, pid) for act in (environ, memory, files, attach)}
 
 def processes():
-    """Return the processes that can be seen, none where /proc is closed."""
+    """Return the visible processes; none without access to /proc."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
         return []
 
 def grandparent():
-    """Return who started the process that started us: the worker of an agent; 0 if out of sight."""
+    """Return the parent of the parent process, an agent's worker; 0 if it is not visible."""
     try:
         with open(f"/proc/{os.getppid()}/stat") as file:
             return int(file.read().rpartition(")")[2].split()[1])
@@ -67,7 +67,7 @@ def grandparent():
         return 0
 
 def knock(path):
-    """Ask the server behind a socket to let us in without a password."""
+    """Log in to the server behind a socket without a password."""
     words = b"".join(word + b"\0" for word in (b"user", b"draftsman", b"database", b"draftsman"))
     with socket.socket(socket.AF_UNIX) as server:
         server.settimeout(10)
@@ -84,5 +84,5 @@ for capability in (CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON):
 os.execv(sys.argv[1], sys.argv[1:])
 """
 WITHOUT_PTRACE = (sys.executable, "-c", DROP_PTRACE)
-"""Starts a program without root's rights to inspect any process, where we have them: the kernel
-then decides as it does between processes of an ordinary user."""
+"""Starts a program without root's capabilities to inspect processes, so that the kernel applies the
+rules for an ordinary user."""

@@ -1,4 +1,4 @@
-"""Attacks on approvals, by people who have a login, a chat account or a worker of their own."""
+"""Attacks on approvals by users with a login, a chat account or a worker."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _yes(event: str, **fields: str) -> Response:
 
 
 @attack(
-    "An operator mints an approver's token and approves his own job",
+    "An operator mints an approver's token and approves their own job",
     surface="approval",
-    with_box="refused by the service and by the database; an event says so",
+    with_sandbox="refused by the service and by the database; an event says so",
 )
 async def test_an_operator_mints_an_approvers_token(
     as_role: As, session: Session, make: Factory
@@ -45,9 +45,9 @@ async def test_an_operator_mints_an_approvers_token(
 
 
 @attack(
-    "A role without a mapping redeems a token that it found",
+    "A role without a mapping redeems a token of another user",
     surface="approval",
-    with_box="refused: only the approver redeems a token",
+    with_sandbox="refused: only the approver redeems a token",
 )
 async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
     carol, stranger = await as_role("carol"), await as_role("stranger")
@@ -64,14 +64,14 @@ async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
 @attack(
     "The requester of a job redeems the token that was minted for them",
     surface="approval",
-    with_box="refused: a requester does not decide their own job",
+    with_sandbox="refused: a requester does not decide their own job",
 )
 async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Runtime) -> None:
     erin = await as_role("erin")
     work = await make.running(await make.queued(actor=await erin.actor()))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     await rt.questions.ask(work.lease, item, invoker="erin")
-    with pytest.raises(NotPermitted, match="erin asked for this job"):
+    with pytest.raises(NotPermitted, match="erin requested this job"):
         await erin.questions.mint_token(work.number, 1, "erin", await erin.actor())
     conn = await erin.db.dedicated_connection()
     async with refused(FORBIDDEN, "cannot mint a token for erin"):
@@ -80,26 +80,26 @@ async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Run
 
 
 @attack(
-    "A client names itself an approver in its own configuration",
+    "A client makes its user an approver in its own configuration",
     surface="approval",
-    with_box="the database knows the person by the login role, and refuses",
+    with_sandbox="refused: the database identifies the person by the login role",
 )
 async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
     login = (await anna.actor()).id
     carol = Person("carol", frozenset({"approver"}), {Source.CLI: login})
     anna.policy.update_from(Policy({"carol": carol}))
-    claimed = await anna.actor()
-    assert claimed.person == "carol"
+    actor = await anna.actor()
+    assert actor.person == "carol"
     with pytest.raises(Refused, match="anna may not answer"):
-        await anna.questions.answer(work.number, 1, _yes("a"), claimed)
+        await anna.questions.answer(work.number, 1, _yes("a"), actor)
     assert (await anna.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
 @attack(
     "A person approves in the name of another person's login",
     surface="approval",
-    with_box="refused: a person's session vouches for its own role alone",
+    with_sandbox="refused: a person's session vouches for its own role alone",
 )
 async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> None:
     anna, carol = await as_role("anna"), await as_role("carol")
@@ -111,7 +111,7 @@ async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> Non
 @attack(
     "A bot approves in the name of a login of the command line",
     surface="approval",
-    with_box="refused: a bot vouches for chat identities alone",
+    with_sandbox="refused: a bot vouches for chat identities alone",
 )
 async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) -> None:
     bot, carol = await as_role("bot"), await as_role("carol")
@@ -123,7 +123,7 @@ async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) ->
 @attack(
     "A person approves in the name of a chat identity",
     surface="approval",
-    with_box="refused: chat identities are vouched for by the bot's role alone",
+    with_sandbox="refused: chat identities are vouched for by the bot's role alone",
 )
 async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
@@ -133,9 +133,9 @@ async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> No
 
 
 @attack(
-    "One person votes twice, by two channels, to reach a quorum of two",
+    "A person votes twice, by two channels, to reach a quorum of two",
     surface="approval",
-    with_box="refused: the second vote is the same person's",
+    with_sandbox="refused: the second vote is the same person's",
 )
 async def test_one_person_votes_by_two_channels(
     as_role: As, session: Session, make: Factory
@@ -145,7 +145,7 @@ async def test_one_person_votes_by_two_channels(
     assert (await carol.questions.answer(work.number, 1, _yes("c"), await carol.actor())).accepted
     chat = Actor(Source.SLACK, "U-CAROL", "Carol")
     verdict = await bot.questions.answer(work.number, 1, _yes("s"), chat)
-    assert verdict.reason == "carol approved already; one vote a person"
+    assert verdict.reason == "carol has already approved; each person votes once"
     conn = await session("bot")
     insert = (
         "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"
@@ -157,27 +157,27 @@ async def test_one_person_votes_by_two_channels(
 
 
 @attack(
-    "An agent asks for approvals that nobody could ever give",
+    "An agent asks for more approvals than there are approvers",
     surface="approval",
-    with_box="refused when asked, with the numbers",
+    with_sandbox="refused, with the numbers of approvals and approvers",
 )
 async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
     worker, work = await as_role("worker"), await make.running()
     item = GATE.model_copy(update={"quorum": 3})
-    with pytest.raises(UsageError, match="needs 3 approvals, and 2 people can give one"):
+    with pytest.raises(UsageError, match="cannot reach its quorum of 3"):
         await worker.questions.ask(work.lease, item, invoker="anna")
 
 
 @attack(
-    "A flood of refused votes grows the tables",
+    "A flood of refused votes fills the tables",
     surface="approval",
-    with_box="20 of a voter are kept, further ones are counted",
+    with_sandbox="20 of each voter are stored, the rest are counted",
 )
 async def test_a_flood_of_refused_votes(as_role: As, make: Factory, conn: Connection) -> None:
     ben, work = await as_role("ben"), await make.asked(GATE)
     actor = await ben.actor()
     for n in range(30):
         assert not (await ben.questions.answer(work.number, 1, _yes(str(n)), actor)).accepted
-    kept = await rows(conn, "SELECT count(*) FROM draftsman.job_answers")
+    stored = await rows(conn, "SELECT count(*) FROM draftsman.job_answers")
     counted = await rows(conn, "SELECT answers FROM draftsman.refused_answers")
-    assert (kept, counted) == ([(20,)], [(10,)])
+    assert (stored, counted) == ([(20,)], [(10,)])

@@ -1,4 +1,4 @@
-"""Attacks on what lies between a worker and the box of a program."""
+"""Attacks on the boundary between a worker and a sandbox."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ DEADLINE = 60.0
 async def run(
     mode: str, folder: Path, *command: str, env: Mapping[str, str] | None = None
 ) -> tuple[str, int]:
-    """Return what a program prints in the box, and the guard's process id."""
+    """Return the output of a program in the sandbox, and the guard's process id."""
 
     async def ignore(chunk: bytes) -> None:
         pass
 
     settings = SandboxSettings.model_validate({"mode": mode, "file_size_mb": 16})
-    box = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
-    with contextlib.closing(box):
+    sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
+    with contextlib.closing(sandbox):
         async with await AgentProcess.start(
             AgentSettings(command=command, env=dict(env or {})),
             cwd=folder / "repo",
             home=folder / "home",
             lease=DEADLINE,
             on_stderr=ignore,
-            box=box,
+            sandbox=sandbox,
         ) as process:
             chunks = [chunk async for chunk in process.chunks()]
             await process.wait()
@@ -49,9 +49,9 @@ async def run(
 
 
 @attack(
-    "A clone holds libraries where its profile's LD_LIBRARY_PATH leads the dynamic linker",
+    "A clone contains libraries in the LD_LIBRARY_PATH of its profile",
     surface="process",
-    with_box="guard, keeper and bwrap do not see the program's environment",
+    with_sandbox="guard, keeper and bwrap do not get the program's environment",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_the_guard_does_not_obey_the_environment_of_the_program(
@@ -64,10 +64,10 @@ async def test_the_guard_does_not_obey_the_environment_of_the_program(
 
 
 @attack(
-    "A program fills the machine's memory with files in a folder that is in memory",
+    "A program fills the machine's memory with files in tmpfs",
     surface="quota",
-    with_box="/tmp and /dev/shm have a limit; the other folders are read-only",
-    without_box="there is no folder of its own in memory",
+    with_sandbox="/tmp and /dev/shm have a limit; the other folders are read-only",
+    without_sandbox="there is no private tmpfs",
 )
 async def test_folders_in_memory_are_read_only_or_limited(tmp_path: Path) -> None:
     code = """
@@ -86,9 +86,9 @@ chmod 0 . ; echo deep"""
 
 
 @attack(
-    "A program leaves folders deeper than Python's stack, closed ones and links to outside",
+    "A program leaves folders deeper than Python's stack, unreadable folders and links to outside",
     surface="tree",
-    with_box="they are deleted with the run; no link is followed",
+    with_sandbox="they are deleted with the run; no link is followed",
 )
 async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
@@ -102,7 +102,7 @@ async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
     assert printed == "deep"
     open_files = len(list(Path("/proc/self/fd").iterdir()))
     remove_tree(tmp_path / "repo")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["home", "outside"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "outside"]
     assert (outside / "file").exists()
     assert outside.stat().st_mode & 0o777 == 0o755
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
@@ -111,8 +111,8 @@ async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
 @attack(
     "An agent reads the terminal and the shared memory of its worker's user",
     surface="process",
-    with_box="not visible in bwrap, refused in Landlock; a worker of root's has another user",
-    without_box="allowed to the worker's own user",
+    with_sandbox="not visible in bwrap, refused in Landlock; under root, agents have another user",
+    without_sandbox="allowed to the worker's own user",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])
 async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path) -> None:
@@ -133,28 +133,28 @@ async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path
 
 
 @attack(
-    "A command of a profile runs what an agent left, which fills the disk",
+    "A command of a profile runs code of an agent that fills the disk",
     surface="quota",
-    with_box="the command is killed, and the run fails with the reason",
+    with_sandbox="the command is killed, and the run fails with the reason",
 )
 async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", a="one\n")
-    space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
-    space = await space.with_sandbox(SandboxSettings())
+    workspace = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
+    workspace = await workspace.with_sandbox(SandboxSettings())
     quotas = QuotaSettings(disk_bytes=4_000_000, disk_interval=0.1)
-    runner = CommandRunner(space, "", {}, DEADLINE, quotas=quotas)
+    runner = CommandRunner(workspace, "", {}, DEADLINE, quotas=quotas)
     fill = ("sh", "-c", "head -c 8000000 /dev/zero > full; exec sleep 600")
     with pytest.raises(Failure, match="more than 4,000,000 bytes") as raised:
         await runner.run(CommandSettings(name="fill", command=fill, timeout=DEADLINE))
     assert raised.value.code == "quota:disk"
-    await space.remove()
+    await workspace.remove()
 
 
 @attack(
-    "A program of the repository is a link that leads elsewhere outside than in the box",
+    "A program of the repository is a link with another target outside of the sandbox",
     surface="tree",
-    with_box="what it leads to outside is not mounted",
-    without_box="allowed to the worker's own user",
+    with_sandbox="the outside target is not mounted",
+    without_sandbox="allowed to the worker's own user",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])
 async def test_a_linked_program_opens_no_file_outside(
@@ -172,18 +172,18 @@ async def test_a_linked_program_opens_no_file_outside(
 
 
 @attack(
-    "Load while a worker starts makes the probe of the strongest mode too slow",
+    "High load makes the probe of the strongest mode time out",
     surface="process",
-    with_box="that run takes the next mode that holds; the next run probes again",
+    with_sandbox="that run uses the next working mode; the next run probes again",
 )
 async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = SandboxSettings(memory_mb=1234)
     with monkeypatch.context() as busy:
         busy.setattr(
             mode_detection,
-            "escape",
+            "find_escape",
             lambda _, mode, __: mode_detection.PROBE_TOO_SLOW if mode == "bwrap" else None,
         )
         assert (await mode_detection.detect_mode(settings)).mode == "landlock"
-    monkeypatch.setattr(mode_detection, "escape", lambda *_: None)
+    monkeypatch.setattr(mode_detection, "find_escape", lambda *_: None)
     assert (await mode_detection.detect_mode(settings)).mode == "bwrap"

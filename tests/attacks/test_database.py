@@ -1,4 +1,4 @@
-"""Attacks with a session in the database: rows forged by hand, and settings that lie."""
+"""Attacks by SQL sessions: forged rows and settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ YES = Jsonb({"decision": "approve"})
 @attack(
     "A forged approval is written into the table of answers",
     surface="database",
-    with_box="refused in every session but the owner's; the invariants name one that was forced",
+    with_sandbox="refused in every session but the owner's; an invariant detects a forced answer",
 )
 @pytest.mark.parametrize(
     ("who", "source", "id"),
@@ -53,15 +53,15 @@ async def test_a_forged_answer(
     session: Session, make: Factory, roles: Roles, who: str, source: str, id: str
 ) -> None:
     work, conn = await make.asked(GATE), await session(who)
-    given = roles.name(id) if source == "cli" else id
+    responder = roles.name(id) if source == "cli" else id
     async with refused(FORBIDDEN):
-        await conn.execute(ANSWER, (work.number, source, given, YES))
+        await conn.execute(ANSWER, (work.number, source, responder, YES))
 
 
 @attack(
     "The owner of the database forces a forged approval with triggers off",
     surface="database",
-    with_box="it works, and `doctor --invariants` names the answer",
+    with_sandbox="it works, and `doctor --invariants` reports the answer",
 )
 async def test_a_forced_answer_is_named(
     known: Runtime, make: Factory, conn: Connection, people: object
@@ -69,17 +69,17 @@ async def test_a_forced_answer_is_named(
     work = await make.asked(GATE)
     await run(conn, "SET session_replication_role = replica")
     await conn.execute(ANSWER, (work.number, "slack", "U-CAROL", YES))
-    found = await known.read_model.invariants()
-    assert [job for job, _ in found["answers_are_vouched_for"]] == [work.number]
+    invariants = await known.read_model.invariants()
+    assert [job for job, _ in invariants["answers_are_attested"]] == [work.number]
 
 
 @attack(
-    "A gate is resolved by hand, without the votes it needs",
+    "An approval is resolved by SQL, without the required votes",
     surface="database",
-    with_box="refused in every session but the owner's",
+    with_sandbox="refused in every session but the owner's",
 )
 @pytest.mark.parametrize("who", ["anna", "carol", "olga", "bot", "worker", "reader"])
-async def test_a_gate_is_resolved_without_votes(
+async def test_an_approval_is_resolved_without_votes(
     session: Session, make: Factory, conn: Connection, roles: Roles, who: str
 ) -> None:
     work, forger = await make.asked(GATE), await session(who)
@@ -100,11 +100,13 @@ async def test_a_gate_is_resolved_without_votes(
 
 
 @attack(
-    "A worker closes a gate as expired before its time, and goes on",
+    "A worker expires an approval early, and continues",
     surface="database",
-    with_box="refused: a gate expires when its time is over, and is passed when it was decided",
+    with_sandbox="refused: an approval expires at its deadline; a job continues after a decision",
 )
-async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Connection) -> None:
+async def test_a_worker_passes_an_approval(
+    session: Session, make: Factory, conn: Connection
+) -> None:
     work, worker = await make.asked(GATE), await session("worker")
     expired = Jsonb({"outcome": "expired", "via": "system"})
     close = "UPDATE draftsman.job_questions SET status = %s, resolution = %s WHERE job = %s"
@@ -123,12 +125,14 @@ async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Con
 
 
 @attack(
-    "A worker names itself among the approvers of an open gate, or lowers its quorum",
+    "A worker adds itself to the approvers of an open approval, or lowers its quorum",
     surface="database",
-    with_box="refused: an open question is escalated by its rule alone",
+    with_sandbox="refused: an open question changes only by its escalation rule",
 )
 @pytest.mark.parametrize("change", ["approvers = '{anna}'", "quorum = 1", "expires_at = now()"])
-async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, change: str) -> None:
+async def test_a_worker_changes_an_open_approval(
+    session: Session, make: Factory, change: str
+) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     async with refused(FORBIDDEN):
         await run(await session("worker"), f"UPDATE draftsman.job_questions SET {change}")
@@ -136,9 +140,9 @@ async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, ch
 
 
 @attack(
-    "An event is forged that says who decided",
+    "An event of a decision is forged",
     surface="database",
-    with_box="refused: an event of a decision needs the decision, and its own actor",
+    with_sandbox="refused: an event of a decision needs the decision, and the session's own actor",
 )
 @pytest.mark.parametrize(
     ("who", "kind", "actor"),
@@ -167,9 +171,9 @@ async def test_a_forged_event(
 
 
 @attack(
-    "A session sets the clock's offset to let a gate expire, or to answer one that is over",
+    "A session sets the clock's offset to expire an approval or answer it late",
     surface="database",
-    with_box="the setting is ignored: the shift is the database's own",
+    with_sandbox="the setting is ignored: the offset is stored in the database",
 )
 @pytest.mark.parametrize("who", ["anna", "bot", "worker"])
 async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
@@ -179,26 +183,28 @@ async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
 
 
 @attack(
-    "A person sets the actor of a change to another's name",
+    "A person sets the actor of a change to another name",
     surface="database",
-    with_box="the trail names the session's own role",
+    with_sandbox="the event has the session's own role",
 )
 async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles) -> None:
     anna = await as_role("anna")
-    made = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
+    submitted = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     conn = await session("anna")
     await conn.execute("SELECT set_config('draftsman.actor', 'cli:carol', false)")
     async with refused(FORBIDDEN, "may not control"):
-        await conn.execute("SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (made.number,))
-    await anna.job_control.cancel(made.number, await anna.actor())
-    actors = {event.actor for event in await anna.read_model.job_events(made.number)}
+        await conn.execute(
+            "SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (submitted.number,)
+        )
+    await anna.job_control.cancel(submitted.number, await anna.actor())
+    actors = {event.actor for event in await anna.read_model.job_events(submitted.number)}
     assert actors == {f"cli:{roles.name('anna')}"}
 
 
 @attack(
     "A person submits a job in another person's name",
     surface="database",
-    with_box="refused: a person's session submits its own requests",
+    with_sandbox="refused: a person's session submits its own requests",
 )
 async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles) -> None:
     anna, erin = await as_role("anna"), await as_role("erin")
@@ -207,9 +213,9 @@ async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles)
 
 
 @attack(
-    "A person gives themselves a role, an identity or self-approval",
+    "A person adds a role, an identity or self-approval for themselves",
     surface="database",
-    with_box="refused: only the owner of the schema writes people",
+    with_sandbox="refused: only the owner of the schema writes people",
 )
 @pytest.mark.parametrize("who", ["anna", "olga", "bot", "worker", "reader"])
 async def test_a_person_writes_people(session: Session, who: str) -> None:
@@ -231,7 +237,7 @@ async def test_a_person_writes_people(session: Session, who: str) -> None:
 @attack(
     "A person cancels or extends another's job with a function of the database",
     surface="database",
-    with_box="refused: that takes the role operator, or one's own job",
+    with_sandbox="refused: needs the role operator, or a job of their own",
 )
 async def test_a_person_controls_anothers_job(
     session: Session, make: Factory, roles: Roles
@@ -249,9 +255,9 @@ async def test_a_person_controls_anothers_job(
 
 
 @attack(
-    "A function of the session's own schema shadows one that a check relies on",
+    "A function of the session's own schema shadows a function used by a check",
     surface="database",
-    with_box="not found: the checks pin their search_path",
+    with_sandbox="not found: the checks pin their search_path",
 )
 async def test_a_shadowed_function(
     session: Session, make: Factory, conn: Connection, roles: Roles, database: str
@@ -268,9 +274,9 @@ async def test_a_shadowed_function(
 
 
 @attack(
-    "The bot's database role answers for an identity that maps to nobody",
+    "The bot's database role answers for an unlinked identity",
     surface="database",
-    with_box="refused: it has no role, and the row would carry its channel's id",
+    with_sandbox="refused: it has no role, and the row would carry its channel's id",
 )
 async def test_an_unmapped_chat_identity(as_role: As, make: Factory) -> None:
     bot, work = await as_role("bot"), await make.asked(GATE)

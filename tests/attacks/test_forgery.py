@@ -1,4 +1,4 @@
-"""Attacks on what roles may write: gates, votes, retries, events and targets of others."""
+"""Attacks on the write permissions of roles: approvals, votes, retries, events and targets."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["as_role", "known", "roles", "session"]
 
 
 @attack(
-    "A worker writes a gate that is approved already, over the one that is open",
+    "A worker replaces an open approval by an approved one",
     surface="database",
-    with_box="refused: a new question must be open",
+    with_sandbox="refused: a new question is open",
 )
-async def test_a_gate_is_written_as_approved(
+async def test_an_approval_is_written_as_approved(
     session: Session, make: Factory, conn: Connection
 ) -> None:
     work, worker = await make.asked(GATE), await session("worker")
@@ -50,9 +50,9 @@ async def test_a_gate_is_written_as_approved(
 
 
 @attack(
-    "A worker rewrites how a closed question was decided",
+    "A worker changes the decision of a closed question",
     surface="database",
-    with_box="refused: a closed question can only be superseded",
+    with_sandbox="refused: a closed question may only be superseded",
 )
 async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Factory) -> None:
     work, carol = await make.asked(GATE), await as_role("carol")
@@ -68,9 +68,9 @@ async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Fact
 
 
 @attack(
-    "An approver votes for a gate whose time is over, before the sweep has closed it",
+    "An approver votes on an expired approval, before the sweep has closed it",
     surface="database",
-    with_box="refused: the time is checked where the answer is written",
+    with_sandbox="refused: the expiry is checked when the answer is written",
 )
 async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock: Clock) -> None:
     work, carol = await make.asked(GATE.model_copy(update={"expires_in": 60.0})), "carol"
@@ -80,9 +80,9 @@ async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock:
 
 
 @attack(
-    "A gate that others approved is resolved by a person who did not vote",
+    "An approval with enough votes is resolved by a person who did not vote",
     surface="database",
-    with_box="refused: only who answered resolves, with the reasons that were given",
+    with_sandbox="refused: only a voter resolves an approval, with the recorded reasons",
 )
 async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, roles: Roles) -> None:
     work, carol, anna = await make.asked(GATE), await session("carol"), await session("anna")
@@ -93,37 +93,39 @@ async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, ro
     )
     async with refused(FORBIDDEN, "did not answer"):
         await anna.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('anna')}"))
-    said = Jsonb(APPROVED.obj | {"reason": "dave agrees"})
+    resolution = Jsonb(APPROVED.obj | {"reason": "dave agrees"})
     async with refused(FORBIDDEN, "do not support"):
-        await carol.execute(resolve, (work.number, said, f"cli:{roles.name('carol')}"))
+        await carol.execute(resolve, (work.number, resolution, f"cli:{roles.name('carol')}"))
     await carol.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('carol')}"))
     assert (await make.rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 @attack(
-    "The requester shortens the time of a question, so that a default or escalation comes at once",
+    "The requester shortens the expiry of a question, so that its default or escalation applies",
     surface="database",
-    with_box="refused: a question is extended, never shortened",
+    with_sandbox="refused: a question is extended, never shortened",
 )
 @pytest.mark.parametrize("seconds", [-1e6, 0.0, 1e9, float("nan")])
 async def test_a_time_is_shortened(
     as_role: As, session: Session, make: Factory, roles: Roles, seconds: float
 ) -> None:
     anna = await as_role("anna")
-    made = await anna.submissions.submit(invocation(type="noop", queue="q"), await anna.actor())
-    work = await make.running(made.number)
+    submitted = await anna.submissions.submit(
+        invocation(type="noop", queue="q"), await anna.actor()
+    )
+    work = await make.running(submitted.number)
     await make.rt.questions.ask(work.lease, GATE, invoker="anna")
     async with refused(FORBIDDEN, "at most 366 days"):
         await (await session("anna")).execute(
             "SELECT draftsman.extend_question(%s, 1, %s, %s)",
-            (made.number, seconds, f"cli:{roles.name('anna')}"),
+            (submitted.number, seconds, f"cli:{roles.name('anna')}"),
         )
 
 
 @attack(
-    "Events of jobs that do not exist are written, which nobody could ever remove",
+    "Events of jobs that do not exist are written, which could never be removed",
     surface="database",
-    with_box="refused: an event belongs to a job, and one of a vote says what was voted",
+    with_sandbox="refused: an event belongs to a job, and an event of a vote has its decision",
 )
 @pytest.mark.parametrize("who", ["anna", "bot", "worker"])
 async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles, who: str) -> None:
@@ -140,7 +142,7 @@ async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles
 @attack(
     "A vote's event names another voter",
     surface="database",
-    with_box="refused: it says what the answer says",
+    with_sandbox="refused: the event has to match the answer",
 )
 async def test_a_vote_event_lies(session: Session, make: Factory, roles: Roles) -> None:
     work, conn = await make.asked(GATE), await session("carol")
@@ -161,9 +163,9 @@ FORGED_RETRY = (
 
 
 @attack(
-    "A person makes the retry of another's job, or another request under the name of a retry",
+    "A person retries another's job, or submits another request as a retry",
     surface="database",
-    with_box="refused: a retry is the same request, by its requester or an operator",
+    with_sandbox="refused: a retry is the same request, by its requester or an operator",
 )
 @pytest.mark.parametrize(
     ("who", "key", "payload"),
@@ -177,19 +179,19 @@ async def test_a_forged_retry(
     as_role: As, session: Session, who: str, key: str, payload: dict[str, str]
 ) -> None:
     anna = await as_role("anna")
-    made = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
-    await anna.job_control.cancel(made.number, await anna.actor())
-    given = {"key": key.format(job=made.number), "me": who, "payload": Jsonb(payload)}
+    submitted = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
+    await anna.job_control.cancel(submitted.number, await anna.actor())
+    parameters = {"key": key.format(job=submitted.number), "me": who, "payload": Jsonb(payload)}
     conn = await session(who)
     async with refused(FORBIDDEN, "may not submit"):
-        await run(conn, FORGED_RETRY, given | {"job": made.number})
-    assert (await anna.job_control.retry(made.number, await anna.actor())).how == "created"
+        await run(conn, FORGED_RETRY, parameters | {"job": submitted.number})
+    assert (await anna.job_control.retry(submitted.number, await anna.actor())).how == "created"
 
 
 @attack(
-    "A target is added that takes the turn of another job's thread, or tells of another's job",
+    "A target is added for the thread of another job, or by a person without permission",
     surface="database",
-    with_box="refused: a thread's key is that of its own job, and a role is needed",
+    with_sandbox="refused: a thread's key belongs to its own job, and targets need a role",
 )
 @pytest.mark.parametrize(("who", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
 async def test_a_forged_target(session: Session, make: Factory, who: str, thread: str) -> None:
@@ -203,22 +205,22 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
 
 
 @attack(
-    "A reader notifies a worker that a run is to stop, or of what is no number",
+    "A reader sends forged or malformed notifications that stop runs",
     surface="database",
-    with_box="nothing stops: a worker asks the database which runs were canceled",
+    with_sandbox="no run stops: a worker reads from the database which runs were canceled",
 )
 async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
-    held, reader = BlockingHandler(), await session("reader")
+    handler, reader = BlockingHandler(), await session("reader")
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
-        contexts = [await held.next(), await held.next()]
-        await until(lambda: _listens(rt, crew), "the ear")
+    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": handler}) as crew:
+        contexts = [await handler.next(), await handler.next()]
+        await until(lambda: _listens(rt, crew), "the listener")
         for payload in ("\u00b2", "9" * 5000, "", str(first)):
             await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
-        await rt.job_control.cancel(second, make.owner)  # heard after those, in order
+        await rt.job_control.cancel(second, make.owner)  # received after those, in order
         assert (await wait_for_end(rt, second)).status is Status.CANCELED
         assert {ctx.job.number for ctx in contexts if ctx.stopping is None} == {first}
-        held.go.set()
+        handler.go.set()
         assert (await wait_for_end(rt, first)).status is Status.COMPLETED
 
 
@@ -227,9 +229,9 @@ async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
 
 
 @attack(
-    "A person writes another's refusals, or winds their count back",
+    "A person forges refused answers of another, or resets their count",
     surface="database",
-    with_box="the count goes up by one, and names who was refused",
+    with_sandbox="the count increases by one, with the name of the session's person",
 )
 async def test_forged_refusals(
     session: Session, make: Factory, conn: Connection, known: Runtime
@@ -248,9 +250,9 @@ async def test_forged_refusals(
 
 
 @attack(
-    "A request takes the key of another job's retry, or a number that no job ever has",
+    "A request uses the key of another job's retry, or an invalid job number",
     surface="database",
-    with_box="refused: those keys are draftsman's own, and numbers begin with 1",
+    with_sandbox="refused: these keys are reserved, and numbers start at 1",
 )
 @pytest.mark.parametrize(("number", "key"), [("DEFAULT", "retry:7:1"), ("-5", "mine")])
 async def test_a_taken_key(session: Session, number: str, key: str) -> None:
@@ -266,9 +268,9 @@ async def test_a_taken_key(session: Session, number: str, key: str) -> None:
 
 
 @attack(
-    "A worker answers a question in the name of its requester, who gave no answer",
+    "A worker answers a question in the name of its requester",
     surface="database",
-    with_box="refused: it gives the answers that came with the request",
+    with_sandbox="refused: it may only use the answers in the request",
 )
 async def test_a_worker_answers(session: Session, make: Factory) -> None:
     work, worker = await make.asked(QUESTION), await session("worker")

@@ -1,4 +1,4 @@
-"""Attacks by addresses: where a repository's URL may lead a worker."""
+"""Attacks by the URL of a repository, and by HTTP requests."""
 
 from __future__ import annotations
 
@@ -43,40 +43,40 @@ def forge(tmp_path: Path) -> Iterator[GitServer]:
 @attack(
     "A repository's URL leads to a server on the worker's own loopback interface",
     surface="network",
-    with_box="refused before a connection is made; http.allow can permit it",
+    with_sandbox="refused before a connection is made; http.allow can permit it",
 )
 @attack(
     "A repository's URL leads to the cloud's metadata service",
     surface="network",
-    with_box="refused before a connection is made",
+    with_sandbox="refused before a connection is made",
 )
 @attack(
     "A repository's URL is a command: ext::sh -c …",
     surface="network",
-    with_box="refused; only http, https, ssh and git are transports",
+    with_sandbox="refused; only http, https, ssh and git are transports",
 )
 async def test_a_worker_reaches_no_address_of_its_own(
     rt: Runtime, make: Factory, place: Installation, forge: GitServer, tmp_path: Path
 ) -> None:
     canary = tmp_path / "canary"
-    asked = {
+    urls = {
         f"http://127.0.0.1:{forge.port}/pay": "127.0.0.1 is a loopback address",
         "http://169.254.169.254/latest/meta-data": "169.254.169.254 is a link-local address",
-        f"ext::sh -c touch% {canary}": "no absolute path and no URL",
+        f"ext::sh -c touch% {canary}": "neither an absolute path nor a URL",
     }
     numbers = {
-        await make.queued(type="run_agent", queue="default", agent="tidy", repo=repo): why
-        for repo, why in asked.items()
+        await make.queued(type="run_agent", queue="default", agent="tidy", repo=repo): problem
+        for repo, problem in urls.items()
     }
     place.start("worker")
-    for number, why in numbers.items():
-        assert why in str((await wait_for_status(rt, number, S.FAILED)).last_error)
+    for number, problem in numbers.items():
+        assert problem in str((await wait_for_status(rt, number, S.FAILED)).last_error)
     assert forge.asked == []
     assert not canary.exists()
 
 
 async def fetch(url: str, folder: Path, address: str, *allow: str) -> str:
-    """Fetch what the name of a URL resolves to; return the commit."""
+    """Fetch from a URL whose host resolves to an address; return the commit."""
 
     async def resolve(host: str, port: int) -> list[IpAddress]:
         return [ipaddress.ip_address(address)]
@@ -90,7 +90,7 @@ async def fetch(url: str, folder: Path, address: str, *allow: str) -> str:
 @attack(
     "A name resolves to a public address when it is checked, and to loopback when git connects",
     surface="network",
-    with_box="git connects to the address that was checked",
+    with_sandbox="git connects to the address that was checked",
 )
 async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) -> None:
     url = f"http://localhost:{forge.port}/pay"
@@ -104,14 +104,14 @@ async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) ->
 
 
 @attack(
-    "a git server redirects to an address inside",
+    "A git server redirects to an internal address",
     surface="network",
-    with_box="redirects are not followed",
+    with_sandbox="redirects are not followed",
 )
 async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> None:
     forge.leads["/old"] = f"http://127.0.0.1:{forge.port}/pay"
     url = f"http://allowed.test:{forge.port}/old"
-    with pytest.raises(Failure, match="give the address that it leads to") as refused:
+    with pytest.raises(Failure, match="use the URL that it redirects to") as refused:
         await fetch(url, tmp_path, "127.0.0.1", "allowed.test")
     assert refused.value.code == "redirected"
     assert {asked.split()[1] for asked in forge.asked} == {"/old/info/refs"}
@@ -120,14 +120,14 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
 @attack(
     "A request from chat names a folder of the worker's machine",
     surface="network",
-    with_box="refused when it is submitted",
+    with_sandbox="refused when it is submitted",
 )
 @pytest.mark.parametrize("folder", ["/etc", "file:///etc", "../x", "~/secret"])
 @pytest.mark.parametrize("channel", [Channel.SLACK, Channel.TRELLO])
 async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) -> None:
     actor = Actor(channel, "U1", "anna", owner=True)
     for fields in ({"repo": folder}, {"payload": {"repo": {"source": folder}}}):
-        with pytest.raises(UsageError, match="a folder of a worker cannot be named from chat"):
+        with pytest.raises(UsageError, match="requests from chat cannot name a local folder"):
             await rt.submissions.submit(invocation(agent="tidy", text="x", **fields), actor)
     assert await rt.read_model.jobs() == []
 
@@ -135,9 +135,9 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
 @attack(
     "Half-open requests fill the bots' HTTP until Slack and Trello get 503",
     surface="network",
-    with_box="the oldest are closed; a request has 10 s to arrive",
+    with_sandbox="the oldest are closed; a request has 10 s to arrive",
 )
-async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_half_open_requests_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimedProtocol, "max_incomplete", 5)
     monkeypatch.setattr(TimedProtocol, "arrival_timeout", 60)
     async with served(application(None, "", BotHealth())) as port:

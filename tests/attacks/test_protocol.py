@@ -1,4 +1,4 @@
-"""Attacks of an agent through its protocol: where no sandbox helps, because its worker writes."""
+"""Attacks of an agent through its protocol, in which the worker writes for it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def repo(tmp_path: Path) -> Path:
 
 
 async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
-    """Return the job once the agent ended."""
+    """Return the job after its end."""
     number = await submit_agent_job(make, repo, **fields)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         return await wait_for_end(rt, number)
 
 
 def refusals(job: Job) -> list[str]:
-    """Return the reasons that the agent heard; each of its attacks was refused."""
+    """Return the reasons of the refusals; check that each attack was refused."""
     assert job.status is S.COMPLETED, job.last_error
     heard = (job.result or {})["data"]["heard"]
     assert {reply["type"] for reply in heard} == {"refused"}
@@ -56,18 +56,18 @@ async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:
 
 
 async def patch_of(rt: Runtime, job: int, run: int | None = None) -> str | None:
-    """Return the patch that is shown for a run, or for the job."""
-    found = await rt.checkpoints.patch(job, run)
-    return None if found is None else (await rt.checkpoints.content(found)).decode()
+    """Return the patch of a run, or of the job."""
+    artifact = await rt.checkpoints.patch(job, run)
+    return None if artifact is None else (await rt.checkpoints.content(artifact)).decode()
 
 
 # --- steps and keys ------------------------------------------------------------------------------
 
 
 @attack(
-    "An agent records the worker's own push, so that a person's branch is taken for its own",
+    "An agent records a push step of the worker, so that the worker overwrites a user's branch",
     surface="protocol",
-    with_box="the step is refused; the branch stays as it is and the job fails: branch_moved",
+    with_sandbox="the step is refused; the branch is unchanged and the job fails: branch_moved",
 )
 async def test_a_faked_push_does_not_overwrite_a_branch(
     rt: Runtime, make: Factory, repo: Path
@@ -92,7 +92,7 @@ for key in ("agent:push:1", "agent:push:7"):
 @attack(
     "An agent records that its branch is published already, so that nothing is pushed",
     surface="protocol",
-    with_box="the step is refused; the branch has the work",
+    with_sandbox="the step is refused; the branch has the work",
 )
 async def test_a_faked_publication_does_not_hide_the_work(
     rt: Runtime, make: Factory, repo: Path
@@ -104,14 +104,14 @@ refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00
 {EDIT}{RESULT}"""
     job = await end_of(rt, make, repo, code)
     for reason in refusals(job):
-        assert "keys that begin with agent: or sleep: are draftsman's own" in reason
+        assert "the prefixes agent: and sleep: are reserved" in reason
     assert git("show", f"draftsman/D-{job.number}:a.txt", cwd=repo) == "changed"
 
 
 @attack(
     "An agent asks a question under the worker's own key, to choose the repository by its answer",
     surface="protocol",
-    with_box="the question and the gate are refused",
+    with_sandbox="the question and the approval are refused",
 )
 async def test_a_question_of_the_worker_cannot_be_asked(
     rt: Runtime, make: Factory, repo: Path
@@ -121,7 +121,7 @@ refused("ask", key="agent:repository", text="Which?", choices=["mine"])
 refused("approve", key="sleep:x", text="Well?")
 """
     reasons = refusals(await end_of(rt, make, repo, code + RESULT))
-    assert all("are draftsman's own; choose another key" in reason for reason in reasons)
+    assert all("are reserved; use another key" in reason for reason in reasons)
 
 
 # --- events --------------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ for kind in ("question_escalated", "answer_received", "job_completed", "vote_rec
 
 
 @attack(
-    "An agent sends events of draftsman's own kinds with a payload that queries cannot read",
+    "An agent sends events of draftsman's own kinds with a payload that breaks queries",
     surface="protocol",
-    with_box="the kinds begin with agent.; the invariants hold and the dashboard counts",
+    with_sandbox="the kinds get the prefix agent.; invariants and dashboard work",
 )
 async def test_events_of_an_agent_have_kinds_of_their_own(
     rt: Runtime, make: Factory, repo: Path
@@ -154,9 +154,9 @@ async def test_events_of_an_agent_have_kinds_of_their_own(
 
 
 @attack(
-    "An event that an agent left under an older version breaks doctor and the dashboard",
+    "An event of an agent, recorded by an older version, breaks doctor and the dashboard",
     surface="database",
-    with_box="it is shown and counts for nothing",
+    with_sandbox="it is shown and not counted",
 )
 async def test_poisoned_events_of_the_past_break_no_query(
     make: Factory, rt: Runtime, conn: Connection
@@ -179,9 +179,9 @@ async def test_poisoned_events_of_the_past_break_no_query(
 
 
 @attack(
-    "An agent leaves an artifact changes.patch, to show approvers a harmless diff",
+    "An agent stores an artifact changes.patch, to show approvers a harmless diff",
     surface="approval",
-    with_box="the name is refused; the diff is the worker's own, found by its kind",
+    with_sandbox="the name is refused; the diff is found by its kind, which only the worker writes",
 )
 async def test_a_false_diff_is_refused(
     rt: Runtime, make: Factory, repo: Path, people: People
@@ -210,7 +210,7 @@ if start["run"] == 1:
 @attack(
     "An agent replaces the bundle of its checkpoint, so that no later run can start",
     surface="protocol",
-    with_box="the name is refused; the next run starts with the checkpoint",
+    with_sandbox="the name is refused; the next run starts with the checkpoint",
 )
 async def test_the_bundle_of_a_checkpoint_cannot_be_replaced(
     rt: Runtime, make: Factory, repo: Path, people: People
@@ -232,7 +232,7 @@ heard = [{{"type": "refused", "reason": open("a.txt").read()}}]
     assert refusals(job) == ["changed\n"]
 
 
-# --- gates ---------------------------------------------------------------------------------------
+# --- approvals -----------------------------------------------------------------------------------
 
 PARK = """
 say("checkpoint", id="c", data=start["run"]); hear()
@@ -241,11 +241,11 @@ open("later.txt", "w").write("not in the checkpoint\\n")
 
 
 @attack(
-    "An agent changes its tree after the checkpoint that a gate is asked with",
+    "An agent changes its tree after the checkpoint of an approval",
     surface="approval",
-    with_box="the gate shows the checkpoint's diff, and the next run starts with that tree",
+    with_sandbox="the approval shows the checkpoint's diff, and the next run starts with that tree",
 )
-async def test_a_gate_shows_the_tree_that_the_next_run_starts_with(
+async def test_an_approval_shows_the_tree_that_the_next_run_starts_with(
     rt: Runtime, make: Factory, repo: Path, people: People
 ) -> None:
     code = f"""
@@ -258,9 +258,9 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         gate = await question_of(rt, number)
-        kept = await rt.checkpoints.patch(number, gate.run)
-        assert kept is not None
-        assert gate.patch_sha256 == kept.sha256
+        patch = await rt.checkpoints.patch(number, gate.run)
+        assert patch is not None
+        assert gate.patch_sha256 == patch.sha256
         shown = await patch_of(rt, number, gate.run) or ""
         assert "+changed" in shown
         assert "later.txt" not in shown
@@ -271,11 +271,11 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
 
 
 @attack(
-    "An agent gets a gate approved, changes its tree, and asks for the same gate again",
+    "An agent gets an approval, changes its tree, and asks for the same approval again",
     surface="approval",
-    with_box="the approval is superseded: people are asked again, with the new diff",
+    with_sandbox="the approval is superseded: people are asked again, with the new diff",
 )
-async def test_an_approval_does_not_open_the_gate_of_another_tree(
+async def test_an_approval_is_not_valid_for_another_tree(
     rt: Runtime, make: Factory, repo: Path, people: People
 ) -> None:
     code = f"""
@@ -293,5 +293,5 @@ say("checkpoint", id="c", data=1); hear()
         await make.decide(number, True, people.carol, n=2)
         job = await wait_for_end(rt, number)
     assert job.status is S.COMPLETED, job.last_error
-    statuses = [one.status for one in (await rt.questions.of_job(number))[0]]
+    statuses = [question.status for question in (await rt.questions.of_job(number))[0]]
     assert statuses == [QuestionStatus.SUPERSEDED, QuestionStatus.ANSWERED]

@@ -1,4 +1,4 @@
-"""Attacks of an agent on the space that others need: the database, the memory, the disk."""
+"""Attacks of an agent on shared resources: database, memory and disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FLOODS = {
     "checkpoints": 'say("checkpoint", data=n)',
 }
 MANY = 100_000
-"""Messages that a flood would send."""
+"""Messages of a flood."""
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def repo(tmp_path: Path) -> Path:
 
 
 async def flooded(rt: Runtime, make: Factory, repo: Path, code: str, quotas: dict[str, Any]) -> Job:
-    """Return the job once its agent ended."""
+    """Return the job after its end."""
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", code, quotas=quotas):
         return await wait_for_end(rt, number)
 
 
 def failed_by(job: Job, setting: str) -> None:
-    """Check that the job failed because of this setting, for good."""
+    """Check that the job failed permanently because of this setting."""
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT"), job.last_error
     assert "quota: " in (job.last_error or "")
     assert f"[quotas] {setting}" in (job.last_error or "")
@@ -63,7 +63,7 @@ def failed_by(job: Job, setting: str) -> None:
 @attack(
     "An agent floods the database with events, steps, artifacts or checkpoints",
     surface="quota",
-    with_box="the run fails at the quota of the job; no more rows than that are kept",
+    with_sandbox="the run fails at the quota of the job; no more rows are stored",
 )
 @pytest.mark.parametrize("kind", FLOODS)
 async def test_a_flood_of_messages_ends_at_its_quota(
@@ -77,9 +77,9 @@ async def test_a_flood_of_messages_ends_at_its_quota(
 
 
 @attack(
-    "An agent fills the database with a few messages that are large",
+    "An agent fills the database with large messages",
     surface="quota",
-    with_box="the run fails once the bytes of its steps, artifacts or checkpoints are over",
+    with_sandbox="the run fails at the quota of bytes of steps, artifacts or checkpoints",
 )
 @pytest.mark.parametrize(
     ("kind", "code"),
@@ -104,9 +104,9 @@ async def test_bytes_are_counted_too(
 
 
 @attack(
-    "An agent sends messages without end that leave nothing, or that are refused",
+    "An agent sends an unlimited number of messages that are not stored",
     surface="quota",
-    with_box="the run fails at the limit of messages; the usage stays one row with few models",
+    with_sandbox="the run fails at the quota of messages; the usage has a limited number of models",
 )
 @pytest.mark.parametrize(
     "code", ['say("usage", input_tokens=1, model=f"m{n}" * 40)', 'print("{", flush=True)']
@@ -122,9 +122,9 @@ async def test_messages_of_a_run_are_limited(
 
 
 @attack(
-    "An agent writes logs without end, by messages and on its standard error",
+    "An agent writes unlimited logs, by messages and on standard error",
     surface="quota",
-    with_box="the log is cut at the quota, its last line says so, and the run goes on",
+    with_sandbox="the log is truncated at the quota, with a note at its end, and the run continues",
 )
 @pytest.mark.parametrize(
     "code", ['say("log", text="x" * 1000)', 'sys.stderr.write("é" * 500 + "\\n")']
@@ -136,14 +136,16 @@ async def test_a_log_is_cut_at_its_quota(rt: Runtime, make: Factory, repo: Path,
     assert job.status is S.COMPLETED, job.last_error
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000))
     assert 99_000 <= len(log.encode()) <= 100_200
-    assert log.count("the log ends here") == 1
-    assert log.endswith("100,000 bytes are kept for a run ([quotas] log_bytes)]\n")
+    assert log.count("log truncated") == 1
+    assert log.endswith(
+        "log truncated: limit of 100,000 bytes per run reached ([quotas] log_bytes)]\n"
+    )
 
 
 @attack(
-    "An agent spreads its log over the runs of a job",
+    "An agent distributes its log over the runs of a job",
     surface="quota",
-    with_box="the logs of all runs are cut at the quota of the job",
+    with_sandbox="the logs of all runs are truncated at the quota of the job",
 )
 async def test_the_logs_of_a_job_are_cut_at_its_quota(
     rt: Runtime, make: Factory, repo: Path
@@ -159,13 +161,13 @@ parked(ask(f"q{{min(start['run'], 3)}}")){RESULT}"""
         await wait_for_end(rt, number)
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number, limit=1000))
     assert len(log) <= 10_200
-    assert "10,000 bytes are kept for a job ([quotas] job_log_bytes)" in log
+    assert "limit of 10,000 bytes per job reached ([quotas] job_log_bytes)" in log
 
 
 @attack(
-    "An agent asks people again and again",
+    "An agent asks an unlimited number of questions",
     surface="quota",
-    with_box="the run fails at the quota of questions",
+    with_sandbox="the run fails at the quota of questions",
 )
 async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: Path) -> None:
     code = "parked(ask(f\"q{start['run']}\"))" + RESULT
@@ -181,7 +183,7 @@ async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: 
 @attack(
     "An agent fills the disk of its worker",
     surface="quota",
-    with_box="the agent is killed and the run fails once its files are over the quota",
+    with_sandbox="the agent is killed and the run fails at the disk quota",
 )
 @pytest.mark.parametrize("where", ["os.getcwd()", "os.environ['HOME']"])
 async def test_an_agent_that_fills_the_disk_is_killed(
@@ -201,14 +203,14 @@ os.read(0, 1)
     assert list((tmp_path / "data" / "runs").iterdir()) == []
 
 
-def test_what_is_on_the_disk_is_measured(tmp_path: Path) -> None:
+def test_disk_usage_is_measured(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (inner / "file").write_bytes(b"x" * 10_000)
     (inner / "same").hardlink_to(inner / "file")
     (tmp_path / "out").symlink_to("/usr")
-    found = quota_tracker.disk_usage(tmp_path, 2**40)
-    assert 10_000 <= found <= 50_000
+    size = quota_tracker.disk_usage(tmp_path, 2**40)
+    assert 10_000 <= size <= 50_000
     assert quota_tracker.disk_usage(tmp_path, 5000) > 5000
 
 
@@ -216,12 +218,12 @@ def test_a_tree_too_deep_to_be_measured_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    at = os.open(".", os.O_RDONLY)
+    descriptor = os.open(".", os.O_RDONLY)
     name = "d" * 200
     for _ in range(30):
-        os.mkdir(name, dir_fd=at)
-        inner = os.open(name, os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = inner
-    os.close(at)
+        os.mkdir(name, dir_fd=descriptor)
+        child = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = child
+    os.close(descriptor)
     assert quota_tracker.disk_usage(tmp_path, 2**40) > 2**40

@@ -1,4 +1,4 @@
-"""Attacks on what our processes know: tokens in their memory, and the embedded database."""
+"""Attacks on secrets of draftsman's processes and the embedded database."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ say("approve", id="gate", key="gate", action={"push": "main"}, text="Push to mai
 reply = parked(hear())
 say("result", summary=reply["outcome"], data=start["checkpoint"] or found)
 """
-"""An agent that takes what it finds, and asks for a gate that it would open itself."""
+"""An agent that collects secrets, and asks for an approval that it would give itself."""
 
 
 @pytest.fixture
 def database(own_database: str) -> str:
-    """Give a database that no process of another test can come back to."""
+    """Give a database that no process of another test uses."""
     return own_database
 
 
 @pytest.fixture
 def place(folder: Path, database_url: str) -> Iterator[Installation]:
-    """Give a place on the database of the session's server."""
+    """Give an installation on the database of the session's server."""
     place = Installation(folder / "place", database_url)
     yield place
     place.close()
@@ -60,23 +60,23 @@ def place(folder: Path, database_url: str) -> Iterator[Installation]:
 
 @pytest.fixture
 async def slack() -> AsyncIterator[FakeSlack]:
-    """Give a Slack with nobody in it."""
+    """Give an empty Slack workspace."""
     async with FakeSlack() as slack:
         yield slack
 
 
 def pried(pid: int) -> dict[str, str]:
-    """Attack a process from another one of the same user."""
+    """Attack a process from another process of the same user."""
     code = f"{SNOOPING_SOURCE}\nprint(json.dumps(pry({pid})))"
     command = [*WITHOUT_PTRACE, sys.executable, "-I", "-S", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    results: dict[str, str] = json.loads(completed.stdout)
+    return results
 
 
-def refused(found: dict[str, str]) -> bool:
-    """Return whether every attempt came to nothing."""
-    return all(said.startswith("refused: ") for said in found.values())
+def refused(results: dict[str, str]) -> bool:
+    """Return whether every attempt failed."""
+    return all(result.startswith("refused: ") for result in results.values())
 
 
 def test_the_attack_works_where_nothing_prevents_it() -> None:
@@ -84,22 +84,22 @@ def test_the_attack_works_where_nothing_prevents_it() -> None:
     with subprocess.Popen([*WITHOUT_PTRACE, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
         while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
             pass
-        found = pried(target.pid)
+        results = pried(target.pid)
         target.kill()
-    assert "SECRET=xoxb-1" in found["environ"]
-    assert "SECRET=xoxb-1" in found["memory"]
+    assert "SECRET=xoxb-1" in results["environ"]
+    assert "SECRET=xoxb-1" in results["memory"]
 
 
 @attack(
     "An agent reads Slack tokens from its worker's /proc and memory, and connects to the database's"
-    " socket to approve its own gate",
+    " socket to approve its own request",
     surface="process",
-    with_box="the worker, the socket and the password are not visible",
-    without_box="permission denied: the worker is not dumpable, and the server asks for a password;"
+    with_sandbox="the worker, the socket and the password are not visible",
+    without_sandbox="permission denied: the worker is not dumpable, the server needs a password;"
     " an agent that runs as the worker's user can read the password's file, and a worker's"
-    " environment in the moment in which it starts: only the box prevents that",
+    " environment while the worker starts: only the sandbox prevents that",
 )
-async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
+async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
     rt: Runtime, make: Factory, owner: Actor, place: Installation, database_url: str, tmp_path: Path
 ) -> None:
     token, host = f"xoxb-{uuid4()}", str(conninfo_to_dict(database_url)["host"])
@@ -109,19 +109,19 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     place.start("worker", env={"SLACK_BOT_TOKEN": token})
     await wait_for_status(rt, number, Status.WAITING_FOR_APPROVAL)
     await make.decide(number, True, owner)
-    found = ((await wait_for_end(rt, number)).result or {})["data"]
-    assert found["tokens"] == []
-    assert refused(found["worker"])
-    assert found["socket"].startswith("refused: ")
-    assert token not in json.dumps(found)
+    loot = ((await wait_for_end(rt, number)).result or {})["data"]
+    assert loot["tokens"] == []
+    assert refused(loot["worker"])
+    assert loot["socket"].startswith("refused: ")
+    assert token not in json.dumps(loot)
 
 
 @attack(
     "A process of the same user reads the environment, memory and files of the bots or a dashboard,"
     " or attaches to them",
     surface="process",
-    with_box="they are not visible",
-    without_box="permission denied: they are not dumpable",
+    with_sandbox="they are not visible",
+    without_sandbox="permission denied: they are not dumpable",
 )
 async def test_bots_and_dashboards_cannot_be_inspected(
     place: Installation, slack: FakeSlack
@@ -135,7 +135,7 @@ async def test_bots_and_dashboards_cannot_be_inspected(
     screen, end = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), end)
     shown = place.start("dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams)
-    await asyncio.to_thread(os.read, screen, 1)  # it draws, so it has read its configuration
+    await asyncio.to_thread(os.read, screen, 1)  # it has drawn, so it has read its configuration
     pids = [up.pid, *up.children(), shown.pid]
     assert len(pids) == 4
     assert [pid for pid in pids if not refused(pried(pid))] == []

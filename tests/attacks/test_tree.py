@@ -1,4 +1,4 @@
-"""Attacks of an agent on the reading of its tree."""
+"""Attacks of an agent on snapshots of its tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.core.loops.agent_jobs import git, make_repository
 
 DEADLINE = 60.0
 SNAPSHOTS = 5
-"""Snapshots of one stop."""
+"""Snapshots while the agent is stopped."""
 ROUNDS = 12
 SWAP = """
 import ctypes, os, sys
@@ -71,22 +71,22 @@ go_on()
 print("ready", flush=True)
 while True: signal.pause()
 """
-"""Its timer continues it. One that expired just before the stop is dead in many kernels, which
-discard its signal: so it is set again, each time that the agent goes on."""
+"""A timer continues the agent. Many kernels discard the signal of a timer that expires just before
+the stop, so the timer is set again each time the agent continues."""
 
 
-async def hostile(space: Workspace, code: str, *arguments: str) -> AgentProcess:
+async def hostile(workspace: Workspace, code: str, *arguments: str) -> AgentProcess:
     async def ignore(chunk: bytes) -> None:
         pass
 
     command = (sys.executable, "-I", "-S", "-c", code, *arguments)
     process = await AgentProcess.start(
         AgentSettings(command=command),
-        cwd=space.path,
-        home=space.home,
+        cwd=workspace.path,
+        home=workspace.home,
         lease=DEADLINE,
         on_stderr=ignore,
-        box=space.box,
+        sandbox=workspace.sandbox,
     )
     async with asyncio.timeout(DEADLINE):
         assert await anext(process.lines()) == b"ready"
@@ -94,91 +94,95 @@ async def hostile(space: Workspace, code: str, *arguments: str) -> AgentProcess:
 
 
 async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
-    """Return a clone and the folder outside of it that the agent is after."""
+    """Return a clone and the outside folder that the agent attacks."""
     outside = folder / "outside"
     outside.mkdir()
-    (outside / "key").write_text("a key of somebody else")
+    (outside / "key").write_text("a key of another user")
     repo = make_repository(folder / "repo", a="one\n")
-    space = await Workspace.prepare(folder / "data", str(repo), job=1, run=1)
-    return await space.with_sandbox(SandboxSettings.model_validate({"mode": mode})), outside
+    workspace = await Workspace.prepare(folder / "data", str(repo), job=1, run=1)
+    return await workspace.with_sandbox(SandboxSettings.model_validate({"mode": mode})), outside
 
 
 @attack(
     "An agent swaps folders of its clone with links to outside while a checkpoint reads them",
     surface="tree",
-    with_box="all its processes are stopped while the tree is read",
+    with_sandbox="all its processes are stopped while the tree is read",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_a_swapped_folder_brings_nothing_from_outside(mode: str, tmp_path: Path) -> None:
-    space, outside = await prepared(tmp_path, mode)
-    async with await hostile(space, SWAP, str(outside)) as process:
+    workspace, outside = await prepared(tmp_path, mode)
+    async with await hostile(workspace, SWAP, str(outside)) as process:
         for number in range(ROUNDS):
             async with process.frozen():
-                snapshot = await space.snapshot(f"round {number}")
-            found = git("log", "-p", "-1", snapshot.commit, cwd=space.mirror)
-            assert "somebody else" not in found
-    await space.remove()
+                snapshot = await workspace.snapshot(f"round {number}")
+            log = git("log", "-p", "-1", snapshot.commit, cwd=workspace.mirror)
+            assert "another user" not in log
+    await workspace.remove()
 
 
 @attack(
     "An agent swaps folders of its clone with links to outside while an artifact is read",
     surface="tree",
-    with_box="links are not followed, and all its processes are stopped",
+    with_sandbox="links are not followed, and all its processes are stopped",
 )
 async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
-    space, outside = await prepared(tmp_path, "bwrap")
-    async with await hostile(space, SWAP, str(outside)) as process:
+    workspace, outside = await prepared(tmp_path, "bwrap")
+    async with await hostile(workspace, SWAP, str(outside)) as process:
         for _ in range(ROUNDS):
             async with process.frozen():
                 with contextlib.suppress(Failure):
-                    assert await space.read_artifact("d1/sub/key") == b"mine"
-    await space.remove()
+                    assert await workspace.read_artifact("d1/sub/key") == b"mine"
+    await workspace.remove()
 
 
 @attack(
-    "An agent hides from being stopped by forking without end",
+    "An agent forks continuously to avoid being stopped",
     surface="tree",
-    with_box="its processes are stopped until none is left, or the checkpoint fails",
+    with_sandbox="all its processes are stopped, or the checkpoint fails",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path) -> None:
-    space, _ = await prepared(tmp_path, mode)
-    async with await hostile(space, FORKS) as process:
-        count, refused = space.path / "count", None
+    workspace, _ = await prepared(tmp_path, mode)
+    async with await hostile(workspace, FORKS) as process:
+        count, refused = workspace.path / "count", None
         try:
             async with process.frozen():
                 before = count.stat().st_size if count.exists() else 0
-                running = [one for one in _below(process) if not process_tree.is_stopped(one)]
+                running = [
+                    pid for pid in _live_descendants(process) if not process_tree.is_stopped(pid)
+                ]
                 assert running == []
-                await space.snapshot("frozen")
+                await workspace.snapshot("frozen")
                 assert (count.stat().st_size if count.exists() else 0) == before
         except Failure as error:
             refused = error.code
     assert refused in {None, "not_frozen"}
-    await space.remove()
+    await workspace.remove()
 
 
 async def test_an_agent_goes_on_after_its_tree_was_read(tmp_path: Path) -> None:
-    space, _ = await prepared(tmp_path, "off")
+    workspace, _ = await prepared(tmp_path, "off")
     code = "print('ready', flush=True)\nfor line in iter(input, ''): print(line, flush=True)"
-    async with await hostile(space, code) as process:
+    async with await hostile(workspace, code) as process:
         with contextlib.suppress(ZeroDivisionError):
             async with process.frozen():
-                assert [one for one in _below(process) if not process_tree.is_stopped(one)] == []
+                assert [
+                    pid for pid in _live_descendants(process) if not process_tree.is_stopped(pid)
+                ] == []
                 raise ZeroDivisionError
         await process.send(b"on\n")
         async with asyncio.timeout(DEADLINE):
             assert await anext(process.lines()) == b"on"
-    await space.remove()
+    await workspace.remove()
 
 
 async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    space, _ = await prepared(tmp_path, "bwrap")
-    for folder in (space.folder, space.folder.parent, tmp_path / "data" / "mirrors"):
+    workspace, _ = await prepared(tmp_path, "bwrap")
+    for folder in (workspace.folder, workspace.folder.parent, tmp_path / "data" / "mirrors"):
         assert folder.stat().st_mode & 0o777 == 0o700
-    await space.remove()
+    await workspace.remove()
 
     async def broken(self: Workspace, work: str) -> None:
         raise OSError("no space left")
@@ -192,25 +196,25 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
 @attack(
     "A timer of the agent continues it while its tree is read",
     surface="tree",
-    with_box="the guard sees that it ran: the checkpoint fails",
+    with_sandbox="the guard detects that it ran: the checkpoint fails",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_an_agent_that_continues_itself_is_noticed(mode: str, tmp_path: Path) -> None:
-    space, _ = await prepared(tmp_path, mode)
+    workspace, _ = await prepared(tmp_path, mode)
     refused = None
-    async with await hostile(space, WAKES) as process, asyncio.timeout(DEADLINE):
+    async with await hostile(workspace, WAKES) as process, asyncio.timeout(DEADLINE):
         while refused is None:
             try:
                 async with process.frozen():
-                    for _ in range(SNAPSHOTS):  # longer than its timer takes
-                        await space.snapshot("while it runs")
+                    for _ in range(SNAPSHOTS):  # longer than its timer
+                        await workspace.snapshot("while it runs")
             except Failure as error:
                 refused = error.code
     assert refused == "not_frozen"
-    await space.remove()
+    await workspace.remove()
 
 
-def _below(process: AgentProcess) -> list[int]:
+def _live_descendants(process: AgentProcess) -> list[int]:
     """Return the processes below the keeper."""
     keeper = psutil.Process(process.pid).children()[0]
     return [pid for pid in process_tree.descendants(keeper.pid) if not process_tree.is_dead(pid)]

@@ -244,7 +244,7 @@ class BotContract:
             event.kind for event in await rt.read_model.job_events(work.number)
         }
 
-    async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
+    async def test_pasted_secret_is_redacted(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         context = "line\n" * 40 + TOKEN
@@ -257,7 +257,7 @@ class BotContract:
         (file,) = side.files()
         assert TOKEN not in "".join(side.texts()) + file.decode()
 
-    async def test_case_10_what_people_write_is_shown_and_does_nothing(
+    async def test_markup_in_user_text_is_inert(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         ask = QuestionSpec(

@@ -141,7 +141,7 @@ async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: Answ
     await world.say(way, word)
     assert await passed(world, Status.RESUMED) == 1
     says = f"was answered by {way}: {word}"
-    await settled(world, says, others(way), f"D-1/1 was answered by {way} before", way)
+    await settled(world, says, others(way), f"D-1/1 was already answered by {way}", way)
     assert await passed(world, Status.RESUMED) == 1
     _, values = await world.rt.questions.of_job(1)
     assert [item.voter for item in values if item.accepted] == [way]
@@ -157,7 +157,7 @@ async def test_a_decision_counts_in_every_place(
     assert await passed(world, Status.RESUMED) == 1
     text = "approved" if yes else "denied"
     says = f"was {text} by {way}" + ("" if yes else f": {DENIAL_REASON}")
-    await settled(world, says, others(way), f"D-1/1 was {text} by {way} before", way)
+    await settled(world, says, others(way), f"D-1/1 was already {text} by {way}", way)
     assert await passed(world, Status.RESUMED) == 1
 
 
@@ -170,7 +170,7 @@ async def test_who_comes_after_the_time_is_told_so_in_every_place(
         "UPDATE draftsman.job_questions SET expires_at = draftsman.now() - interval '1 s'"
     )
     assert await world.rt.sweeps.expire(LeaderTerm()) == 1
-    await settled(world, "expired", tuple(AnswerPath), "D-1/1 was expired before")
+    await settled(world, "expired", tuple(AnswerPath), "D-1/1 was already expired")
     assert (await passed(world, Status.RESUMED), await passed(world, Status.EXPIRED)) == (0, 1)
 
 
@@ -180,5 +180,5 @@ async def test_who_comes_after_the_job_was_canceled_is_told_so_in_every_place(
 ) -> None:
     await world.asked(ask)
     await world.rt.job_control.cancel(1, world.make.owner, "enough")
-    await settled(world, "canceled", tuple(AnswerPath), "D-1/1 was canceled")
+    await settled(world, "canceled", tuple(AnswerPath), "D-1/1 was already canceled")
     assert (await passed(world, Status.RESUMED), await passed(world, Status.CANCELED)) == (0, 1)

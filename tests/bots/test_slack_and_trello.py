@@ -54,7 +54,7 @@ async def both(rt: Runtime) -> AsyncIterator[Both]:
             yield both
 
 
-async def test_case_37_whoever_is_first_is_shown_everywhere_and_the_job_goes_on_once(
+async def test_first_answer_is_shown_in_both_channels(
     both: Both, make: Factory, people: People, rt: Runtime
 ) -> None:
     work = await make.asked(QUESTION, notify=both.notify)

@@ -277,7 +277,7 @@ def test_a_dump_that_cannot_be_written_leaves_nothing(server: EmbeddedServer, em
     with pytest.raises(EmbeddedServerError, match="pg_dump failed: could not open output file"):
         server.dump(empty / "nowhere" / "file")
     (empty / "folder").mkdir()
-    with pytest.raises(EmbeddedServerError, match="folder cannot be written: Is a directory"):
+    with pytest.raises(EmbeddedServerError, match=r"cannot write .*folder: Is a directory"):
         server.dump(empty / "folder")
     assert [path.name for path in empty.iterdir()] == ["folder"]
 
@@ -292,7 +292,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
     old.parent.mkdir(parents=True)
     old.write_text("17\n")
     newer = EmbeddedServer(empty / "data", 0)
-    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 17 .* brings 18") as refused:
+    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 17, but .* has 18") as refused:
         newer.ensure()
     assert "`draftsman db dump FILE`" in str(refused.value)
     assert "`draftsman db restore FILE`" in str(refused.value)
@@ -300,7 +300,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
     assert value(newer.ensure(), "SELECT 1") == 1
     newer.stop()
     (newer.status().data_dir / "PG_VERSION").write_text("19\n")
-    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 19 .* brings 18"):
+    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 19, but .* has 18"):
         newer.ensure()
 
 
@@ -317,7 +317,7 @@ def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
     server.stop()
     if not AS_ROOT:
         socket_dir.chmod(0o755)
-        with pytest.raises(EmbeddedServerError, match="not a private directory of yours"):
+        with pytest.raises(EmbeddedServerError, match="not your private directory"):
             server.ensure()
 
 

@@ -42,13 +42,13 @@ from draftsman_bots.slack.mrkdwn import error_text
         ),
         (
             Refused("completed", subject="D-5", hint=OptionHint("again")),
-            "D-5 completed; give --again",
-            "D-5 completed; give --again",
+            "D-5 completed; use --again",
+            "D-5 completed; use --again",
         ),
         (
-            NotFound("no job's id starts with 'see: draftsman jobs'"),
-            "no job's id starts with 'see: draftsman jobs'",
-            "no job's id starts with 'see: draftsman jobs'",
+            NotFound("no job id starts with 'see: draftsman jobs'"),
+            "no job id starts with 'see: draftsman jobs'",
+            "no job id starts with 'see: draftsman jobs'",
         ),
     ],
 )

@@ -293,7 +293,7 @@ def _unwritable(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("which", range(7))
-def test_a_file_that_cannot_be_written_is_said_once_and_nothing_is_lost(
+def test_a_file_that_cannot_be_written_is_reported_once_and_no_line_is_lost(
     which: int, tmp_path: Path
 ) -> None:
     file = _unwritable(tmp_path)[which]
@@ -301,15 +301,14 @@ def test_a_file_that_cannot_be_written_is_said_once_and_nothing_is_lost(
     for number in range(3):
         LOG.info("work %d goes on", number)
     first, warning, *rest = stream.getvalue().splitlines()
-    assert " warning draftsman.log log file " in warning
-    assert "cannot be written: " in warning
+    assert " warning draftsman.log cannot write log file " in warning
     assert [line.partition(" info ")[2] for line in (first, *rest)] == [
         f"draftsman.test work {number} goes on" for number in range(3)
     ]
 
 
-def test_a_file_that_an_ordinary_user_may_not_write_is_said_once(tmp_path: Path) -> None:
-    """Run as another user where the tests are root's, to whom nothing is forbidden."""
+def test_a_file_that_an_unprivileged_user_may_not_write_is_reported_once(tmp_path: Path) -> None:
+    """Run as another user where the tests run as root, which may write everywhere."""
     folder = tmp_path / "closed"
     folder.mkdir()
     script = (
@@ -331,7 +330,9 @@ def test_a_file_that_an_ordinary_user_may_not_write_is_said_once(tmp_path: Path)
     assert [line.split()[-1] for line in (first, *rest)] == ["said"] * 3
 
 
-def test_a_file_that_can_be_written_again_is_and_a_second_outage_is_said(tmp_path: Path) -> None:
+def test_each_outage_of_a_file_is_reported_and_it_is_written_again(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "disk"
     stream = _screen(file=folder / "draftsman.log")
     LOG.info("first")
@@ -341,10 +342,10 @@ def test_a_file_that_can_be_written_again_is_and_a_second_outage_is_said(tmp_pat
     (folder / "draftsman.log").unlink()
     folder.rmdir()
     LOG.info("third")
-    assert stream.getvalue().count("cannot be written") == 2
+    assert stream.getvalue().count("cannot write log file") == 2
 
 
-def test_a_line_that_a_full_disk_cut_is_said(
+def test_a_line_that_a_full_disk_cuts_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = _screen(file=tmp_path / "draftsman.log")

@@ -28,50 +28,50 @@ def _one_more(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "RETRY_DELAY", 0.1)
 
 
-async def test_work_goes_on_while_a_migration_waits_for_a_reader(
+async def test_jobs_are_submitted_while_a_migration_waits_for_a_lock(
     db: Database, database_url: str, make: Factory, conn: Connection
 ) -> None:
-    reader, said = await db.dedicated_connection(), list[str]()
+    reader, messages = await db.dedicated_connection(), list[str]()
     await run(reader, "BEGIN; SELECT FROM draftsman.jobs")
-    async with background(migrate.migrate(database_url, said.append)) as migrating:
+    async with background(migrate.migrate(database_url, messages.append)) as migrating:
         await wait_blocked(conn, by=reader.info.backend_pid)
-        async with asyncio.timeout(DEADLINE):  # it waits behind the migration, and not for ever
+        async with asyncio.timeout(DEADLINE):  # queued behind the migration, but not forever
             number = await make.queued()
 
-        async def told() -> bool:
-            return bool(said)
+        async def reported() -> bool:
+            return bool(messages)
 
-        await until(told, "a word for whom it waits")
+        await until(reported, "a report of the lock's holder")
         assert not migrating.done()
         await reader.close()
         async with asyncio.timeout(DEADLINE):
             assert await migrating == [NAME]
-    assert said[0].startswith(f"{NAME} waits for tables that others hold: pid ")
-    assert "idle in transaction" in said[0]
-    assert len(said) == 1
+    assert messages[0].startswith(f"{NAME} is waiting for a table lock held by: pid ")
+    assert "idle in transaction" in messages[0]
+    assert len(messages) == 1
     await migrate.check(database_url)
     assert (await make.rt.read_model.job(number)).number == number
 
 
-async def test_a_migration_that_nobody_lets_through_gives_up_and_says_whose_fault_it_is(
+async def test_a_migration_that_cannot_get_its_lock_gives_up_and_names_the_holder(
     db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MAX_ATTEMPTS", 2)
     reader = await db.dedicated_connection()
     await run(reader, "BEGIN; SELECT FROM draftsman.jobs")
     try:
-        with pytest.raises(LostRace, match=f"{NAME} needs .*pid {reader.info.backend_pid} "):
+        with pytest.raises(LostRace, match=f"{NAME} could not .*pid {reader.info.backend_pid} "):
             await migrate.migrate(database_url)
     finally:
         await reader.close()
-    with pytest.raises(SchemaOutdated, match=f"missing: {NAME}"):
+    with pytest.raises(SchemaOutdated, match=f"pending migrations: {NAME}"):
         await migrate.check(database_url)
 
 
 async def test_a_version_works_on_a_newer_schema_and_not_on_an_older_one(
     database_url: str, conn: Connection
 ) -> None:
-    with pytest.raises(SchemaOutdated, match=f"missing: {NAME}; run: draftsman migrate"):
+    with pytest.raises(SchemaOutdated, match=f"pending migrations: {NAME}; run: draftsman migrate"):
         await migrate.check_compatible(database_url)
     await migrate.migrate(database_url)
     assert await migrate.check_compatible(database_url) is None

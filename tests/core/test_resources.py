@@ -37,5 +37,5 @@ def test_a_folder_inside_the_package_is_found_first() -> None:
 
 
 def test_a_folder_that_is_missing_is_named() -> None:
-    with pytest.raises(FileNotFoundError, match="without its nonsense; install it again"):
+    with pytest.raises(FileNotFoundError, match="lacks its nonsense; reinstall it"):
         resources.folder("nonsense")

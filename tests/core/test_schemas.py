@@ -46,10 +46,10 @@ async def checker() -> AsyncIterator[SchemaChecker]:
         ({"type": "string"}, "a", None),
         ({"type": "string"}, 1, "1 is not of type 'string'"),
         ({"properties": {"a": {"items": {"maximum": 3}}}}, {"a": [1, 4]}, "at ['a'][1]: 4 is"),
-        ({"type": "nope"}, 1, "it is no JSON Schema: 'nope' is not valid"),
-        (7, 1, "it is no JSON Schema: 7 is not"),
-        ({"$ref": "http://127.0.0.1:9/x"}, 1, "the schema cannot be followed"),
-        ({"$ref": "#"}, 1, "the schema cannot be followed: it refers to itself"),
+        ({"type": "nope"}, 1, "not a valid JSON Schema: 'nope' is not valid"),
+        (7, 1, "not a valid JSON Schema: 7 is not"),
+        ({"$ref": "http://127.0.0.1:9/x"}, 1, "the schema cannot be resolved"),
+        ({"$ref": "#"}, 1, "the schema cannot be evaluated: it is recursive"),
         ({"maxLength": 1}, "long" * 500, "is too long"),
     ],
 )
@@ -112,7 +112,7 @@ async def test_a_canceled_check_leaves_no_child(checker: SchemaChecker) -> None:
 async def test_memory_is_bounded() -> None:
     async with SchemaChecker(memory=64 * 1024 * 1024) as checker:
         why = await checker.problem({"items": {"type": "object"}}, [{"a": 1}] * 200_000)
-        assert why == "the check needs more memory than it may have"
+        assert why == "the check exceeds its memory limit"
         assert await checker.problem({"type": "string"}, "a") is None
 
 

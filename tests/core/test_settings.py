@@ -154,22 +154,22 @@ class TestWhatARefusalSays:
             ("[people.anna]\nquiet = '25:00-7:00'", ["people.anna.quiet is '25:00-7:00'"]),
             ("[questions]\nquiet = '07:00-07:00'", ["questions.quiet is", "never end"]),
             ("[questions]\ntimezone = 'Mars/X'", ["questions.timezone is 'Mars/X'", "Europe/B"]),
-            ("[questions]\nescalate_to = 'x'", ["questions.escalate_to names 'x'"]),
+            ("[questions]\nescalate_to = 'x'", ["questions.escalate_to: 'x' is not a group"]),
             ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
             ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "must be at least 1"]),
             ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "a whole number"]),
-            ("default_agent = 'codr'", ["default_agent names 'codr'; agents are: tidy"]),
+            ("default_agent = 'codr'", ["unknown default_agent 'codr'; agents: tidy"]),
             ("worker = 3", ["worker is 3", "must be a table"]),
             ("[log]\nlevel = 'loud'", ["log.level is 'loud'", "'debug', 'info', 'warning'"]),
             ("[people.anna]\nroles = ['boss']", ["people.anna.roles.0 is 'boss'", "'approver'"]),
             ("[agents.mine]", ["agents.mine.command", "required"]),
             ("[worker]\nheartbeat = 200", ["worker: heartbeat must be less than half of lease"]),
-            ("[groups]\nops = ['anna']", ["groups.ops names 'anna', who is not in people"]),
+            ("[groups]\nops = ['anna']", ["groups.ops contains 'anna', which is not in people"]),
             ("[types.x]\ntimeout = inf", ["types.x.timeout is inf", "finite"]),
             ("[sweeps]\nreap_after = nan", ["sweeps.reap_after is nan", "finite"]),
             (
                 "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
-                ["people.a and people.b share slack 'U1'"],
+                ["people.a and people.b have the same slack: 'U1'"],
             ),
             ("x =", ["FILE: not valid TOML"]),
         ],
@@ -216,9 +216,9 @@ class TestWhatARefusalSays:
     )
     def test_a_file_that_cannot_be_read(self, home: Path, name: str, reason: str) -> None:
         assert _refusal(home / name) == f"FILE: {reason}" + (
-            " or directory; give --config a readable file"
+            " or directory; use --config with a readable file"
             if name
-            else "; give --config a readable file"
+            else "; use --config with a readable file"
         )
 
     def test_a_file_that_is_no_text(self, home: Path) -> None:
@@ -260,7 +260,7 @@ class TestUnknownVariables:
         monkeypatch.setenv(name, "x")
         with pytest.raises(ConfigError) as raised:
             load()
-        assert str(raised.value) == f"{name}: there is no such setting; did you mean {near}?"
+        assert str(raised.value) == f"{name}: unknown setting; did you mean {near}?"
 
     def test_a_setting_of_a_table_that_is_not_there_is_refused(
         self, monkeypatch: pytest.MonkeyPatch
@@ -336,23 +336,26 @@ class TestSlack:
         [
             ('bot_token = { env = "B" }', 'mode "socket" needs app_token'),
             ('mode = "http"\nbot_token = { env = "B" }', 'mode "http" needs signing_secret'),
-            ('bot_token = "xoxb-1-abcdefgh"', 'slack.bot_token: say where it is, { env = "NAME" }'),
+            (
+                'bot_token = "xoxb-1-abcdefgh"',
+                'slack.bot_token: must be a reference, { env = "NAME" }',
+            ),
             (
                 "channels = ['general']",
-                "slack.channels.0 is 'general': give a channel's id such as C012ABCDEF, not",
+                "slack.channels.0 is 'general': must be a channel id such as C012ABCDEF, not",
             ),
-            ("listen = '3000'", "slack.listen is '3000': give host:port"),
-            ("listen = 'localhost:70000'", "a port is 0 to 65535"),
+            ("listen = '3000'", "slack.listen is '3000': must be host:port"),
+            ("listen = 'localhost:70000'", "the port must be 0 to 65535"),
             (
                 "command = 'draftsman'",
-                "slack.command is 'draftsman': give a command such as /draftsman",
+                "slack.command is 'draftsman': must be a command such as /draftsman",
             ),
-            ("team = 'ours'", "slack.team is 'ours': give a workspace's id such as T012ABCDEF"),
+            ("team = 'ours'", "slack.team is 'ours': must be a workspace id such as T012ABCDEF"),
             (
                 'bot_token = { env = "xoxb-1-abcdefgh" }\napp_token = { env = "A" }',
-                "slack.bot_token.env: give the name of a variable such as SLACK_BOT_TOKEN",
+                "slack.bot_token.env: must be the name of a variable such as SLACK_BOT_TOKEN",
             ),
-            ("api_url = 'slack.com'", "slack.api_url: give a URL"),
+            ("api_url = 'slack.com'", "slack.api_url: must be a URL"),
         ],
     )
     def test_what_is_wrong_is_said_in_a_line(self, write: Write, text: str, words: str) -> None:
@@ -383,13 +386,13 @@ class TestTrello:
         [
             ("callback_url = 'https://x.org'", "callback_url needs secret"),
             ("callback_url = 'https://x.org'\nsecret = { env = 'S' }", "needs listen"),
-            ("callback_url = '/trello'", "trello.callback_url: give a URL"),
-            ("listen = 'x:70000'", "a port is 0 to 65535"),
-            ("listen = '3000'", "trello.listen is '3000': give host:port"),
+            ("callback_url = '/trello'", "trello.callback_url: must be a URL"),
+            ("listen = 'x:70000'", "the port must be 0 to 65535"),
+            ("listen = '3000'", "trello.listen is '3000': must be host:port"),
             ("poll = 0", "trello.poll is 0"),
-            ("label = 'Draftsman: queued'", "label and queued are one name"),
-            ("api_url = 'trello.com'", "trello.api_url: give a URL"),
-            ("secret = 'abcdef'", 'trello.secret: say where it is, { env = "NAME" }'),
+            ("label = 'Draftsman: queued'", "label and queued must differ"),
+            ("api_url = 'trello.com'", "trello.api_url: must be a URL"),
+            ("secret = 'abcdef'", 'trello.secret: must be a reference, { env = "NAME" }'),
         ],
     )
     def test_a_wrong_one_is_named(self, write: Write, text: str, wanted: str) -> None:

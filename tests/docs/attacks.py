@@ -31,11 +31,11 @@ def page(text: str) -> str:
 
 
 def _table(attacks: list[Attack]) -> Iterator[str]:
-    yield "| | attack | surface | in the box | without the box | test |"
+    yield "| | attack | surface | with sandbox | without sandbox | test |"
     yield "|---|---|---|---|---|---|"
     for number, attack in enumerate(attacks, 1):
         test = f"`{attack.test.removeprefix('tests/attacks/')}`"
-        outcomes = f"{attack.with_box} | {attack.without_box}"
+        outcomes = f"{attack.with_sandbox} | {attack.without_sandbox}"
         yield f"| {number} | {attack.title} | {attack.surface} | {outcomes} | {test} |"
 
 

@@ -1,7 +1,7 @@
-"""Makes a process stop dead at the points of `tests.kill.kill_points`, and wait for what comes.
+"""Stops a process at the points of `tests.kill.kill_points`, until the test decides.
 
-The product knows nothing of it: what executes a query, runs git, touches files or talks to an
-agent is wrapped by name, in the process that the test forked.
+The product knows nothing of it: functions that execute a query, run git, touch files or talk to an
+agent are wrapped by name, in the process that the test forked.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tests.kill import kill_points
 
 GO_ON: Final = b"g"
 LOSE_REPLY: Final = b"l"
-"""Go on, and let what was just sent fail as if its reply had been lost."""
+"""Continue, and let the last request fail as if its reply had been lost."""
 _place: ContextVar[str] = ContextVar("place")
 
 
 class Probe:
-    """The points that this process still has to stop at; it tells the test of each that it reaches.
+    """The points at which this process still has to stop; it reports each point it reaches.
 
-    What it reaches and need not stop at is told, too, once.
+    Points that it reaches without a stop are reported, too, once.
     """
 
     def __init__(self, channel: socket.socket, pending: set[str]) -> None:
@@ -48,7 +48,7 @@ class Probe:
     def at(self, *names: str) -> bool:
         """Stop here, with every task and connection as they are; return whether to lose a reply.
 
-        Several names are one instant: that of a transaction's end is of all its queries.
+        Several names may be the same instant: that of a transaction's end is of all its queries.
         """
         new = [name for name in names if name not in self._told]
         if not new:
@@ -131,7 +131,7 @@ class Probe:
         AsyncTransaction.__aexit__ = wrapped  # type: ignore[method-assign, assignment]
 
     def _wrap_git(self) -> None:
-        git, talk = running.git, running._talk
+        git, talk = running.git, running._communicate
 
         def wrapped(*words: str, **more: Any) -> Awaitable[bytes]:
             word, caller = kill_points.subcommand(list(words)), sys._getframe(1)
@@ -145,7 +145,7 @@ class Probe:
                 self.at(f"{place} during")
             return await talk(*args)
 
-        running._talk = talking  # type: ignore[assignment]
+        running._communicate = talking  # type: ignore[assignment]
         for name, module in list(sys.modules.items()):
             if (
                 name.rpartition(".")[2] not in kill_points.modules()
@@ -165,7 +165,7 @@ class Probe:
         asyncio.to_thread = wrapped  # type: ignore[assignment]
 
     def _wrap_agent(self) -> None:
-        send, hear = AgentProcess.send, agent_session.AgentSession._hear
+        send, hear = AgentProcess.send, agent_session.AgentSession._receive
 
         async def told(process: AgentProcess, line: bytes) -> None:
             name = f"agent is told {json.loads(line)['type']}"
@@ -177,7 +177,7 @@ class Probe:
             await self._around(f"agent says {kind}", lambda: hear(talk, process, line))
 
         AgentProcess.send = told  # type: ignore[method-assign, assignment]
-        agent_session.AgentSession._hear = heard  # type: ignore[method-assign, assignment]
+        agent_session.AgentSession._receive = heard  # type: ignore[method-assign, assignment]
         for name in kill_points.process_methods():
             self._wrap_method(name)
 

@@ -76,7 +76,7 @@ async def test_a_question_is_answered_in_the_browser(
         await page.press("a")
         await see(page, "1  ")
         await page.press("1")
-        await see(page, "inbox · 0", "Nothing waits for a person")
+        await see(page, "inbox · 0", "No open questions")
         assert await rt.questions.open() == []
         assert (await rt.read_model.job(number)).status is Status.RESUMED
 

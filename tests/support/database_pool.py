@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from tests.support.server import Server
+from tests.support.sessions import IDLE, Sessions
 
 MAX_IDLE = 2
 """Databases that are left later before one is lent again: sessions take a moment to end."""
@@ -23,7 +24,8 @@ MAX_REUSES = 50
 STATE = sql.SQL("""
 SELECT
     (SELECT count(*) FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()) AS sessions,
+     WHERE datname = current_database() AND pid <> pg_backend_pid()
+       AND application_name <> {idle}) AS sessions,
     (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)
      FROM pg_stat_sys_tables JOIN pg_class ON oid = relid
      WHERE NOT relisshared) AS written_to_catalogs,
@@ -42,12 +44,18 @@ SELECT format('%I.%I', schemaname, sequencename), COALESCE(last_value, start_val
 FROM pg_sequences
 """)
 
+OWN_SETTINGS = sql.SQL("""
+SELECT count(*) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+WHERE datname = current_database()
+""")
+
 
 class Databases:
     """Those of one process of pytest."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, sessions: Sessions | None = None) -> None:
         self._server = server
+        self._sessions = sessions or Sessions()
         self._lent: dict[str, PooledDatabase] = {}
         self._resting: deque[PooledDatabase] = deque()
 
@@ -72,11 +80,13 @@ class Databases:
             if one.renew():
                 return one
             one.close()
+            self._sessions.end(one.name)
             self._server.drop(one.name)
         return None
 
     def _made(self) -> PooledDatabase:
         name = self._server.create()
+        self._sessions.begin(name, self._server.url(name))
         return PooledDatabase(name, self._server.url(name))
 
 
@@ -92,8 +102,10 @@ class PooledDatabase:
         tables = [sql.Identifier(*row) for row in self._all(TABLES)]
         seeded = [table for table in tables if self._all(_rows(table))]
         empty = [table for table in tables if table not in seeded]
-        self._state = STATE.format(seeds=sql.SQL(" || ").join(map(_digest, seeded)))
+        seeds = sql.SQL(" || ").join(map(_digest, seeded))
+        self._state = STATE.format(seeds=seeds, idle=sql.Literal(IDLE))
         self._empty = self._emptying(empty)
+        self._reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(name))
         self._new = self._all(self._state)
 
     def renew(self) -> bool:
@@ -104,7 +116,9 @@ class PooledDatabase:
         try:
             if self._all(self._state) != self._new:
                 return False
-            self._conn.execute(self._empty)
+            self._conn.execute(self._empty, prepare=True)
+            if self._all(OWN_SETTINGS)[0][0]:
+                self._conn.execute(self._reset)
         except psycopg.Error:
             return False
         return True
@@ -114,13 +128,17 @@ class PooledDatabase:
         self._conn.close()
 
     def _emptying(self, tables: Iterable[sql.Identifier]) -> sql.Composed:
-        deletes = [sql.SQL("DELETE FROM {}").format(table) for table in tables]
-        resets = [sql.SQL("SELECT setval({}, {}, {})").format(*row) for row in self._all(SEQUENCES)]
-        reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(self.name))
-        return sql.SQL("; ").join([*deletes, *resets, reset])
+        """Return one statement, which is planned once for all turns."""
+        deletes = [
+            sql.SQL("{} AS (DELETE FROM {})").format(sql.Identifier(f"t{n}"), table)
+            for n, table in enumerate(tables)
+        ]
+        resets = [sql.SQL("setval({}, {}, {})").format(*row) for row in self._all(SEQUENCES)]
+        comma = sql.SQL(", ")
+        return sql.SQL("WITH {} SELECT {}").format(comma.join(deletes), comma.join(resets))
 
     def _all(self, query: sql.SQL | sql.Composed) -> list[tuple[Any, ...]]:
-        return self._conn.execute(query).fetchall()
+        return self._conn.execute(query, prepare=True).fetchall()
 
 
 def _rows(table: sql.Identifier) -> sql.Composed:

@@ -173,7 +173,19 @@ class Server:
                 for name in UNSAFE:
                     conn.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(name)))
                 conn.execute("SELECT pg_reload_conf()")
+                self._hash_password_once(conn)
         return url
+
+    def _hash_password_once(self, conn: psycopg.Connection[tuple[object, ...]]) -> None:
+        """Store a verifier of one iteration.
+
+        With the 4096 of the default, authentication is most of what a connection costs both sides,
+        and tests connect ten thousand times. The password is random and stays as it is.
+        """
+        password = urlsplit(self._embedded.secret_url()).password
+        assert password is not None
+        conn.execute("SET scram_iterations = 1")
+        conn.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(sql.Literal(password)))
 
     def _template(self) -> str:
         """Return the migrated template; the first process of the session makes it."""

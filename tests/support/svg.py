@@ -36,7 +36,7 @@ def render_svg(app: App[Any], title: str = "draftsman") -> str:
     """Return the screen of an application as it is now."""
     lines = lines_of(app)
     wide, high = max(map(_width, lines)) * WIDE, len(lines) * HIGH
-    ground = _look(lines[0][0].style)[1]
+    ground = look_of(lines[0][0].style)[1]
     names: dict[Look, str] = {}
     body = [part for y, line in enumerate(lines) for part in _line(line, y * HIGH, ground, names)]
     styles = [
@@ -60,7 +60,7 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
     """Yield the backgrounds of a line, then its pieces of text without the space around them."""
     x, texts = 0, []
     for text, style, _ in line:
-        colour, background, more = _look(style)
+        colour, background, more = look_of(style)
         cells = cell_len(text)
         if background != ground:
             size = f'width="{cells * WIDE:g}" height="{HIGH}"'
@@ -76,7 +76,8 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
     yield from texts
 
 
-def _look(style: Style | None) -> Look:
+def look_of(style: Style | None) -> Look:
+    """Return the colors and the font of a style."""
     style = style or Style()
     colour, background = _hex(style.color, True), _hex(style.bgcolor, False)
     if style.reverse:

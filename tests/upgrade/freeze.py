@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman import resources
+from draftsman.configured import directory
 from draftsman.domain.job import Mode, Source, Status
 from draftsman.domain.messages.delivery import ChannelName, Receipt
 from draftsman.domain.people.actor import Actor
@@ -31,7 +32,7 @@ from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.trello.board import BoardConfig, LabelSighting
 from draftsman.errors import Failure
-from draftsman.runtime import Runtime, directory, wire
+from draftsman.runtime import Runtime, wire
 from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database

@@ -95,7 +95,7 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
         assert "Traceback" not in process.output_text
         assert "ERROR" not in process.output_text
     assert (
-        f"the database has {WIDE_MIGRATION[0]}, which this version does not know; going on"
+        f"the database schema is newer than this version (it has {WIDE_MIGRATION[0]}); continuing"
         in new.output_text
     )
     assert not any((await rt.read_model.invariants()).values())
@@ -114,5 +114,5 @@ async def test_a_worker_does_not_start_on_a_schema_that_is_older_than_it(
         done = await upgrade.next(name)
         assert (done.returncode, done.stdout) == (6, "")
         assert done.stderr == (
-            f"draftsman: migrations are missing: {', '.join(missing)}; run: draftsman migrate\n"
+            f"draftsman: pending migrations: {', '.join(missing)}; run: draftsman migrate\n"
         )

@@ -1,4 +1,4 @@
-"""The agent's side of the protocol, blocking, in the standard library alone."""
+"""Blocking client of the agent protocol, with the standard library only."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ PARK: Final = b'{"type": "park"}\n'
 
 
 class RunParked(BaseException):
-    """The run has to end now and goes on later: exit 0.
+    """The run is parked and the agent has to exit with code 0.
 
-    Not an Exception: an agent's `except Exception` must not swallow it.
+    Derives from BaseException so that an agent's `except Exception` does not catch it.
     """
 
 
 class RequestRefused(Exception):
-    """The worker did not accept a message."""
+    """The worker refused a message."""
 
 
 class AgentClient:
-    """Speaks on standard input and output; `start` is the first message, as a dict."""
+    """A session over standard input and output; `start` is the first message."""
 
     def __init__(self, source: int = 0, target: int = 1) -> None:
         self._source, self._target = source, target
@@ -36,7 +36,7 @@ class AgentClient:
             raise RunParked
 
     def send(self, kind: str, /, **fields: Any) -> None:
-        """Send a message that needs no reply."""
+        """Send a message without a reply."""
         data = json.dumps({"type": kind, **fields}).encode() + b"\n"
         while data:
             data = data[os.write(self._target, data) :]
@@ -44,7 +44,7 @@ class AgentClient:
     def call(self, kind: str, /, **fields: Any) -> dict[str, Any]:
         """Send a message and return its reply.
 
-        Raises Refused, or Parked when it is a question that has to wait for a person.
+        Raises RequestRefused, or RunParked for a question that waits for a person.
         """
         number = str(next(self._numbers))
         self.send(kind, id=number, **fields)
@@ -53,33 +53,33 @@ class AgentClient:
             if reply["type"] == "park":
                 if kind in QUESTIONS or self._parked:
                     raise RunParked
-                self._parked = True  # the worker shuts down; this message is on its way
+                self._parked = True  # the worker shuts down, but still replies to this message
             elif reply.get("id") == number:
                 if reply["type"] == "refused":
                     raise RequestRefused(reply["reason"])
                 return reply
 
     def wait(self, other: int, seconds: float) -> bool:
-        """Wait for something to read from the descriptor `other`; return whether there is.
+        """Wait until the descriptor `other` is readable; return whether it is.
 
-        Raises Parked as soon as the worker wants the run to end.
+        Raises RunParked as soon as the worker parks the run.
         """
-        self._hear()
+        self._read_notices()
         ready, _, _ = select.select([self._source, other], [], [], max(seconds, 0))
         if self._source in ready:
             self._unread += os.read(self._source, 1 << 16) or PARK
-            self._hear()
+            self._read_notices()
         return other in ready
 
-    def _hear(self) -> None:
-        """Read what has arrived without being asked for."""
+    def _read_notices(self) -> None:
+        """Read the messages that arrived without a request."""
         while b"\n" in self._unread:
             self._parked |= self._receive()["type"] == "park"
         if self._parked:
             raise RunParked
 
     def _receive(self) -> dict[str, Any]:
-        """Return the next message; a worker that has gone has parked the run."""
+        """Return the next message; the end of the input counts as `park`."""
         while b"\n" not in self._unread:
             self._unread += os.read(self._source, 1 << 16) or PARK
         line, _, self._unread = self._unread.partition(b"\n")

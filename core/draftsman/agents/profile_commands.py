@@ -1,4 +1,4 @@
-"""Runs a profile's commands: with a deadline, bounded output, and an ear for the worker."""
+"""Commands of a repository profile, run with a deadline and bounded output."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any, Final
 from draftsman.agents.agent_client import AgentClient
 
 KEPT_BYTES: Final = 2000
-"""Characters kept of the start of an output, and of its end."""
-LOOK: Final = 0.5
-"""Seconds after which an exit is noticed though a child of the command keeps its output open."""
+"""Bytes kept of the start of an output, and of its end."""
+EXIT_POLL: Final = 0.5
+"""Seconds between checks for an exit, since a child of the command may keep the output open."""
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 TALLY: Final = re.compile(
     r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
@@ -26,12 +26,12 @@ TALLY: Final = re.compile(
 
 
 class CommandNotFound(Exception):
-    """A command of the profile names a program that is not there."""
+    """The program of a command does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """One command that ran; `exit_code` is None when it took longer than it may."""
+    """Result of a command; `exit_code` is None after a timeout."""
 
     name: str
     command: str
@@ -41,15 +41,15 @@ class CompletedCommand:
 
     @property
     def summary(self) -> str:
-        """The line of the output that sums it up."""
+        """The line of the output with the totals, else the last line."""
         if self.exit_code is None:
-            return f"stopped after {self.seconds:.0f} s"
+            return f"timed out after {self.seconds:.0f} s"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
         tallies = [line for line in lines if TALLY.search(line)]
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as events and reports carry it."""
+        """Return the fields for events and reports."""
         return {
             "name": self.name,
             "command": self.command,
@@ -61,44 +61,44 @@ class CompletedCommand:
 
 
 def run(client: AgentClient, settings: dict[str, Any], folder: Path) -> CompletedCommand:
-    """Run a command of the profile in the folder.
+    """Run a command of the profile in a folder.
 
-    Raises CommandNotFound, and Parked after killing it.
+    Raises CommandNotFound, and RunParked after killing the command.
     """
     name, command = settings["name"], settings["command"]
-    began = time.monotonic()
+    started = time.monotonic()
     child = _start(name, command, folder)
     try:
-        output, in_time = _read(client, child, began + settings["timeout"])
+        output, in_time = _read(client, child, started + settings["timeout"])
     finally:
         _kill(child)
     code = child.wait() if in_time else None
     text = output.text()
     if code == 127:
-        said = text.strip().splitlines() or [f"{command[0]} found no program"]
-        raise CommandNotFound(_advice(name, said[-1]))
+        lines = text.strip().splitlines() or [f"{command[0]} exited with 127"]
+        raise CommandNotFound(_advice(name, lines[-1]))
     if code == 1 and _lacks_module(command, text):
         raise CommandNotFound(_advice(name, f"{command[0]} has no module {_module(command)}"))
-    return CompletedCommand(name, shlex.join(command), code, time.monotonic() - began, text)
+    return CompletedCommand(name, shlex.join(command), code, time.monotonic() - started, text)
 
 
 class HeadTailBuffer:
-    """The start and the end of what a command writes."""
+    """The start and the end of a command's output."""
 
     def __init__(self) -> None:
         self._head, self._tail, self._size = b"", b"", 0
 
     def add(self, chunk: bytes) -> None:
-        """Take in some more."""
+        """Append a chunk of output."""
         self._size += len(chunk)
         room = KEPT_BYTES - len(self._head)
         self._head += chunk[:room]
         self._tail = (self._tail + chunk[room:])[-KEPT_BYTES:]
 
     def text(self) -> str:
-        """Return it, with a word where something is left out."""
-        missing = self._size - len(self._head) - len(self._tail)
-        gap = f"\n… {missing:,} bytes …\n".encode() if missing else b""
+        """Return the text, with the number of omitted bytes."""
+        omitted = self._size - len(self._head) - len(self._tail)
+        gap = f"\n… {omitted:,} bytes omitted …\n".encode() if omitted else b""
         return (self._head + gap + self._tail).decode(errors="replace").replace("\0", "")
 
 
@@ -115,17 +115,17 @@ def _start(name: str, command: list[str], folder: Path) -> subprocess.Popen[byte
             start_new_session=True,
         )
     except OSError:
-        raise CommandNotFound(_advice(name, f"there is no program {command[0]}")) from None
+        raise CommandNotFound(_advice(name, f"program {command[0]} not found")) from None
 
 
 def _read(
     client: AgentClient, child: subprocess.Popen[bytes], deadline: float
 ) -> tuple[HeadTailBuffer, bool]:
-    """Return the output, and whether the command ended in time."""
+    """Return the output, and whether the command ended before the deadline."""
     output = HeadTailBuffer()
     source = child.stdout.fileno() if child.stdout else 0
     while (left := deadline - time.monotonic()) > 0:
-        if client.wait(source, min(left, LOOK)):
+        if client.wait(source, min(left, EXIT_POLL)):
             chunk = os.read(source, 1 << 16)
             output.add(chunk)
             if not chunk:
@@ -144,7 +144,7 @@ def _ends(child: subprocess.Popen[bytes], deadline: float) -> bool:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill it, and what it left behind."""
+    """Kill the command and its remaining children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -153,8 +153,8 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def _lacks_module(command: list[str], output: str) -> bool:
-    found = NO_MODULE.search(output)
-    return found is not None and found[1].partition(".")[0] == _module(command)
+    match = NO_MODULE.search(output)
+    return match is not None and match[1].partition(".")[0] == _module(command)
 
 
 def _advice(name: str, problem: str) -> str:
@@ -165,6 +165,6 @@ def _advice(name: str, problem: str) -> str:
 
 
 def _module(command: list[str]) -> str | None:
-    """Return what `-m` names, dots left out."""
+    """Return the top-level package of the `-m` argument."""
     after = command[command.index("-m") + 1 :] if "-m" in command else []
     return after[0].partition(".")[0] if after else None

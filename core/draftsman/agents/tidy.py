@@ -1,10 +1,9 @@
-"""The agent `tidy`: runs a profile's validators and fixers, and asks what to apply.
+"""The agent `tidy`: runs a profile's validators and fixers, and asks which fixes to apply.
 
     {python} -m draftsman.agents.tidy
 
-It validates, tries the fixers on a copy to say what they would do, asks, applies, validates again
-and reports. Each stage ends with a checkpoint that holds its outcome, so that a later run starts
-after the last one that was finished; what a stage was in the middle of is done anew.
+It validates, tries the fixers on a copy, asks, applies, validates again and reports. Each stage
+stores its outcome in a checkpoint, so that a later run continues after the last finished stage.
 """
 
 from __future__ import annotations
@@ -29,15 +28,16 @@ FIXED: Final = re.compile(r"\((\d+) fixed")
 NO_FILES: Final = re.compile(r"No \w+ files found")
 CONTEXT_LINES: Final = 20
 NONE_RAN: Final = (
-    "no validators ran: give the repository validation_commands, see docs/repos.md of draftsman"
+    "no validators ran: add validation_commands to the repository's profile; see docs/repos.md of"
+    " draftsman"
 )
-NO_FILES_RAN: Final = "no validators ran: the profile is for another kind of files"
+NO_FILES_RAN: Final = "no validators ran: the repository has no files that the profile applies to"
 
 Outcome = dict[str, Any]
 
 
 class FixerTimeout(Exception):
-    """A fixer took longer than the profile allows."""
+    """A fixer exceeded its timeout."""
 
 
 class Tidy:
@@ -56,10 +56,10 @@ class Tidy:
         self.done: dict[str, Any] = start["checkpoint"] or {}
 
     def run(self) -> None:
-        """Do what is not done yet, then send the result."""
+        """Run the remaining stages, then send the result."""
         before = self.stage("before", self.validate)
         survey = self.stage("survey", self.survey)
-        if not any(found["files"] for found in survey.values()):
+        if not any(changes["files"] for changes in survey.values()):
             self.finish(_nothing_to_fix(before), None, before)
         elif not self.may_write:
             self.finish(f"{SAFE}: {describe(survey[SAFE])}", None, before)
@@ -70,7 +70,7 @@ class Tidy:
             self.finish(_sum_up(applied, after), applied, after)
 
     def stage(self, name: str, work: Callable[[], Any]) -> Any:
-        """Return what the stage came to, from the checkpoint if an earlier run finished it."""
+        """Return the outcome of a stage, from the checkpoint if an earlier run finished it."""
         if name not in self.done:
             self.done[name] = work()
             self.client.call("checkpoint", data=self.done)
@@ -92,32 +92,32 @@ class Tidy:
         return outcome
 
     def survey(self) -> dict[str, Outcome]:
-        """Return what each level would change, found out on copies."""
-        found = {}
+        """Return the changes of each level, measured on copies."""
+        changes = {}
         for level in (SAFE, ALL):
             with tempfile.TemporaryDirectory(dir=os.environ.get("HOME")) as folder:
                 copy = Path(folder, "tree")
                 shutil.copytree(self.tree, copy, symlinks=True, ignore=_git_folder(self.tree))
                 (copy / ".git").write_text(f"gitdir: {self.tree / '.git'}\n")
                 ran = [run(self.client, fixer, copy / self.part) for fixer in self.fixers_of(level)]
-                found[level] = self.changes(copy) | {"findings": _findings(ran)}
-            self.client.send("log", text=f"{level}: {describe(found[level])}")
-        return found
+                changes[level] = self.changes(copy) | {"findings": _findings(ran)}
+            self.client.send("log", text=f"{level}: {describe(changes[level])}")
+        return changes
 
     def fixers_of(self, level: str) -> list[dict[str, Any]]:
-        """Return the fixers, the bolder ones first, so that a formatter has the last word."""
+        """Return the fixers of a level, unsafe fixers first, so that a formatter runs last."""
         levels = {SAFE: ("safe",), ALL: ("all", "safe"), NOTHING: ()}[level]
         return [fixer for name in levels for fixer in self.fixers if fixer["level"] == name]
 
     def ask(self, before: list[Outcome], survey: dict[str, Outcome]) -> str:
-        """Return the level that a person chose; nobody in time means nothing."""
-        levels = (SAFE, ALL)  # a checkpoint that was stored does not keep the order of its keys
+        """Return the level that a person chose; NOTHING without an answer in time."""
+        levels = (SAFE, ALL)  # a stored checkpoint does not keep the order of its keys
         choices = [{"value": level, "description": describe(survey[level])} for level in levels]
         answer = self.client.call(
             "ask",
             key="apply",
-            text=f"What should be applied to {self.repo}?",
-            choices=[*choices, {"value": NOTHING, "description": "leave it as it is"}],
+            text=f"Which fixes should be applied to {self.repo}?",
+            choices=[*choices, {"value": NOTHING, "description": "make no changes"}],
             context=_context(before),
             on_expire="continue",
         )
@@ -130,12 +130,13 @@ class Tidy:
             self.client.send("event", kind="command_executed", payload=ran.as_json())
             if ran.exit_code is None:
                 raise FixerTimeout(
-                    f"fixer {ran.name!r} took more than {fixer['timeout']:g} s; raise its timeout"
+                    f"fixer {ran.name!r} exceeded its timeout of {fixer['timeout']:g} s;"
+                    " increase the timeout in the profile"
                 )
         return self.changes(self.tree) | {"level": level}
 
     def changes(self, tree: Path) -> Outcome:
-        """Return how the tree differs from the base: files, and lines added and removed."""
+        """Return the number of changed files and lines against the base commit."""
         rows = self._git(tree, "diff", "--numstat", "--no-renames", "--no-ext-diff", self.base)
         new = self._git(tree, "ls-files", "--others", "--exclude-standard")
         counts = [row.split("\t")[:2] for row in rows]
@@ -155,7 +156,7 @@ class Tidy:
         return [row for row in os.fsdecode(output).split("\0") if row]
 
     def finish(self, summary: str, applied: Outcome | None, after: list[Outcome]) -> None:
-        """Keep a report and send the result."""
+        """Store a report and send the result."""
         before = self.done["before"]
         report = Path(os.environ.get("HOME", tempfile.gettempdir()), "report.md")
         report.write_text(_report(self.repo, summary, before, after), encoding="utf-8")
@@ -169,13 +170,13 @@ class Tidy:
         self.client.send("result", summary=summary, data=data)
 
 
-def describe(found: Outcome) -> str:
-    """Return what a level would do, in words."""
-    if not found["files"]:
-        return "nothing to change"
-    files = _count(found["files"], "file")
-    what = f"{_count(found['findings'], 'finding')} in" if found["findings"] else "changes in"
-    return f"{what} {files}, +{found['insertions']} -{found['deletions']} lines"
+def describe(changes: Outcome) -> str:
+    """Return the changes of a level as text: `2 findings in 1 file, +3 -4 lines`."""
+    if not changes["files"]:
+        return "no changes"
+    files = _count(changes["files"], "file")
+    subject = f"{_count(changes['findings'], 'finding')}" if changes["findings"] else "changes"
+    return f"{subject} in {files}, +{changes['insertions']} -{changes['deletions']} lines"
 
 
 def _count(number: int, noun: str) -> str:
@@ -183,7 +184,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _findings(ran: list[CompletedCommand]) -> int:
-    return sum(int(number) for each in ran for number in FIXED.findall(each.output))
+    return sum(int(number) for command in ran for number in FIXED.findall(command.output))
 
 
 def _git_folder(tree: Path) -> Callable[[str, list[str]], list[str]]:
@@ -192,7 +193,7 @@ def _git_folder(tree: Path) -> Callable[[str, list[str]], list[str]]:
 
 def _nothing_to_fix(before: list[Outcome]) -> str:
     if any(NO_FILES.search(outcome["output"]) for outcome in before):
-        return "nothing to fix: there are no files of the kind that the profile is for"
+        return "nothing to fix: the repository has no files that the profile applies to"
     return f"nothing to fix; {_state(before)}"
 
 
@@ -203,10 +204,12 @@ def _sum_up(applied: Outcome, after: list[Outcome]) -> str:
 
 
 def _state(outcomes: list[Outcome]) -> str:
-    failing = [f"{one['name']}: {one['summary']}" for one in outcomes if not one["passed"]]
+    failing = [
+        f"{outcome['name']}: {outcome['summary']}" for outcome in outcomes if not outcome["passed"]
+    ]
     if failing:
         return "; ".join(failing)
-    if all(NO_FILES.search(one["output"]) for one in outcomes):  # also where there are none
+    if all(NO_FILES.search(outcome["output"]) for outcome in outcomes):  # or no outcomes at all
         return NO_FILES_RAN if outcomes else NONE_RAN
     return "all validators pass"
 
@@ -225,10 +228,10 @@ def _short(outcome: Outcome) -> Outcome:
 
 def _report(repo: str, summary: str, before: list[Outcome], after: list[Outcome]) -> str:
     rows = [
-        f"| {one['name']} | {_mark(one)} | {_mark(two)} | {two['summary'].replace('|', '/')} |"
-        for one, two in zip(before, after, strict=True)
+        f"| {old['name']} | {_mark(old)} | {_mark(new)} | {new['summary'].replace('|', '/')} |"
+        for old, new in zip(before, after, strict=True)
     ]
-    table = ["| validator | before | after | in the end |", "|---|---|---|---|", *rows]
+    table = ["| validator | before | after | summary |", "|---|---|---|---|", *rows]
     return "\n".join([f"# tidy: {repo}", "", summary, "", *table, ""])
 
 
@@ -237,7 +240,7 @@ def _mark(outcome: Outcome) -> str:
 
 
 def main() -> int:
-    """Run until done, parked or failed; return the exit code."""
+    """Run until completed, parked or failed; return the exit code."""
     try:
         client = AgentClient()
         Tidy(client).run()

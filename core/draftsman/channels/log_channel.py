@@ -1,4 +1,4 @@
-"""The channel `log`: a file of JSON lines, one a message, found again by their markers."""
+"""The channel `log`: a file with one JSON line per message, identified by its marker."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from draftsman.domain.messages.delivery import (
 from draftsman.errors import Failure
 
 BLOCK: Final = 65_536
-"""Bytes that are read at a time, from the end."""
+"""Bytes per read, from the end of the file."""
 
 
 class LogChannel:
-    """Appends to one file, which other processes append to as well, and which may be rotated.
+    """Appends to a file that other processes also append to, and that may be rotated.
 
-    A line is whole or it is not there: one that a crash cut off is ended before the next.
+    A line that a crash cut off is terminated before the next line is written.
     """
 
     name = ChannelName.LOG
@@ -40,7 +40,7 @@ class LogChannel:
         self._path = path
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Take from no bucket."""
+        """Return no limits."""
         return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
@@ -52,7 +52,7 @@ class LogChannel:
         return await self._append(message, {})
 
     async def edit(self, message: Message) -> SendResult:
-        """Append what the earlier line, named in `edits`, says now."""
+        """Append the new text of the line that `edits` names."""
         return await self._append(message, {})
 
     async def upload(self, message: Message, file: File) -> SendResult:
@@ -60,30 +60,28 @@ class LogChannel:
         return await self._append(message, {"content": base64.b64encode(file.data).decode()})
 
     async def find(self, message: Message) -> SendResult | None:
-        """Look for the line of this marker, from the end."""
+        """Search for the line with this marker, from the end."""
         try:
-            there = await asyncio.to_thread(self._has, message.marker)
+            exists = await asyncio.to_thread(self._has, message.marker)
         except OSError as error:
             return _failure(error)
-        return Receipt(message.edits or message.marker) if there else None
+        return Receipt(message.edits or message.marker) if exists else None
 
     async def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing: no file stays open."""
 
-    async def _append(self, message: Message, more: dict[str, Any]) -> SendResult:
-        fields = {"id": message.marker, **message_document(message), **more}
+    async def _append(self, message: Message, extra: dict[str, Any]) -> SendResult:
+        fields = {"id": message.marker, **message_document(message), **extra}
         line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:
-            whole = await asyncio.to_thread(self._write, line)
+            complete = await asyncio.to_thread(self._write, line)
         except OSError as error:
             return _failure(error)
-        return (
-            Receipt(message.edits or message.marker) if whole else Unconfirmed("the disk is full")
-        )
+        return Receipt(message.edits or message.marker) if complete else Unconfirmed("disk full")
 
     def _write(self, line: bytes) -> bool:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # O_NONBLOCK: opening a named pipe that nobody reads would hang
+        # without O_NONBLOCK, opening a named pipe without a reader would block
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         file = os.open(self._path, flags, 0o600)
         try:
@@ -92,9 +90,9 @@ class LogChannel:
             torn = end > 0 and os.pread(file, 1, end - 1) != b"\n"
             if torn:
                 os.write(file, b"\n")
-            whole = os.write(file, line) == len(line)
+            complete = os.write(file, line) == len(line)
             os.fsync(file)
-            return whole
+            return complete
         finally:
             os.close(file)
 
@@ -110,25 +108,25 @@ class LogChannel:
 
 
 def _backwards(file: int) -> Iterator[bytes]:
-    """Yield the lines of a file, the last one first; one that a crash cut off is no JSON."""
-    place = os.lseek(file, 0, os.SEEK_END)
+    """Yield the lines of a file from last to first."""
+    position = os.lseek(file, 0, os.SEEK_END)
     first = b""
-    while place > 0:
-        start = max(0, place - BLOCK)
-        first, *lines = (os.pread(file, place - start, start) + first).split(b"\n")
+    while position > 0:
+        start = max(0, position - BLOCK)
+        first, *lines = (os.pread(file, position - start, start) + first).split(b"\n")
         yield from reversed(lines)
-        place = start
+        position = start
     yield first
 
 
 def _marker(line: bytes) -> str | None:
     try:
-        found = json.loads(line)
+        document = json.loads(line)
     except ValueError:
         return None
-    return found.get("id") if isinstance(found, dict) else None
+    return document.get("id") if isinstance(document, dict) else None
 
 
 def _failure(error: OSError) -> Failure:
     code = errno.errorcode.get(error.errno or 0)
-    return Failure(f"{error.filename or 'the log'}: {error.strerror}", origin="os", code=code)
+    return Failure(f"{error.filename or 'log file'}: {error.strerror}", origin="os", code=code)

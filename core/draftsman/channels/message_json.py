@@ -1,4 +1,4 @@
-"""A message as JSON, for whoever reads it by machine. Pure."""
+"""JSON representation of a message, for programs. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TYPES: Final = {
     DeliveryKind.NOTICE: "job.notice",
     DeliveryKind.FILE: "job.file",
 }
-"""What a message of each kind is called."""
+"""The `type` of a message by its kind."""
 
 
 def message_document(message: Message) -> dict[str, Any]:
-    """Return the type of the message, when it was caused, and all that it says."""
+    """Return the message as a document with `type`, `timestamp` and `data`."""
     data: dict[str, Any] = {"text": render_plain(message), "job": _job(message.subject)}
     if message.question is not None:
         data["question"] = _question(message.question)
@@ -70,5 +70,5 @@ def _question(question: Question) -> dict[str, Any]:
         "escalated_to": question.escalate_to if question.escalated_at else None,
         "resolution": question.resolution,
     }
-    said = resolution_text(question) if question.resolution else how_to_answer(question)
-    return {name: value for name, value in fields.items() if value is not None} | {"then": said}
+    then = resolution_text(question) if question.resolution else how_to_answer(question)
+    return {name: value for name, value in fields.items() if value is not None} | {"then": then}

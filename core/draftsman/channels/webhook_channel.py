@@ -1,7 +1,7 @@
-"""The channel `webhook`: signed HTTP, after Standard Webhooks.
+"""The channel `webhook`: signed HTTP requests according to Standard Webhooks.
 
-At least once: a receiver tells repetitions by `webhook-id`, which a delivery keeps for ever. There
-is nothing to look at, so what may have arrived is sent again.
+Delivery is at least once: an unconfirmed message is sent again with the same `webhook-id`, by which
+a receiver deduplicates.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from draftsman.outbound.http_client import OutboundResponse
 
 ERROR_BODY_LIMIT: Final = 500
-"""Bytes of a refusal's body that are kept."""
+"""Bytes kept of an error response's body."""
 
 
 class WebhookChannel:
-    """Posts to the endpoints of the configuration, by their names. A call takes `timeout` s."""
+    """Posts to the configured webhooks; `timeout` of a call is in seconds."""
 
     name = ChannelName.WEBHOOK
 
@@ -49,15 +49,15 @@ class WebhookChannel:
     ) -> None:
         self._webhooks = webhooks
         self._http = http
-        self._patience = Timeouts(call=timeout, connect=timeout)
+        self._timeouts = Timeouts(call=timeout, connect=timeout)
         self._now = now
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Take from no bucket: an endpoint that has enough says 429."""
+        """Return no limits: an endpoint replies 429 to throttle."""
         return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the bucket of the endpoint."""
+        """Return the webhook's bucket."""
         return f"{self.name}:{message.target}"
 
     async def send(self, message: Message) -> SendResult:
@@ -65,7 +65,7 @@ class WebhookChannel:
         return await self._post(message, {})
 
     async def edit(self, message: Message) -> SendResult:
-        """Post what became of the earlier message, whose id is in `edits`."""
+        """Post the new state of the message whose id is in `edits`."""
         return await self._post(message, {})
 
     async def upload(self, message: Message, file: File) -> SendResult:
@@ -73,19 +73,19 @@ class WebhookChannel:
         return await self._post(message, {"content": base64.b64encode(file.data).decode()})
 
     async def find(self, message: Message) -> SendResult | None:
-        """Find nothing: a repetition has the same id, and does no harm."""
+        """Return None: the receiver deduplicates a repeated message by its id."""
         return None
 
     async def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing: no connection stays open."""
 
-    async def _post(self, message: Message, more: dict[str, Any]) -> SendResult:
+    async def _post(self, message: Message, extra: dict[str, Any]) -> SendResult:
         webhook = self._webhooks.get(message.target)
         if webhook is None:
-            text = f"there is no webhook {message.target!r} in the configuration of this process"
+            text = f"webhook {message.target!r} is not configured in this process"
             return _refused(text, "no_such_webhook")
         content = message_document(message)
-        content["data"] |= more
+        content["data"] |= extra
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         try:
             keys = secret_values.signing_keys(webhook, message.target)
@@ -98,35 +98,35 @@ class WebhookChannel:
     async def _exchange(
         self, url: str, headers: dict[str, str], body: bytes, message: Message
     ) -> SendResult:
-        """Send it: what was not refused, and may have left, may have arrived."""
+        """Send the request; a failure after it was sent, without a response, is Unconfirmed."""
         from draftsman.outbound.http_client import HttpCall, HttpClient
 
         client, call = HttpClient(self._http, trusted=[url]), HttpCall("POST", url, headers, body)
-        left, refusal = False, None
+        sent, refusal = False, None
 
-        def leaves() -> None:
-            nonlocal left
-            left = True
+        def mark_sent() -> None:
+            nonlocal sent
+            sent = True
 
         try:
-            async with client.stream(call, self._patience, leaves=leaves) as answer:
-                if 200 <= answer.status < 300:
+            async with client.stream(call, self._timeouts, leaves=mark_sent) as response:
+                if 200 <= response.status < 300:
                     return Receipt(message.edits or message.marker)
-                refusal = _refusal(answer, b"")
-                return _refusal(answer, await answer.beginning(ERROR_BODY_LIMIT))
+                refusal = _refusal(response, b"")
+                return _refusal(response, await response.beginning(ERROR_BODY_LIMIT))
         except Failure as error:
-            return refusal or (Unconfirmed(str(error)) if left else error)
+            return refusal or (Unconfirmed(str(error)) if sent else error)
 
 
-def _refusal(answer: OutboundResponse, body: bytes) -> Failure:
+def _refusal(response: OutboundResponse, body: bytes) -> Failure:
     from draftsman.outbound.http_failures import retry_after
 
-    said = body.decode("utf-8", "replace").strip()
+    text = body.decode("utf-8", "replace").strip()
     return Failure(
-        f"HTTP {answer.status}{f': {said}' if said else ''}",
+        f"HTTP {response.status}{f': {text}' if text else ''}",
         origin="http",
-        http_status=answer.status,
-        retry_after=retry_after(answer.headers),
+        http_status=response.status,
+        retry_after=retry_after(response.headers),
     )
 
 

@@ -1,4 +1,4 @@
-"""The Python client: other programs submit jobs, follow them and answer their questions."""
+"""Python client: submits jobs, follows them and answers their questions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from draftsman.runtime import open_runtime
 
 
 class Draftsman:
-    """A database of draftsman, to connect to by `async with` or by a blocking `with`.
+    """A connection to a draftsman database, for `async with` or a blocking `with`.
 
-    `url` is the URL of the database; without it, the database of the configuration, which is the
-    embedded database by default. `config` names a configuration file. An object may be used again
-    after it was closed.
+    `url` is the URL of the database; by default the configured database, else the embedded one.
+    `config` is the path of a configuration file. An object can be reused after it was closed.
     """
 
     def __init__(self, url: str | None = None, *, config: Path | str | None = None) -> None:
@@ -60,4 +59,4 @@ class Draftsman:
 
     def _refuse_second_entry(self) -> None:
         if self._open is not None:
-            raise UsageError("this Draftsman is open already; create another one")
+            raise UsageError("this Draftsman is already open; create another instance")

@@ -1,4 +1,4 @@
-"""The client with an event loop."""
+"""Asynchronous client."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 JobName = int | str | UUID | Job | SubmittedJob
 """A job: `142`, `"D-142"`, its id, or what `submit` or `get` returned."""
 Cursor = tuple[int, int, int]
-"""A position in the feed of all events: `Event.cursor`."""
+"""A position in the event feed of all jobs: `Event.cursor`."""
 
 
 class Fields(TypedDict, total=False):
-    """The fields of a request but for its text; docs/python.md explains each."""
+    """The fields of a request except its text; docs/python.md explains each."""
 
     type: str
     title: str
@@ -54,17 +54,16 @@ class Fields(TypedDict, total=False):
 
 
 class Request(Fields, total=False):
-    """The fields of one of many requests."""
+    """A request for `submit_many`."""
 
     text: str
 
 
 class Client:
-    """The methods of an open connection; `async with Draftsman() as client` returns it.
+    """An open connection; `async with Draftsman() as client` returns it.
 
-    The actor is the operating-system user, or on a server elsewhere the database role, as for the
-    command line. Every method raises NotPermitted where its roles do not allow the call, and
-    DatabaseUnreachable.
+    The actor is the operating-system user, or on a remote server the database role, as for the
+    command line. Every method may raise NotPermitted and DatabaseUnreachable.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -77,7 +76,7 @@ class Client:
         connection: CallersConnection | None = None,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
-        """Create a job, or find the job that the same `key` created before.
+        """Create a job, or return the job that was created with the same `key`.
 
         With `connection`, a psycopg connection of the caller, the job is created in the caller's
         transaction: it exists if and only if that commits. Raises UsageError, IdempotencyConflict.
@@ -88,10 +87,10 @@ class Client:
     async def submit_many(
         self, requests: Iterable[Request], *, connection: CallersConnection | None = None
     ) -> list[SubmittedJob]:
-        """Create a job for each request, in one statement; the result has their order.
+        """Create a job for each request in one statement; return them in the same order.
 
-        Raises UsageError before any job is created, and IdempotencyConflict, after which the other
-        jobs exist unless `connection` is rolled back; sending the same requests again is safe.
+        Raises UsageError before any job is created. After an IdempotencyConflict the other jobs
+        exist unless `connection` is rolled back; submitting the same requests again is safe.
         """
         invocations = [invocation(**request) for request in requests]
         if not invocations:
@@ -104,9 +103,9 @@ class Client:
         return await self._rt.read_model.job(await self._number(job))
 
     async def wait(self, job: JobName, timeout: float | None = None) -> Job:
-        """Return a job once it ended, in whatever way; raises NotFound.
+        """Return a job once it has ended; raises NotFound.
 
-        Raises TimeoutError after `timeout` seconds; the job goes on.
+        Raises TimeoutError after `timeout` seconds; the job is not affected.
         """
         number = await self._number(job)
         try:
@@ -126,8 +125,8 @@ class Client:
     async def answer(self, question: str | Question, text: str) -> Verdict:
         """Answer a question (`"D-142/1"`) with a choice or with free text.
 
-        Raises NotFound, UsageError for an answer that the question does not take, QuestionClosed
-        when it was resolved before, and Refused with the reason otherwise.
+        Raises NotFound, UsageError for an invalid answer, QuestionClosed if the question is
+        already resolved, and Refused otherwise.
         """
         return await self._respond(question, text=text)
 
@@ -142,9 +141,9 @@ class Client:
     async def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False
     ) -> CancelResult:
-        """Cancel a job; a running job ends through its worker, unless `force` is set.
+        """Cancel a job; the worker of a running job stops it first, unless `force` is set.
 
-        Raises NotFound, and Refused when the job ended first.
+        Raises NotFound, and Refused if the job has already ended.
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         return await self._rt.job_control.cancel(number, actor, reason, force=force)
@@ -152,10 +151,9 @@ class Client:
     async def retry(
         self, job: JobName, *, fresh: bool = False, again: bool = False
     ) -> SubmittedJob:
-        """Create a new job from a finished one, which continues from its last checkpoint.
+        """Create a new job that continues from the last checkpoint of a finished job.
 
-        `fresh` starts from the beginning; `again` allows it for a job that completed. Raises
-        NotFound, Refused.
+        `fresh` starts from the beginning; `again` allows a completed job. Raises NotFound, Refused.
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
         return await self._rt.job_control.retry(number, actor, fresh=fresh, again=again)
@@ -163,11 +161,10 @@ class Client:
     async def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
     ) -> AsyncIterator[Event]:
-        """Yield the events of a job until it ended, or those of all jobs as they are committed.
+        """Yield the events of a job until it has ended, or those of all jobs without end.
 
         No event is skipped, whatever the order in which transactions commit. `after` continues
-        behind an event or its `cursor`, which can be stored. `new` leaves out what was there
-        before the call.
+        after an event or its `cursor`, which can be stored. `new` omits existing events.
         """
         number = None if job is None else await self._number(job)
         cursor = after.cursor if isinstance(after, Event) else after
@@ -183,14 +180,14 @@ class Client:
         reason: str | None = None,
     ) -> Verdict:
         job, ordinal = await self._question(question)
-        given = Response(
+        response = Response(
             source_event_id=f"api:{uuid4()}", text=text, decision=decision, reason=reason
         )
         actor = await self._rt.actor(Source.API)
-        verdict = await self._rt.questions.answer(job, ordinal, given, actor)
+        verdict = await self._rt.questions.answer(job, ordinal, response, actor)
         if verdict.accepted:
             return verdict
-        refusal = verdict.reason or f"{verdict.name} does not take this answer"
+        refusal = verdict.reason or f"{verdict.name} does not accept this answer"
         raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
 
     async def _number(self, job: JobName) -> int:
@@ -204,5 +201,5 @@ class Client:
         job, ordinal = parse_question(question)
         number = await self._rt.read_model.resolve(job)
         if ordinal is None:
-            raise UsageError(f"{question!r} names a job; name its question: {question}/1")
+            raise UsageError(f"{question!r} is a job; specify a question, such as {question}/1")
         return number, ordinal

@@ -1,4 +1,4 @@
-"""The client for programs without an event loop."""
+"""Blocking client, for programs without an event loop."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
 
 T = TypeVar("T")
-CLOSED: Final = "this client is closed; open another Draftsman"
+CLOSED: Final = "this client is closed; open a new Draftsman"
 
 
 class BlockingClient:
-    """The methods of `Client`, each of which waits for its result.
+    """The blocking form of `Client`, with the same arguments, results and errors.
 
-    They run on an event loop in a thread of this client, so that any thread may call them. The
-    arguments, results and errors are those of `Client`.
+    It runs an event loop in a thread of its own, so that any thread may call its methods.
     """
 
     def __init__(self, connection: AbstractAsyncContextManager[Client]) -> None:
@@ -37,7 +36,7 @@ class BlockingClient:
         self._lock = threading.Lock()
         self._closed = False
         self._calls: set[Future[Any]] = set()
-        """Calls under way, of any thread."""
+        """Pending calls of all threads."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="draftsman-client", daemon=True
@@ -50,7 +49,7 @@ class BlockingClient:
             raise
 
     def close(self) -> None:
-        """Disconnect; calls of other threads that are under way end with an error."""
+        """Disconnect; pending calls of other threads fail."""
         with self._lock:
             if self._closed:
                 return
@@ -58,8 +57,8 @@ class BlockingClient:
         for call in calls:
             call.cancel()
         try:
-            end = self._connection.__aexit__(None, None, None)
-            asyncio.run_coroutine_threadsafe(_finish(end), self._loop).result()
+            closing = self._connection.__aexit__(None, None, None)
+            asyncio.run_coroutine_threadsafe(_finish(closing), self._loop).result()
         finally:
             self._stop()
 
@@ -70,13 +69,13 @@ class BlockingClient:
         connection: CallersConnection | None = None,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
-        """Create a job, or find the job that the same `key` created before."""
+        """Create a job, or return the job that was created with the same `key`."""
         return self._run(self._client.submit(text, connection=connection, **fields))
 
     def submit_many(
         self, requests: Iterable[Request], *, connection: CallersConnection | None = None
     ) -> list[SubmittedJob]:
-        """Create a job for each request, in one statement."""
+        """Create a job for each request in one statement."""
         return self._run(self._client.submit_many(list(requests), connection=connection))
 
     def get(self, job: JobName) -> Job:
@@ -84,7 +83,7 @@ class BlockingClient:
         return self._run(self._client.get(job))
 
     def wait(self, job: JobName, timeout: float | None = None) -> Job:
-        """Return a job once it ended; raises TimeoutError after `timeout` seconds."""
+        """Return a job once it has ended; raises TimeoutError after `timeout` seconds."""
         return self._run(self._client.wait(job, timeout))
 
     def questions(self, job: JobName | None = None) -> list[Question]:
@@ -116,7 +115,7 @@ class BlockingClient:
     def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
     ) -> Iterator[Event]:
-        """Yield the events of a job until it ended, or those of all jobs."""
+        """Yield the events of a job until it has ended, or those of all jobs without end."""
         events = self._client.events(job, after=after, new=new)
         while (event := self._run(_next(events))) is not None:
             try:
@@ -158,9 +157,9 @@ async def _close(events: Any) -> None:
     await events.aclose()
 
 
-async def _finish(end: Awaitable[Any]) -> None:
-    """Wait for the end, and for the calls that were canceled before it."""
+async def _finish(closing: Awaitable[Any]) -> None:
+    """Wait for the canceled calls, then for the end of the connection."""
     current = asyncio.current_task()
     calls = [task for task in asyncio.all_tasks() if task is not current and task.cancelling()]
     await asyncio.gather(*calls, return_exceptions=True)
-    await end
+    await closing

@@ -1,4 +1,4 @@
-"""Answers: what a person said, and what it means for the question. Pure."""
+"""Answers to questions: parsing, votes and results. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from draftsman.errors import CommandHint, UsageError
 
 
 class Response(BaseModel):
-    """What a channel hands in: a choice or free text, or a decision; exactly one of them."""
+    """A person's response: a choice or free text, or a decision; exactly one of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     source_event_id: str = Field(min_length=1, max_length=300)
-    """The channel's own id of the click, message or call: the same one counts once."""
+    """The channel's id of the click, message or call, for deduplication."""
     text: str | None = Field(None, max_length=20_000)
     decision: bool | None = None
     """True approves, False denies."""
     reason: str | None = Field(None, max_length=3000)
     token: str | None = Field(None, max_length=200)
-    """A single-use approval token; it stands for its approver."""
+    """A single-use approval token, which identifies its approver."""
 
     @model_validator(mode="before")
     @classmethod
@@ -36,7 +36,7 @@ class Response(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """A response read against its question: the choice that it names, or free text."""
+    """An answer to a question: the value of a choice, or free text."""
 
     value: str | None
     text: str | None
@@ -44,12 +44,12 @@ class ParsedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a response.
+    """The result of a response.
 
-    `resolved` tells whether the question is closed by now, and `resolution` how: a vote may open
-    nothing yet. `duplicate` marks a source event that had been handed in before; whether it was
-    accepted, and why not, is then what it was, and `resolved` what became of the question since.
-    `recorded` marks a refused response whose voter has a response that counts already.
+    `resolved` tells whether the question is resolved, which a vote below the quorum does not do,
+    and `resolution` how. For a `duplicate` source event, `accepted` and `reason` are those of the
+    first response, and `resolved` is current. `recorded` marks a refused response of a voter whose
+    earlier response counts.
     """
 
     job: int
@@ -66,13 +66,13 @@ class Verdict:
 
     @property
     def name(self) -> str:
-        """What people call the question."""
+        """Display name of the question: `D-142/2`."""
         return f"D-{self.job}/{self.question}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One row of `job_answers`."""
+    """A row of `job_answers`."""
 
     id: int
     job: int
@@ -90,15 +90,15 @@ class Answer:
 
 
 def parse_answer(question: Question, response: Response) -> ParsedAnswer:
-    """Return what the response means to an `input` question.
+    """Parse the response to an `input` question.
 
-    A choice is named by its value, its label or its number, in this order and whatever the case: a
-    button sends the value. Raises UsageError with the choices when it names none and free text is
-    not allowed.
+    A choice is matched by value, label or number, in this order, without regard to case; a button
+    sends the value. Raises UsageError with the choices if none matches and free text is not
+    allowed.
     """
     text = (response.text or "").strip()
     if not text:
-        raise UsageError(f"{question.name}: an empty answer; {_allowed(question)}")
+        raise UsageError(f"{question.name}: the answer is empty; {_allowed(question)}")
     values = [str(choice["value"]) for choice in question.choices]
     labels = [str(choice["label"]) for choice in question.choices]
     for names in (values, labels, [str(number) for number in range(1, len(values) + 1)]):
@@ -113,7 +113,7 @@ def parse_answer(question: Question, response: Response) -> ParsedAnswer:
 def check_kind(question: Question, response: Response) -> None:
     """Raise UsageError unless the response is of the question's kind.
 
-    Free text never decides a gate: only an explicit approve or deny does.
+    Only an explicit approve or deny decides an approval, never free text.
     """
     if question.kind is QuestionKind.APPROVAL and response.decision is None:
         raise UsageError(
@@ -128,7 +128,7 @@ def check_kind(question: Question, response: Response) -> None:
 
 
 def tally(question: Question, approvals: Sequence[str], denier: str | None) -> Resolution | None:
-    """Return how the gate ends with these votes, or None while it stays open."""
+    """Return the resolution of an approval by its votes, or None while it is open."""
     if denier is not None:
         return Resolution("denied", "person", by=(denier,))
     if len(approvals) >= question.quorum:
@@ -137,12 +137,12 @@ def tally(question: Question, approvals: Sequence[str], denier: str | None) -> R
 
 
 def fails_job(question: Question, resolution: Resolution) -> bool:
-    """Return whether this end of the question ends the job as failed."""
+    """Return whether this resolution fails the job."""
     return resolution.outcome == "denied" and question.on_deny is OnDeny.FAIL
 
 
 def _allowed(question: Question) -> str:
     choices = ", ".join(f"{n} {value}" for n, value in enumerate(question.labels(), 1))
     if not choices:
-        return "write your answer"
-    return f"choose: {choices}" + ("; or write your own" if question.freeform_allowed else "")
+        return "enter free text"
+    return f"choose: {choices}" + ("; or enter free text" if question.freeform_allowed else "")

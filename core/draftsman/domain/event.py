@@ -1,4 +1,4 @@
-"""Events: the append-only trail of what happened."""
+"""Events: the append-only history of jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of the trail."""
+    """A row of `job_events`."""
 
     job: int
     id: int
@@ -25,5 +25,5 @@ class Event:
 
     @property
     def cursor(self) -> tuple[int, int, int]:
-        """Its place in the feed."""
+        """Position of the event in the feed of all jobs."""
         return self.epoch, self.txid, self.id

@@ -1,4 +1,4 @@
-"""Names of things: what a person types, and what the application makes."""
+"""Ids and display names of jobs, questions, workers and actors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PREFIX = re.compile(r"[0-9a-fA-F-]{4,36}\Z")
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """A job as it was named: by its number, or by the range of ids that a prefix covers."""
+    """A reference to a job: its number, or the range of ids that share a prefix."""
 
     text: str
     number: int | None
@@ -26,38 +26,38 @@ class JobRef:
 
 
 def new_id() -> UUID:
-    """Return a UUIDv7: unique, public, and in the order of time."""
+    """Return a UUIDv7, which sorts by time."""
     return uuid7()
 
 
 def worker_name(id: UUID | str) -> str:
-    """Return what people call a worker, everywhere: the end of its id, which is random."""
+    """Return the display name of a worker: the random end of its id."""
     return str(id)[-8:]
 
 
 def actor_name(actor: str) -> str:
-    """Return who did something, for people: `worker 6d0f9a1c`, `slack:U1`."""
+    """Return the display name of an actor: `worker 6d0f9a1c`, `slack:U1`."""
     kind, _, id = actor.partition(":")
     return f"worker {worker_name(id)}" if kind == "worker" else actor
 
 
 def parse_job(text: str) -> JobRef:
-    """Read `D-142`, `142`, a UUID or a prefix of one with a letter or at least eight digits.
+    """Parse `D-142`, `142`, a UUID, or a prefix of a UUID.
 
-    Raises UsageError. A short all-digit text is always a number: numbers are what people say.
+    A text of digits only is a job number if it has at most 18. Raises UsageError.
     """
     text = text.strip()
     if match := _NUMBER.match(text):
         return JobRef(text, int(match[1]))
     digits = text.replace("-", "").lower()
     if not _PREFIX.match(text) or not 4 <= len(digits) <= 32:
-        wanted = "D-142, 142, or the job's id or its prefix"
-        raise UsageError(f"{text[:60]!r} is not a job; give {wanted}")
+        forms = "D-142, 142, or the job's id or a prefix of it"
+        raise UsageError(f"{text[:60]!r} is not a job; use {forms}")
     return JobRef(text, None, UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f")))
 
 
 def parse_question(text: str) -> tuple[JobRef, int | None]:
-    """Read `D-142/2`, or a job without a question number, which is None then.
+    """Parse `D-142/2`, or a job, whose question number is None.
 
     Raises UsageError.
     """
@@ -65,5 +65,5 @@ def parse_question(text: str) -> tuple[JobRef, int | None]:
     if not slash:
         return parse_job(job), None
     if not re.fullmatch(r"[1-9][0-9]{0,8}", ordinal):
-        raise UsageError(f"{text[:60]!r} is not a question; give D-142/2")
+        raise UsageError(f"{text[:60]!r} is not a question; use a name such as D-142/2")
     return parse_job(job), int(ordinal)

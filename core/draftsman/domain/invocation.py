@@ -1,4 +1,4 @@
-"""Invocations: requests from outside, each of which makes exactly one job."""
+"""Invocations: validated requests, each of which creates one job."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 
 
 class RepoResolution(BaseModel):
-    """How the repository of a request was found: `Resolved.request` has it."""
+    """How the repository of a request was found, as in `ResolvedRepo.request`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     method: str = Field("explicit", max_length=40)
     confidence: float = Field(1.0, ge=0, le=1)
     path: str = Field("", max_length=1000)
-    """The folder of the repository that the work is about."""
+    """The folder of the repository to work on."""
 
 
 class Invocation(BaseModel):
-    """What is asked, checked and cleaned. Free text is cut only by its limits, never changed."""
+    """A request to create a job, validated and cleaned; its free text is never changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     type: Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}", TYPES)] = "run_agent"
     key: str | None = Field(None, min_length=1, max_length=500)
-    """The idempotency key, scoped to the type; None makes a new job each time."""
+    """The idempotency key, scoped to the type; without it every request creates a job."""
     subject_key: str | None = Field(None, min_length=1, max_length=500)
-    """What the work is about: a live job with the same subject is joined, not doubled."""
+    """Deduplication key: a request joins an unfinished job with the same subject."""
     queue: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)] = "default"
     priority: int = Field(0, ge=-1000, le=1000)
-    """Higher runs first."""
+    """Jobs with a higher priority run first."""
     mode: Mode = Mode.FIX
     source_type: Literal["trello_ticket", "plain_text_intake"] = "plain_text_intake"
     external_event_id: str | None = Field(None, max_length=500)
@@ -48,11 +48,11 @@ class Invocation(BaseModel):
     repo: str | None = Field(None, min_length=1, max_length=4000)
     """Path or URL of a git repository."""
     ref: str | None = Field(None, min_length=1, max_length=250)
-    """Branch, tag or commit to start from; None: the repository's HEAD."""
+    """Branch, tag or commit to start from; default: the repository's HEAD."""
     resolution: RepoResolution | None = None
-    """How the repository was found; None: it was named."""
+    """How the repository was found; None if the request named it."""
     labels: tuple[tuple[str, str], ...] = Field((), max_length=1000)
-    """Id and name of what the request is labelled with, by which a repository is found."""
+    """Ids and names of the request's labels, by which its repository is found."""
     title: str | None = Field(None, max_length=500)
     text: str | None = Field(None, max_length=200_000)
     url: str | None = Field(None, max_length=2000)
@@ -67,7 +67,7 @@ class Invocation(BaseModel):
     max_retries: int | None = Field(None, ge=0, le=100)
     on_lost: OnLost | None = None
     notify: tuple[str, ...] = Field((), max_length=20)
-    """Who is told what happens: `log`, `webhook:NAME`, …; none given: the configured targets."""
+    """Notification targets: `log`, `webhook:NAME`, …; default: the configured targets."""
 
     @model_validator(mode="before")
     @classmethod
@@ -76,35 +76,35 @@ class Invocation(BaseModel):
 
     @field_validator("repo")
     @classmethod
-    def _no_secret(cls, value: str | None) -> str | None:
+    def _refuse_secret(cls, value: str | None) -> str | None:
         if value is not None:
             check_secret(value)
         return value
 
     @field_validator("payload", "overrides")
     @classmethod
-    def _small_enough(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _check_size(cls, value: dict[str, Any]) -> dict[str, Any]:
         return dict(check_size(value, REQUEST_LIMIT, "the payload"))
 
     @field_validator("overrides")
     @classmethod
-    def _limits_can_be_meant(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _check_limits(cls, value: dict[str, Any]) -> dict[str, Any]:
         check_overrides(value)
         return value
 
     @model_validator(mode="after")
-    def _holds_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if self.key is not None and self.key.startswith(("retry:", "auto:")):
-            raise ValueError("a key may not start with 'retry:' or 'auto:', which draftsman makes")
+            raise ValueError("the prefixes 'retry:' and 'auto:' of a key are reserved")
         if self.run_at is not None and self.run_at.year > LAST_YEAR:
-            raise ValueError(f"a job cannot be planned after the year {LAST_YEAR}")
+            raise ValueError(f"a job cannot be scheduled after the year {LAST_YEAR}")
         if self.run_at is not None and self.delay is not None:
-            raise ValueError("give run_at or delay, not both")
+            raise ValueError("use run_at or delay, not both")
         return self
 
     @property
     def digest(self) -> str:
-        """What makes two requests the same: never event ids, never times."""
+        """Hash of the fields that identify a request; it excludes event ids and times."""
         return digest(
             {
                 "type": self.type,
@@ -119,16 +119,16 @@ class Invocation(BaseModel):
 
     @property
     def stored_payload(self) -> dict[str, Any]:
-        """The payload with what has no column of its own: the repository's place, and labels."""
-        found = dict(self.payload)
+        """The payload with the fields that have no column: repository source and labels."""
+        payload = dict(self.payload)
         if self.labels:
-            found["labels"] = [list(label) for label in self.labels]
+            payload["labels"] = [list(label) for label in self.labels]
         if self.repo is not None:
             how = self.resolution.model_dump() if self.resolution else {}
-            found["repo"] = {"source": self.repo, "ref": self.ref, **how}
+            payload["repo"] = {"source": self.repo, "ref": self.ref, **how}
         elif self.ref is not None:
-            found["repo"] = {"source": None, "ref": self.ref}
-        return found
+            payload["repo"] = {"source": None, "ref": self.ref}
+        return payload
 
     @property
     def headline(self) -> str | None:
@@ -137,7 +137,7 @@ class Invocation(BaseModel):
 
 
 def repo_name(source: str) -> tuple[str | None, str]:
-    """Return (owner, name) from a URL; a local path has no owner."""
+    """Return (owner, name) of a URL; the owner of a local path is None."""
     path = source
     if "://" in source:
         path = source.split("://", 1)[1].partition("/")[2].partition("?")[0]

@@ -1,8 +1,8 @@
-"""The job: the durable unit of work, and the table of what may happen to it.
+"""The job and its state machine.
 
-`TRANSITIONS` is the only place where the life cycle is written down in Python. Its twin is the
-guard in `migrations/0006_transitions.sql`; a test renders one from the other and tries every pair
-against PostgreSQL.
+`TRANSITIONS` is the only definition of the life cycle in Python. The trigger in
+`migrations/0006_transitions.sql` enforces the same table; a test generates one from the
+other and tries every pair of statuses against PostgreSQL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 
 
 class Status(StrEnum):
-    """Where a job is in its life."""
+    """Status of a job."""
 
     SCHEDULED = "scheduled"
     QUEUED = "queued"
@@ -40,7 +40,7 @@ class Mode(StrEnum):
 
 
 class Source(StrEnum):
-    """Where an invocation or an answer came from."""
+    """Origin of an invocation or an answer."""
 
     SLACK = "slack"
     TRELLO = "trello"
@@ -53,7 +53,7 @@ class Source(StrEnum):
 
 
 class OnLost(StrEnum):
-    """What follows when a worker dies with a run of the job."""
+    """Policy for a job whose worker died during a run."""
 
     RETRY = "retry"
     RESUME = "resume"
@@ -98,17 +98,17 @@ TRANSITIONS: Final[dict[tuple[Status, Status], str]] = {
     (S.RETRYING, S.QUEUED): "job_retried",
     (S.RETRYING, S.CANCELED): "job_canceled",
 }
-"""Each single step and the kind of the event that it leaves."""
+"""Each transition and the kind of its event."""
 
 FUSED: Final[dict[tuple[Status, Status], Status]] = {
     (S.QUEUED, S.RUNNING): S.CLAIMED,
     (S.RESUMED, S.RUNNING): S.CLAIMED,
 }
-"""Two steps in one write, and the status passed on the way: version grows by two, two events."""
+"""Two transitions in one write, and the status between them: version grows by two, two events."""
 
 
 def steps(before: Status, after: Status) -> int:
-    """Return by how much `version` grows from one status to the other; 0 where it may not go."""
+    """Return by how much `version` grows in a transition; 0 if it is not allowed."""
     if (before, after) in FUSED:
         return 2
     return 1 if (before, after) in TRANSITIONS else 0
@@ -116,7 +116,7 @@ def steps(before: Status, after: Status) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One row of `jobs`, under its column names."""
+    """A row of `jobs`."""
 
     number: int
     id: UUID
@@ -173,7 +173,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What people call it: `D-142`."""
+        """Display name: `D-142`."""
         return f"D-{self.number}"
 
     @property

@@ -1,4 +1,4 @@
-"""What the built-in job types are asked, strictly; the answer to a wrong one is a single line."""
+"""Payload models of the built-in job types."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from draftsman.log import redact
 _EVENT: Final = "allowed: letters, digits and _ . - without spaces, such as invoice.paid"
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: bounded_schema(schema))]
-"""A JSON Schema within bounds; `draftsman.schemas` checks whether it is one."""
+"""A JSON Schema of limited cost; `draftsman.schemas` checks its validity."""
 METHODS: Final = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
 IDEMPOTENT: Final = frozenset(METHODS.split(", ")) - {"POST", "PATCH"}
-"""Methods that a resumed run may repeat without a word (RFC 9110)."""
+"""Methods that a resumed run may repeat (RFC 9110)."""
 SECRET: Final = re.compile(
     r"(?:^|[-_.])(?:authorization|cookie2?|(?:\w*[a-z])?token|secret|passw(?:or)?d|passphrase|pwd"
     r"|jwt|credentials?|auth|session(?:[-_.]?id)?|otp|api[-_.]?key|apikey"
@@ -43,85 +43,87 @@ RESERVED_HEADERS: Final = frozenset(
         *("keep-alive", "expect", "accept-encoding", "idempotency-key", "proxy-connection"),
     }
 )
-"""Headers that the client writes itself."""
+"""Headers that the client sets."""
 
 
 class Payload(BaseModel):
-    """A payload: immutable, and strict about its keys and types."""
+    """Base of payload models: immutable, with strict keys and types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        defer_build=True, extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
 
 
 class HttpRequest(Payload):
-    """`http_request`: one request, and what counts as an answer."""
+    """`http_request`: an HTTP request and its expected response."""
 
     url: str = Field(max_length=8000)
     method: str = "GET"
     headers: dict[str, str] = Field({}, max_length=100)
     query: dict[str, str | int | float | bool] = Field({}, max_length=100)
     text: str | None = None
-    """The body, as UTF-8."""
+    """Body as UTF-8 text."""
     json_: Any = Field(None, alias="json")
-    """The body, as JSON."""
+    """Body as JSON."""
     credential: Name | None = None
-    """A header that the configuration keeps, by its name in `[http.credentials]`."""
+    """Name of a header in `[http.credentials]`."""
     follow_redirects: bool = True
     expect_status: list[Annotated[int, Field(ge=100, le=599)]] = []
-    """Statuses that count as done; none given: 200 to 299."""
+    """Statuses that count as success; default: 200 to 299."""
     output: Schema | None = None
-    """JSON Schema that the answer must fit."""
+    """JSON Schema of the response."""
 
     @field_validator("url")
     @classmethod
-    def _is_a_url(cls, value: str) -> str:
+    def _check_url(cls, value: str) -> str:
         return web_url(value)
 
     @field_validator("method")
     @classmethod
-    def _is_a_method(cls, value: str) -> str:
+    def _check_method(cls, value: str) -> str:
         if value not in METHODS.split(", "):
             raise ValueError(f"choose: {METHODS}")
         return value
 
     @field_validator("headers")
     @classmethod
-    def _may_be_sent(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_headers(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
             check_header(name, text)
         return value
 
     @model_validator(mode="after")
     def _one_body(self) -> Self:
-        given = self.model_fields_set & {"text", "json_"}
-        if len(given) == 2:
-            raise ValueError("give text or json, not both")
-        if given and self.method in {"GET", "HEAD"}:
-            raise ValueError(f"{self.method} takes no body; give another method")
+        body = self.model_fields_set & {"text", "json_"}
+        if len(body) == 2:
+            raise ValueError("use text or json, not both")
+        if body and self.method in {"GET", "HEAD"}:
+            raise ValueError(f"{self.method} takes no body; use another method")
         return self
 
 
 class WebhookDispatch(Payload):
-    """`webhook_dispatch`: an event for a receiver that the configuration knows."""
+    """`webhook_dispatch`: an event for a configured webhook."""
 
     webhook: Name
-    """Its name in `[webhooks]`."""
+    """Name of the webhook in `[webhooks]`."""
     type: Annotated[str, matching(r"[A-Za-z0-9_.-]{1,200}", _EVENT)]
-    """What happened, such as `invoice.paid`."""
+    """Type of the event, such as `invoice.paid`."""
     data: dict[str, Any] = {}
 
 
 class LlmMessage(Payload):
-    """One turn of a conversation."""
+    """A turn of a conversation."""
 
     role: Literal["user", "assistant"]
     content: Annotated[str, Field(min_length=1)]
 
 
 class LlmGenerate(Payload):
-    """`llm_generate`: a text from a model of the configuration."""
+    """`llm_generate`: a prompt for a configured model."""
 
     llm: Name | None = None
-    """Its name in `[llm]`; unset: the only one that is configured."""
+    """Name of the model in `[llm]`; default: the only configured model."""
     prompt: Annotated[str, Field(min_length=1)] | None = None
     messages: list[LlmMessage] = Field([], max_length=1000)
     system: str | None = None
@@ -131,34 +133,34 @@ class LlmGenerate(Payload):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     stop: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field([], max_length=8)
     output: Schema | None = None
-    """JSON Schema: the text must be JSON that fits it."""
+    """JSON Schema of the text, which must be JSON."""
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _check_prompt(self) -> Self:
         if (self.prompt is None) == (not self.messages):
-            raise ValueError("give prompt or messages, one of them")
+            raise ValueError("specify exactly one of prompt and messages")
         return self
 
 
 class ExecuteTool(Payload):
-    """`execute_tool`: one call of a tool that the configuration declares."""
+    """`execute_tool`: a call of a configured tool."""
 
     tool: Name
-    """Its name in `[tools]`."""
+    """Name of the tool in `[tools]`."""
     input: Any = {}
-    """What it reads on its standard input, as JSON; checked by the tool's own schema."""
+    """JSON for the tool's standard input; the tool's schema validates it."""
 
 
 class SendNotification(Payload):
-    """`send_notification`: a message for the job's targets, or for those named here."""
+    """`send_notification`: a message for the job's targets, or for `targets`."""
 
     text: Annotated[str, Field(min_length=1, max_length=40_000)]
     targets: list[str] = Field([], max_length=50)
-    """`log`, `channel:place`, …; none: where the job's own messages go."""
+    """`log`, `slack:CHANNEL`, …; default: the job's own targets."""
 
     @field_validator("targets")
     @classmethod
-    def _are_targets(cls, value: list[str]) -> list[str]:
+    def _check_targets(cls, value: list[str]) -> list[str]:
         try:
             for text in value:
                 target.parse(text)
@@ -177,70 +179,70 @@ MODELS: Final[dict[str, type[Payload]]] = {
 
 
 def parse(type: str, payload: Mapping[str, Any]) -> Payload:
-    """Return the payload of a built-in type; raises UsageError in one line."""
+    """Validate the payload of a built-in type; raises UsageError."""
     try:
         return MODELS[type].model_validate(dict(payload))
     except ValidationError as error:
-        raise UsageError(_line(type, error)) from None
+        raise UsageError(_error_line(type, error)) from None
 
 
 def notification_targets(payload: Mapping[str, Any]) -> Sequence[str]:
-    """Return the targets that the payload of a `send_notification` names."""
-    found: Sequence[str] = payload.get("targets") or ()
-    return found
+    """Return the targets in the payload of a `send_notification`."""
+    targets: Sequence[str] = payload.get("targets") or ()
+    return targets
 
 
 def web_url(value: str) -> str:
-    """Return a URL that can be asked; raises ValueError."""
+    """Validate an HTTP URL; raises ValueError."""
     try:
         parts = urlsplit(value)
         port = parts.port
     except ValueError as error:
-        raise ValueError(f"it is no URL: {error}") from None
+        raise ValueError(f"invalid URL: {error}") from None
     if parts.scheme.lower() not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("give a URL that starts with http:// or https:// and names a host")
+        raise ValueError("must be a URL with a host, starting with http:// or https://")
     if any(ord(char) <= 32 or ord(char) == 127 for char in value):
-        raise ValueError("a URL has no spaces or control characters; write them as %20")
+        raise ValueError("a URL may not contain spaces or control characters; encode them as %20")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("a payload is stored: no user or password in it; name a credential")
+        raise ValueError("a payload is stored and may not contain passwords; use a credential")
     return value
 
 
 def check_header(name: str, text: str) -> None:
-    """Raise ValueError for a header that a payload must not give."""
+    """Raise ValueError for a header that is not allowed in a payload."""
     lower = name.lower()
     if not name or not set(lower) <= _TOKEN:
-        raise ValueError(f"{name[:60]!r} is no header name")
+        raise ValueError(f"{name[:60]!r} is not a valid header name")
     if lower in RESERVED_HEADERS:
-        raise ValueError(f"{lower} is written by draftsman itself; leave it out")
+        raise ValueError(f"{lower} is set by draftsman; leave it out")
     if SECRET.search(lower) or redact(f"{lower}: {text}") != f"{lower}: {text}":
-        raise ValueError(f"a payload is stored: no {lower} in it; name a credential")
+        raise ValueError(f"a payload is stored and may not contain {lower}; use a credential")
     if not text.isascii() or any(
         (ord(char) < 32 and char != "\t") or char == "\x7f" for char in text
     ):
-        raise ValueError(f"{lower} may hold printable ASCII only")
+        raise ValueError(f"{lower} may contain only printable ASCII")
 
 
 def output_schema(type: str, payload: Mapping[str, Any]) -> Any:
-    """Return the JSON Schema that a payload brings along; None for a payload without one."""
+    """Return the payload's JSON Schema of its output, or None."""
     return payload.get("output") if "output" in MODELS[type].model_fields else None
 
 
 def bounded_schema(schema: Any, depth: int = 0) -> Any:
-    """Return a schema without what takes time beyond measure on a hostile value.
+    """Return the schema; raises ValueError for keywords that a hostile value makes expensive.
 
-    Raises ValueError. Names of properties are no keywords.
+    Names of properties are not keywords.
     """
-    if depth > DEEPEST:
-        raise ValueError(f"a schema is nested {DEEPEST} levels deep at most")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a schema may be nested at most {MAX_DEPTH} levels deep")
     if isinstance(schema, list):
         for part in schema:
             bounded_schema(part, depth + 1)
     if not isinstance(schema, dict):
         return schema
-    if found := sorted(_ENDLESS & schema.keys()):
+    if refused := sorted(_EXPENSIVE & schema.keys()):
         raise ValueError(
-            f"{found[0]} is not taken in a payload's schema: a value can make it endless"
+            f"{refused[0]} is not allowed in a payload's schema: its evaluation may not terminate"
         )
     for key, value in schema.items():
         if key in _NAMED and isinstance(value, dict):
@@ -250,14 +252,14 @@ def bounded_schema(schema: Any, depth: int = 0) -> Any:
     return schema
 
 
-DEEPEST: Final = 100
+MAX_DEPTH: Final = 100
 """Levels of a schema; each subschema takes two or three."""
-_ENDLESS: Final = frozenset({"pattern", "patternProperties", "uniqueItems"})
+_EXPENSIVE: Final = frozenset({"pattern", "patternProperties", "uniqueItems"})
 _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
 
 
-def _line(type: str, error: ValidationError) -> str:
+def _error_line(type: str, error: ValidationError) -> str:
     key, message = field_errors.first_error(error)
     first = error.errors()[0]
     value = first["input"]

@@ -1,4 +1,4 @@
-"""How a handler ends: outcomes are returned, only failure is raised."""
+"""Outcomes that a handler returns; failures are raised."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from draftsman.errors import Failure, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work is finished; `result` is kept with the job."""
+    """The job completed; `result` is stored with it."""
 
     result: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Run again at `until`, or in so many seconds; spends nothing."""
+    """Run again at `until`, or after `until` seconds; does not count as an attempt."""
 
     until: datetime | float
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The work turned out to be unwanted."""
+    """Cancel the job: its work is not needed."""
 
     reason: str
 
@@ -35,7 +35,7 @@ Outcome = Done | Snooze | Cancel
 
 
 def validate_result(outcome: object) -> dict[str, Any] | None:
-    """Return the result of a Done, None for another outcome; raises Failure for neither."""
+    """Return the result of a Done, or None for another outcome; raises Failure if it is invalid."""
     if isinstance(outcome, Snooze | Cancel):
         return None
     if not isinstance(outcome, Done) or not isinstance(outcome.result, dict):
@@ -50,7 +50,7 @@ def validate_result(outcome: object) -> dict[str, Any] | None:
 
 
 class Parked(BaseException):
-    """The run wrote that it waits, and has to unwind now.
+    """The run is parked and has to unwind.
 
-    Not an Exception: a handler's `except Exception` must not swallow it.
+    Derives from BaseException so that a handler's `except Exception` does not catch it.
     """

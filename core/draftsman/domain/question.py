@@ -1,4 +1,4 @@
-"""Questions that a run asks people, and how they end."""
+"""Questions of a run to people, and their resolutions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from draftsman.domain.text import clean_fields, digest
 
 
 class QuestionKind(StrEnum):
-    """A question with an answer, or a gate with a decision."""
+    """`input` for an answer, `approval` for a decision."""
 
     INPUT = "input"
     APPROVAL = "approval"
 
 
 class QuestionStatus(StrEnum):
-    """Open, or how it ended."""
+    """Status of a question."""
 
     OPEN = "open"
     ANSWERED = "answered"
@@ -31,9 +31,9 @@ class QuestionStatus(StrEnum):
 
 
 class OnExpire(StrEnum):
-    """What nobody answering means.
+    """Policy for a question that is not answered in time.
 
-    The job expires, the default counts, it goes on without, or others are asked as well, once.
+    The job expires, the default is the answer, the job continues, or the question escalates once.
     """
 
     EXPIRE = "expire"
@@ -43,20 +43,20 @@ class OnExpire(StrEnum):
 
 
 GATE_ENDS: Final = frozenset({OnExpire.EXPIRE, OnExpire.ESCALATE})
-"""What an approval may do: nobody deciding is neither an approval nor a denial."""
+"""Policies of an approval: expiry is neither an approval nor a denial."""
 
 
 class OnDeny(StrEnum):
-    """What a denied gate means: the job fails, or the handler is told."""
+    """Policy for a denial: the job fails, or the handler continues with it."""
 
     FAIL = "fail"
     CONTINUE = "continue"
 
 
 class Choice(BaseModel):
-    """One thing to choose: `value` is what counts, `label` what is shown."""
+    """A choice of a question: `value` is the answer, `label` is displayed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     value: str = Field(min_length=1, max_length=150)
     label: str = Field("", max_length=75)
@@ -73,9 +73,9 @@ class Choice(BaseModel):
 
 
 class QuestionSpec(BaseModel):
-    """What a handler asks; validated before it reaches the store."""
+    """A question of a handler, validated before it is stored."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     key: str = Field(min_length=1, max_length=200)
     kind: QuestionKind = QuestionKind.INPUT
@@ -84,19 +84,19 @@ class QuestionSpec(BaseModel):
     freeform: bool = False
     context: str | None = Field(None, max_length=20_000)
     approvers: tuple[str, ...] | None = None
-    """People and groups who may decide a gate; None: everybody with the role approver."""
+    """People and groups who may decide an approval; None: all with the role approver."""
     quorum: int = Field(1, ge=1, le=20)
-    """Approvals that open a gate."""
+    """Number of approvals required."""
     expires_in: float | None = Field(None, gt=0, le=86_400 * 366)
     """Seconds; None: the configured default."""
     never_expires: bool = False
     on_expire: OnExpire = OnExpire.EXPIRE
     default: str | None = None
     escalate_to: str | None = Field(None, min_length=1, max_length=200)
-    """Group or person asked as well after `escalate`; None: the configured one."""
+    """Group or person to escalate to; None: as configured."""
     on_deny: OnDeny = OnDeny.FAIL
     action: dict[str, Any] | None = None
-    """What a gate allows: part of its digest, so that a changed action is asked again."""
+    """The action to approve; it is part of the digest, so a changed action is asked again."""
 
     @model_validator(mode="before")
     @classmethod
@@ -104,9 +104,9 @@ class QuestionSpec(BaseModel):
         return clean_fields(data)
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> QuestionSpec:
+    def _check_combination(self) -> QuestionSpec:
         if self.escalate_to is not None and self.on_expire is not OnExpire.ESCALATE:
-            raise ValueError("escalate_to goes with on_expire='escalate'")
+            raise ValueError("escalate_to requires on_expire='escalate'")
         values = [choice.value for choice in self.choices]
         if len(values) != len({value.casefold() for value in values}):
             raise ValueError("two choices have the same value; make them differ")
@@ -117,14 +117,14 @@ class QuestionSpec(BaseModel):
         if not self.choices and not self.freeform:
             raise ValueError("a question needs choices, or freeform=True, or both")
         if (self.on_expire is OnExpire.DEFAULT) != (self.default is not None):
-            raise ValueError("a default value goes with on_expire='default', and only with it")
+            raise ValueError("a default requires on_expire='default', and the reverse")
         if self.default is not None and not self.freeform and self.default not in values:
             raise ValueError(f"the default {self.default!r} is not among the choices")
         return self
 
     @property
     def digest(self) -> str:
-        """What an answer is bound to: ask the same key with another and it is asked anew."""
+        """Hash that an answer is bound to: a changed question with the same key is asked again."""
         return digest(
             {
                 "kind": self.kind,
@@ -139,10 +139,10 @@ class QuestionSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How a question ended, and through whom.
+    """The resolution of a question.
 
     `outcome` is answered, approved, denied, expired, canceled or superseded; `via` is person,
-    policy (a default or continue rule) or system.
+    policy (a default, or continue) or system.
     """
 
     outcome: str
@@ -154,7 +154,7 @@ class Resolution:
     self_approved: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the column keeps: only what is set."""
+        """Return the fields that are set, as the column stores them."""
         fields: dict[str, Any] = {"outcome": self.outcome, "via": self.via}
         for name in ("value", "text", "reason"):
             if (value := getattr(self, name)) is not None:
@@ -168,7 +168,7 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One row of `job_questions`; called `D-142/2`."""
+    """A row of `job_questions`."""
 
     job: int
     ordinal: int
@@ -195,34 +195,34 @@ class Question:
     escalate_to: str | None = None
     escalated_at: datetime | None = None
     patch_sha256: str | None = None
-    """SHA-256 of the patch that was shown with it: of the tree that the run had saved."""
+    """SHA-256 of the patch shown with it, which is that of the run's saved tree."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Display name: `D-142/2`."""
         return f"D-{self.job}/{self.ordinal}"
 
     def labels(self) -> Sequence[str]:
-        """Return the values that may be chosen, in the order shown."""
+        """Return the values of the choices, in order."""
         return [str(choice["value"]) for choice in self.choices]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion(Question):
-    """An open question with what people know its job by."""
+    """An open question with the title, repository and requester of its job."""
 
     title: str = ""
     """The job's title, else its type."""
     repo: str | None = None
     """`owner/name`, or the name alone."""
     requester: str = ""
-    """The person who asked for the job, else the channel's id of them."""
+    """The person who requested the job, else the account."""
     agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What `ctx.ask` and `ctx.approve` return when there is an answer."""
+    """Result of `ctx.ask` and `ctx.approve` with an answer."""
 
     value: str | None
     text: str | None
@@ -234,13 +234,13 @@ class Answered:
 
     @property
     def approved(self) -> bool:
-        """Whether a gate was opened."""
+        """Whether an approval was granted."""
         return self.outcome == "approved"
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """What `ctx.ask` returns when nobody answered and the question says `continue`."""
+    """Result of `ctx.ask` without an answer in time, for a question with `on_expire="continue"`."""
 
     outcome: str = "expired"
     approved: bool = False

@@ -1,4 +1,4 @@
-"""Quotas of a job: what is counted, its limit, and the failure of a run that is over. Pure."""
+"""Quotas of a job, and the failure of a run that exceeds a quota. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from draftsman.errors import Failure
 
 PREFIX: Final = "quota:"
-"""Begins the code of a failure because of a quota."""
+"""Prefix of the code of a quota failure."""
 UNLIMITED: Final = 2**62
 
 
 class Quota(StrEnum):
-    """What is counted for each job, in `job_quotas`."""
+    """Counters of a job in `job_quotas`."""
 
     EVENTS = "events"
     STEPS = "steps"
@@ -25,14 +25,14 @@ class Quota(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimit:
-    """How often, and how many bytes, over the life of a job."""
+    """Limits of a counter and of its bytes, for all runs of a job."""
 
     count: int
     bytes: int = UNLIMITED
 
 
 def quota_failure(name: str, text: str, setting: str) -> Failure:
-    """Return the failure of a run that is over a quota; trying again would not help."""
+    """Return the permanent failure of a run that exceeds a quota."""
     return Failure(
         f"quota: {text}; the limit is [quotas] {setting}",
         origin="agent",
@@ -42,5 +42,5 @@ def quota_failure(name: str, text: str, setting: str) -> Failure:
 
 
 def is_quota(failure: Failure | None) -> bool:
-    """Return whether a run failed because of a quota."""
+    """Return whether a run exceeded a quota."""
     return failure is not None and (failure.code or "").startswith(PREFIX)

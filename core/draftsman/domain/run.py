@@ -1,4 +1,4 @@
-"""Runs: one execution attempt of a job by one worker."""
+"""Runs: execution attempts of a job by a worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class RunStatus(StrEnum):
-    """Open (`running`), or how the attempt ended."""
+    """Status of a run."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -29,7 +29,7 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a run holds and every write of it proves: the job, the ordinal, the fencing token."""
+    """The lease of a run, which fences each of its writes: job, ordinal of the run, token."""
 
     job: int
     run: int
@@ -38,7 +38,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One row of `job_runs`; called `D-142.3`."""
+    """A row of `job_runs`, displayed as `D-142.3`."""
 
     job: int
     ordinal: int
@@ -57,27 +57,27 @@ class Run:
 
 
 class _Parsed(Generic[T]):
-    """A column of the claim, parsed when it is looked at first."""
+    """A column of a claimed job, parsed on first access."""
 
-    def __init__(self, place: int, parse: Callable[[Any], T] = lambda value: value) -> None:
-        self._place = place
+    def __init__(self, index: int, parse: Callable[[Any], T] = lambda value: value) -> None:
+        self._index = index
         self._parse = parse
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, job: ClaimedJob, owner: type) -> T:
-        value: T = self._parse(job.columns[self._place])
+        value: T = self._parse(job.columns[self._index])
         job.__dict__[self._name] = value
         return value
 
 
 class ClaimedJob:
-    """A job in the hands of this worker, with what a run needs to know of it.
+    """A job claimed by this worker, with the columns that a run needs.
 
-    `status` is `running`, or `claimed` while it waits for a slot (`run` is then 0), or how a
-    settled job ended. A worker takes thousands a second and a handler looks at few columns, so the
-    others stay as they came.
+    `status` is `running`, `claimed` while the job waits for a slot (`run` is then 0), or the final
+    status. Columns are parsed on first access, because a worker claims thousands of jobs a second
+    and a handler reads few columns.
     """
 
     def __init__(self, number: int, token: int, run: int, status: str, *columns: Any) -> None:
@@ -111,10 +111,10 @@ class ClaimedJob:
 
     @property
     def name(self) -> str:
-        """What people call it: `D-142`."""
+        """Display name: `D-142`."""
         return f"D-{self.number}"
 
     @property
     def lease(self) -> Lease:
-        """What every write of the run proves."""
+        """The lease for the run's writes."""
         return Lease(self.number, self.run, self.token)

@@ -1,4 +1,4 @@
-"""What may enter the store: text that PostgreSQL can keep, and no more of it than is useful."""
+"""Cleaning and size limits of text and JSON for the database."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from draftsman.errors import UsageError
 
 REPLACEMENT = "\ufffd"
 LARGEST = 10**30
-"""Numbers beyond it are refused, below its inverse they are 0: jsonb writes out every digit."""
+"""Largest number; one below its inverse becomes 0, since jsonb stores every digit."""
 EVENT_LIMIT = 10_000
-"""Bytes of an event's payload (seed 003: 10 KB)."""
+"""Bytes of an event's payload."""
 CHECKPOINT_LIMIT = 1024 * 1024
 """Bytes of a checkpoint as JSON."""
 REQUEST_LIMIT = 1024 * 1024
@@ -24,18 +24,18 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def clean(value: Any) -> Any:
-    """Return the value with what PostgreSQL refuses (NUL, lone surrogates) replaced, all through.
+    """Return the value with NUL and lone surrogates, which PostgreSQL refuses, replaced.
 
-    Raises UsageError for what is not JSON, NaN and infinities included, and for numbers of more
-    than 30 digits.
+    Raises UsageError for a value that is not JSON, including NaN and infinity, and for numbers of
+    more than 30 digits.
     """
     if isinstance(value, str):
         if type(value) is not str:
             value = str(value)
         if value.isascii():
             return value.replace("\x00", REPLACEMENT) if "\x00" in value else value
-        kept = value.encode("utf-8", "replace").decode("utf-8") if _lone(value) else value
-        return kept.replace("\x00", REPLACEMENT)
+        text = value.encode("utf-8", "replace").decode("utf-8") if _has_lone(value) else value
+        return text.replace("\x00", REPLACEMENT)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -44,7 +44,7 @@ def clean(value: Any) -> Any:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise UsageError(f"{value} is not JSON; give a finite number")
+            raise UsageError(f"{value} is not JSON; use a finite number")
         if abs(value) > LARGEST:
             raise UsageError("a number is too large; give it as text")
         return value if abs(value) > 1 / LARGEST else 0.0
@@ -52,26 +52,26 @@ def clean(value: Any) -> Any:
         return {clean(str(key)): clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
-    raise UsageError(f"a value of type {type(value).__name__} is not JSON; give text or numbers")
+    raise UsageError(f"a value of type {type(value).__name__} is not JSON; use strings or numbers")
 
 
 def clean_fields(data: Any) -> Any:
-    """Return what a model is built from with its texts and JSON cleaned; other values pass.
+    """Clean the strings and JSON in a model's input; other values are returned as they are.
 
-    Raises ValueError, as validators do.
+    Raises ValueError.
     """
     if not isinstance(data, dict):
         return data
     try:
         return {key: _clean_field(value) for key, value in data.items()}
     except RecursionError:
-        raise ValueError("it is nested too deeply; flatten it") from None
+        raise ValueError("the value is nested too deeply; flatten it") from None
     except UsageError as error:
         raise ValueError(str(error)) from None
 
 
 def clean_within_limit(value: Any, limit: int, what: str) -> Any:
-    """Return the cleaned value; raises UsageError when it is over `limit` bytes as JSON."""
+    """Return the cleaned value; raises UsageError above `limit` bytes of JSON."""
     try:
         value = clean(value)
     except RecursionError:
@@ -80,14 +80,14 @@ def clean_within_limit(value: Any, limit: int, what: str) -> Any:
 
 
 def check_size(value: Any, limit: int, what: str) -> Any:
-    """Return the value, which was cleaned; raises UsageError over `limit` bytes as JSON."""
+    """Return a cleaned value; raises UsageError above `limit` bytes of JSON."""
     if (size := _size(value)) > limit:
         raise UsageError(f"{what} has {size:,} bytes; at most {limit:,} are kept: store a file")
     return value
 
 
 def truncate_payload(payload: dict[str, Any], limit: int = EVENT_LIMIT) -> dict[str, Any]:
-    """Return the payload, its long texts cut and `truncated` set when it is over the limit."""
+    """Return the payload; above the limit its long texts are cut and `truncated` is set."""
     payload = clean(payload)
     if _size(payload) <= limit:
         return payload
@@ -104,7 +104,7 @@ def digest(value: Any) -> str:
 
 
 def first_line(text: str, width: int = 120) -> str:
-    """Return the first line that says something, at most `width` characters of it."""
+    """Return the first non-blank line, cut to `width` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= width else line[: width - 1] + "…"
 
@@ -115,7 +115,7 @@ def _clean_field(value: Any) -> Any:
     return clean(value) if isinstance(value, str | dict) else value
 
 
-def _lone(value: str) -> bool:
+def _has_lone(value: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in value)
 
 
@@ -131,10 +131,10 @@ def _shorten(value: Any, keep: int) -> Any:
 
 
 def is_link(url: str) -> bool:
-    """Return whether a text is the address of a web page, which may be shown as a link."""
+    """Return whether a text is an HTTP URL that may be displayed as a link."""
     try:
         parts = urlsplit(url)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
         return False
-    return fine and not any(char.isspace() for char in url)
+    return valid and not any(char.isspace() for char in url)

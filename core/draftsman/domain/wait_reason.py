@@ -1,4 +1,4 @@
-"""Why a job is where it is: one primary reason, and what happens next. Pure."""
+"""The reason for the current status of a job, and the next step. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from draftsman.errors import CommandHint
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What decides where a job goes next, read in one snapshot.
+    """The facts that decide on the next step of a job, read in one snapshot.
 
-    `silent` and `due_in` are in seconds; `ahead` is counted up to 1,000.
+    `silent` (since the last heartbeat) and `due_in` are in seconds; `ahead` is at most 1,000.
     """
 
     number: int
@@ -46,16 +46,16 @@ class JobFacts:
     able: int
     slots: int
     host: str | None
-    """That of its worker, while it is registered."""
+    """Host of the worker, while it is registered."""
     silent: float | None
     due_in: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class WaitReason:
-    """`reason` is a stable word, `text` the sentence, `then` what a person can do or expect.
+    """The reason of a status: `reason` is its stable name, `text` a sentence, `then` the next step.
 
-    `due_in` is in seconds by the database's clock, of what waits for its time.
+    `due_in` is in seconds by the database's clock, for a scheduled job.
     """
 
     status: Status
@@ -64,17 +64,17 @@ class WaitReason:
     then: str
     due_in: float | None = None
     parts: tuple[str | CommandHint, ...] = ()
-    """`then` in parts: a front end that is no terminal words its commands in its own way."""
+    """`then` in parts, so that a front end can word the commands in its own way."""
 
 
 NextStep = str | tuple[str | CommandHint, ...]
-"""What a person can do or expect: words, and commands among them."""
+"""The next step: text and commands."""
 
 
 def explain(facts: JobFacts, question: Question | None) -> WaitReason:
-    """Return the one reason that keeps the job where it is.
+    """Return the primary reason of the job's status.
 
-    `question` is the open question of the job, or the one whose time made the job expire.
+    `question` is the open question of the job, or the question that made it expire.
     """
     reason, text, then = _reason(facts, question)
     parts = (then,) if isinstance(then, str) else then
@@ -84,50 +84,51 @@ def explain(facts: JobFacts, question: Question | None) -> WaitReason:
 def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextStep]:
     if facts.status is Status.EXPIRED and question is not None:
         then = (
+            "to retry from the last checkpoint and ask again: ",
             _command("retry", f"D-{facts.number}"),
-            " goes on from its last checkpoint and asks again; ",
-            "for more time set expires_in, of the question or of [questions]",
+            "; to allow more time, set expires_in of the question or in [questions]",
         )
         return "expired", expiry_text(question), then
     if facts.status in TERMINAL:
         if facts.status is Status.COMPLETED:
             return (
                 "ended",
-                "it is over",
-                ("nothing follows; ", _command("retry", "--again"), " runs it once more"),
+                "finished",
+                ("to run it again: ", _command("retry", "--again")),
             )
-        goes_on = ("nothing follows; ", _command("retry"), " goes on from its last checkpoint")
         if facts.error_class == ErrorClass.DENIED:
-            return "denied", facts.last_error or "denied", (*goes_on, ", and asks again")
+            asks = ("to retry from the last checkpoint and ask again: ", _command("retry"))
+            return "denied", facts.last_error or "denied", asks
+        retry = ("to retry from the last checkpoint: ", _command("retry"))
         if facts.status is Status.CANCELED:
-            return "ended", _canceled(facts), goes_on
-        return "ended", facts.last_error or "it is over", goes_on
+            return "ended", _canceled(facts), retry
+        return "ended", facts.last_error or "finished", retry
     if question is not None:
-        return _asked(question)
+        return _waiting_for_answer(question)
     if facts.claimable:
         return _queued(facts)
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
         return _due(facts)
-    return _held(facts)
+    return _claimed_or_running(facts)
 
 
-def expiring_question(asked: Sequence[Question]) -> Question | None:
-    """Return which of a job's questions, in the order asked, made the job expire."""
-    expired = (one for one in reversed(asked) if one.status is QuestionStatus.EXPIRED)
-    return next((one for one in expired if one.on_expire in GATE_ENDS), None)
+def expiring_question(questions: Sequence[Question]) -> Question | None:
+    """Return the question, of those of a job in order, that made the job expire."""
+    expired = (item for item in reversed(questions) if item.status is QuestionStatus.EXPIRED)
+    return next((item for item in expired if item.on_expire in GATE_ENDS), None)
 
 
 def expiry_text(question: Question) -> str:
-    """Return when a question expired, after how long, by which rule, and its text."""
-    assert question.expires_at is not None  # noqa: S101 - what never expires did not
-    gate = question.kind is QuestionKind.APPROVAL
-    given = _span((question.expires_at - question.asked_at).total_seconds())
+    """Return the time, period and policy of an expired question, and its text."""
+    assert question.expires_at is not None  # noqa: S101 - an expired question has an expiry
+    approval = question.kind is QuestionKind.APPROVAL
+    period = _span((question.expires_at - question.asked_at).total_seconds())
     rule = f"on_expire = {str(question.on_expire)!r}"
     if question.escalated_at is not None:
-        rule += f"; it was escalated to {question.escalate_to}"
+        rule += f"; escalated to {question.escalate_to}"
     return (
         f"{question.name} expired at {question.expires_at:%Y-%m-%d %H:%M %Z}:"
-        f" no {'decision' if gate else 'answer'} within {given} ({rule}): {question.text}"
+        f" no {'decision' if approval else 'answer'} within {period} ({rule}): {question.text}"
     )
 
 
@@ -136,15 +137,15 @@ def _canceled(facts: JobFacts) -> str:
     return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
-def _asked(question: Question) -> tuple[str, str, NextStep]:
-    gate = question.kind is QuestionKind.APPROVAL
-    who = f" by {', '.join(question.approvers)}" if question.approvers else ""
+def _waiting_for_answer(question: Question) -> tuple[str, str, NextStep]:
+    approval = question.kind is QuestionKind.APPROVAL
+    approvers = f" from {', '.join(question.approvers)}" if question.approvers else ""
     until = f"; expires {question.expires_at:%Y-%m-%d %H:%M %Z}" if question.expires_at else ""
-    verb = "approve or deny" if gate else "answer"
-    wants = "a decision" if gate else "an answer"
-    text = f"{question.name} waits for {wants}{who}: {question.text}"
-    command = _command("approve" if gate else "answer", question.name)
-    return "question", text, (f"{verb} it with: ", command, until)
+    verb = "approve or deny" if approval else "answer"
+    needs = f"{'approval' if approval else 'an answer'}{approvers}"
+    text = f"{question.name} needs {needs}: {question.text}"
+    command = _command("approve" if approval else "answer", question.name)
+    return "question", text, (f"to {verb}: ", command, until)
 
 
 def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
@@ -153,7 +154,7 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
             "no_worker",
             f"no live worker serves the queue {facts.queue!r}",
             (
-                "start one: ",
+                "to start a worker: ",
                 _command("up")
                 if facts.queue == "default"
                 else _command("worker", f"--queue {facts.queue}"),
@@ -162,28 +163,28 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
     if not facts.able:
         return (
             "unknown_type",
-            f"no live worker knows the type {facts.type!r}",
-            "a worker will claim it and fail it; add the type to [handlers] first",
+            f"no live worker has a handler for the type {facts.type!r}",
+            "a worker will claim the job and fail it; add the type to [handlers] first",
         )
     if facts.ahead:
         more = "at least " if facts.ahead >= 1000 else ""
         return (
             "behind",
-            f"{more}{facts.ahead} jobs are before it in {facts.queue!r}",
-            f"{facts.slots} slots work on the queue",
+            f"{more}{facts.ahead} jobs are ahead of it in the queue {facts.queue!r}",
+            f"{facts.slots} slots serve the queue",
         )
-    return "next", f"it is first in {facts.queue!r}", "the next free slot takes it"
+    return "next", f"first in the queue {facts.queue!r}", "the next free slot claims it"
 
 
 def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
     seconds = max(0.0, facts.due_in or 0.0)
-    when = f"in {_span(seconds)}" if seconds else "now; the leader promotes it"
-    served: tuple[str | CommandHint, ...] = ()
+    when = f"in {_span(seconds)}" if seconds else "now; the leader will queue it"
+    no_worker: tuple[str | CommandHint, ...] = ()
     if not facts.workers:
-        served = ("; but no live worker serves its queue: ", _command("up"))
+        no_worker = ("; but no live worker serves its queue: ", _command("up"))
     if facts.status is Status.SCHEDULED:
-        return "scheduled", "it waits for its time", (f"due {when}", *served)
-    spent = layer(
+        return "scheduled", "scheduled for later", (f"due {when}", *no_worker)
+    budget = layer(
         facts.error_class,
         attempts=facts.attempts,
         max_attempts=facts.max_attempts,
@@ -191,22 +192,22 @@ def _due(facts: JobFacts) -> tuple[str, str, NextStep]:
         max_retries=facts.max_retries,
     )
     error = first_line(facts.last_error or "", 300)
-    then = (f"tried again {when}", *served, f" ({spent})")
+    then = (f"next retry {when}", *no_worker, f" ({budget})")
     return "backoff", f"run {facts.run_count} failed: {error}", then
 
 
-def _held(facts: JobFacts) -> tuple[str, str, NextStep]:
+def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
     worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
     worker += f" on {facts.host}" if facts.host else ""
     if facts.status is Status.CLAIMED:
-        return "claimed", f"{worker} claimed it ahead", "it starts in that worker's next free slot"
+        return "claimed", f"prefetched by {worker}", "it starts in the worker's next free slot"
     if facts.cancel_requested_at is not None:
-        return "canceling", f"{worker} was told to stop it", "it ends as canceled"
+        return "canceling", f"{worker} is stopping it", "it will end as canceled"
     silent = f"; last heartbeat {_span(facts.silent)} ago" if facts.silent is not None else ""
     return (
         "running",
         f"{worker} is running it{silent}",
-        ("follow it: ", _command("logs", f"-f D-{facts.number}")),
+        ("to follow it: ", _command("logs", f"-f D-{facts.number}")),
     )
 
 

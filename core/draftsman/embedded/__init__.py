@@ -1,11 +1,11 @@
-"""The PostgreSQL that draftsman starts itself where no URL is given.
+"""The embedded PostgreSQL server, which runs when no URL is configured.
 
-    ensure ── lock ── answers? ── yes ─────────────────────────── touch the lock ── watcher ── URL
+    ensure ── lock ── ready? ──── yes ─────────────────────────── touch the lock ── watcher ── URL
                          └─ no ── initdb on first need ── pg_ctl start ──┘
 
-A thin supervisor over `initdb` and `pg_ctl`. The server is detached: it outlives who started it,
-serves every process of its user, and stops `idle_stop` seconds after its last connection (`watch`).
-Everything here blocks; call it through `asyncio.to_thread` once a loop runs.
+A thin layer over `initdb` and `pg_ctl`. The server is detached from the process that started it,
+serves all processes of its user, and stops `idle_stop` seconds after its last connection
+(`idle_watcher`). All functions block: call them with `asyncio.to_thread` in an event loop.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ StopMode = Literal["smart", "fast", "immediate"]
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """What is known about the server; `version` is None and `connections` 0 unless it answers.
+    """Status of the server; `version` is None and `connections` 0 unless it is ready.
 
-    `data_dir` and `socket_dir` are the server's own, below the `data_dir` of the settings.
+    `data_dir` and `socket_dir` are those of the server, below the `data_dir` of the settings.
     """
 
     running: bool
@@ -48,38 +48,37 @@ class ServerStatus:
 
 
 UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f\"'`$\\]")
-"""What a shell reads in a path: initdb and pg_ctl start their programs through one."""
+"""Shell metacharacters: initdb and pg_ctl start their programs through a shell."""
 
 
 class EmbeddedServer:
-    """The server of one data directory, shared by all processes of its user."""
+    """The server of a data directory, shared by all processes of its user."""
 
     def __init__(self, data_dir: Path, idle_stop: float) -> None:
-        """Take `settings.data_dir` and `settings.embedded.idle_stop` (seconds; 0 is never)."""
+        """Take `settings.data_dir` and `settings.embedded.idle_stop` (seconds; 0: never)."""
         self._data_dir = data_dir.expanduser().resolve()
         self._idle_stop = idle_stop
-        self._given_up = threading.Event()
+        self._canceled = threading.Event()
 
     def cancel_start(self) -> None:
-        """Let an `ensure` of another thread raise at its next step, instead of waiting or starting.
+        """Make `ensure` in another thread raise at its next step.
 
-        A server that is on its way comes up, with its watcher, and stops when it is idle.
+        A server that is already starting continues, with its watcher, and stops when it is idle.
         """
-        self._given_up.set()
+        self._canceled.set()
 
     def ensure(self) -> str:
-        """Return the URL of the database `draftsman` on a server that answers.
+        """Start the server if necessary; return the URL of the database `draftsman`.
 
-        Creates the data on first need, starts the server when it is down or was killed, waits for
-        another process that is doing so. It then stays for `idle_stop` seconds at least. Raises
-        EmbeddedServerError.
+        Creates the data on first use, and waits for another process that starts the server. The
+        server then runs for at least `idle_stop` seconds. Raises EmbeddedServerError.
         """
         return self._ensure()
 
     def revive(self) -> bool:
-        """Start a server that was killed, and return True; one that was stopped stays stopped.
+        """Restart a killed server and return True; a stopped server stays stopped.
 
-        A server that stops takes its pid file away; one that is killed leaves it behind.
+        A killed server leaves its pid file behind, a stopped server removes it.
         """
         place = self._locate()
         if not place.pid_file.exists() or server_process.postmaster(place) is not None:
@@ -88,7 +87,7 @@ class EmbeddedServer:
         return True
 
     def stop(self, mode: StopMode = "fast") -> bool:
-        """Stop the server; return False when it was not running. `mode` is that of `pg_ctl`."""
+        """Stop the server with a mode of `pg_ctl`; return False if it was not running."""
         place = self._locate()
         if not place.cluster.exists():
             return False
@@ -99,7 +98,7 @@ class EmbeddedServer:
         return True
 
     def status(self) -> ServerStatus:
-        """Return what is known about the server; change and start nothing."""
+        """Return the status of the server, without starting it."""
         place = self._locate()
         pid = server_process.postmaster(place)
         version, connections = cluster.activity(place) if pid else (None, 0)
@@ -114,11 +113,11 @@ class EmbeddedServer:
         )
 
     def url(self, database: str = "draftsman") -> str:
-        """Return the URL of a database, whether or not the server runs."""
+        """Return the URL of a database, also when the server is stopped."""
         return self._locate().url(database)
 
     def secret_url(self) -> str:
-        """Return the URL with the password in it, for programs that read no password file.
+        """Return the URL with the password, for programs that do not support password files.
 
         Raises EmbeddedServerError before the first start, which sets the password.
         """
@@ -127,33 +126,33 @@ class EmbeddedServer:
         return plain.replace(f"//{ROLE}@", f"//{ROLE}:{password.required(place)}@")
 
     def binary(self, name: str) -> Path:
-        """Return the path of a client program, like psql, pg_dump or pgbench."""
+        """Return the path of a client program such as psql, pg_dump or pgbench."""
         return binaries.program(name)
 
     def psql(self, args: tuple[str, ...] = ()) -> NoReturn:
-        """Become psql on the database; `args` are added to its command line."""
+        """Replace this process by psql on the database, with additional `args`."""
         psql = str(self.binary("psql"))
         command = [psql, f"--dbname={self.ensure()}", *args]
-        os.execv(psql, command)  # noqa: S606 (the terminal and its signals are psql's now)
+        os.execv(psql, command)  # noqa: S606 (psql takes over the terminal and its signals)
 
     def dump(self, path: Path) -> None:
-        """Write the database to a file that `restore` of this or a later major version reads."""
+        """Dump the database to a file for `restore` of this or a later major version."""
         url, part = self.ensure(), path.with_name(f"{path.name}.part").absolute()
         try:
             server_process.run([self.binary("pg_dump"), "--format=custom", f"--file={part}", url])
             part.replace(path)
         except OSError as error:
-            raise EmbeddedServerError(f"{path} cannot be written: {error.strerror}") from None
+            raise EmbeddedServerError(f"cannot write {path}: {error.strerror}") from None
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()
 
     def restore(self, path: Path) -> None:
-        """Replace the database by what `dump` wrote: all of it, or nothing when that fails."""
+        """Replace the database by a dump, in one transaction."""
         pg_restore, source = self.binary("pg_restore"), path.absolute()
         server_process.run(
             [pg_restore, "--list", source]
-        )  # a dump at all, before anything is made for it
+        )  # check that it is a dump before creating a database
         options = (
             "--clean",
             "--if-exists",
@@ -171,26 +170,26 @@ class EmbeddedServer:
             return locate(self._data_dir)
 
     def _ensure(self, *, beside_other_major: bool = False) -> str:
-        if found := UNUSABLE.search(str(self._data_dir.absolute())):
+        if match := UNUSABLE.search(str(self._data_dir.absolute())):
             raise EmbeddedServerError(
-                f"PostgreSQL cannot run in a folder with {found[0]!r} in its path:"
-                f" {str(self._data_dir)!r}; choose another (DRAFTSMAN_DATA_DIR)"
+                f"PostgreSQL cannot run in a directory with {match[0]!r} in its path:"
+                f" {str(self._data_dir)!r}; set DRAFTSMAN_DATA_DIR to another directory"
             )
         with self._explained():
             place = prepare(self._data_dir)
-            with server_process.lock_file(place.lock, given_up=self._given_up) as lock:
-                if not self._asks_for_a_password(place):
+            with server_process.lock_file(place.lock, canceled=self._canceled) as lock:
+                if not self._accepts_password(place):
                     if not beside_other_major:
                         cluster.refuse_other_major(self._data_dir, place)
-                    cluster.start(place, self._given_up)
-                os.utime(lock)  # tells the watcher that somebody is about to connect
+                    cluster.start(place, self._canceled)
+                os.utime(lock)  # tells the watcher that a client is about to connect
                 self._watch(place)
         return place.url()
 
-    def _asks_for_a_password(self, place: ClusterLayout) -> bool:
-        """Return whether a server runs whose password we have; stop any other one.
+    def _accepts_password(self, place: ClusterLayout) -> bool:
+        """Return whether a server with the known password runs; stop any other server.
 
-        That is one of a version without passwords, or one whose file was lost or exposed.
+        The other server has no password, or its password file was lost or exposed.
         """
         if not cluster.accepts_connections(place):
             return False
@@ -200,16 +199,16 @@ class EmbeddedServer:
         return False
 
     def _watch(self, place: ClusterLayout) -> None:
-        """Start the watcher unless there is one: it inherits a lock and holds it all its life."""
+        """Start the watcher, unless another watcher holds the inherited lock."""
         if self._idle_stop == 0:
             return
-        with server_process.open_lock_file(place.watch_lock) as guard:
-            if server_process.try_lock(guard):
-                order = json.dumps(self._order(place, guard))
-                # It forks before it watches: this returns at once, and leaves us no child.
+        with server_process.open_lock_file(place.watch_lock) as lock_descriptor:
+            if server_process.try_lock(lock_descriptor):
+                order = json.dumps(self._order(place, lock_descriptor))
+                # the watcher forks, so this returns at once and leaves no child process
                 subprocess.run(
                     [sys.executable, "-I", "-S", "-B", idle_watcher.__file__, order],
-                    pass_fds=[guard],
+                    pass_fds=[lock_descriptor],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -218,14 +217,14 @@ class EmbeddedServer:
                     check=False,
                 )
 
-    def _order(self, place: ClusterLayout, guard: int) -> idle_watcher.WatchOptions:
+    def _order(self, place: ClusterLayout, lock_descriptor: int) -> idle_watcher.WatchOptions:
         psql = (str(self.binary("psql")), "-XAtqf", str(cluster.ACTIVITY), place.url("postgres"))
         pg_ctl = str(binaries.server_program("pg_ctl", place))
         return {
             "idle_stop": self._idle_stop,
             "pid_file": str(place.pid_file),
             "lock": str(place.lock),
-            "guard": guard,
+            "guard": lock_descriptor,
             "ask": psql,
             "stop": (pg_ctl, "stop", "-D", str(place.cluster), "-m", "fast"),
             "switch": place.account.switch,
@@ -239,6 +238,6 @@ class EmbeddedServer:
         except OSError as error:
             raise EmbeddedServerError(
                 f"the embedded PostgreSQL cannot use {self._data_dir}: {error.filename}:"
-                f" {error.strerror}; give it a directory that you can write to, with 100 MB free"
-                " (DRAFTSMAN_DATA_DIR)"
+                f" {error.strerror}; set DRAFTSMAN_DATA_DIR to a writable directory with 100 MB"
+                " free"
             ) from None

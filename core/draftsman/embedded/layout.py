@@ -1,20 +1,20 @@
-"""Where a cluster lies, and who owns it.
+"""File layout of a cluster, and its owner.
 
-    <data_dir>/postgres18/            made by us; root: 0755, anybody else: 0700
-        postgresql.conf pg_*.conf     written by us at every start
-        lock                          held by whoever starts or stops the server
-        server.lock                   held by every process that works on the data
+    <data_dir>/postgres18/            created by draftsman; root: 0755, other users: 0700
+        postgresql.conf pg_*.conf     written at every start
+        lock                          held during a start or stop of the server
+        server.lock                   held by every process that uses the data
         watch.lock                    held by the watcher
-        password                      of the server's role, 0600; only its owner can connect
-        data/                         PostgreSQL's own, 0700
-        run/                          its socket, 0700
-        log/                          its log, 0700
-    <data_dir>/pgsql-<version>/       root only: programs that the server's user can reach
+        password                      of the server's role, 0600
+        data/                         PostgreSQL's data directory, 0700
+        run/                          socket, 0700
+        log/                          logs, 0700
+    <data_dir>/pgsql-<version>/       root only: programs that the server's user can run
 
-PostgreSQL refuses to run as root. There `data`, `run` and `log` belong to an unprivileged user and
-all the rest to root, so that nothing which root reads or writes can be swapped by the server. Where
-that user cannot enter `data_dir`, `postgres18` is a link to a folder in `/var/lib/draftsman`:
-directories that we did not make keep their modes.
+PostgreSQL refuses to run as root. For root, `data`, `run` and `log` belong to an unprivileged user
+and the rest to root, so that the server cannot replace files that root reads or writes. If that
+user cannot enter `data_dir`, `postgres18` is a link to a folder in `/var/lib/draftsman`: the modes
+of existing directories are not changed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from draftsman.errors import EmbeddedServerError
 MAJOR = 18
 PORT = 5432
 ROLE = "draftsman"
-"""The server's only role; it owns everything."""
+"""The server's only role, which owns the database."""
 SYSTEM_DIR = Path("/var/lib/draftsman")
-SHORT_DIR = Path("/tmp")  # noqa: S108 (what is made there is checked to be ours)
+SHORT_DIR = Path("/tmp")  # noqa: S108 (ownership is checked)
 SERVER_USERS = ("draftsman", "postgres", "nobody")
 SOCKET_PATH_MAX = 103
 """Bytes: `sun_path` holds 104 on macOS and 108 on Linux, both with the closing NUL."""
@@ -54,7 +54,7 @@ class SystemAccount:
 
     @property
     def switch(self) -> dict[str, Any]:
-        """Arguments with which `subprocess` runs a program as this user."""
+        """Arguments of `subprocess` to run a program as this user."""
         if self.uid == os.geteuid():
             return {}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
@@ -62,64 +62,64 @@ class SystemAccount:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLayout:
-    """The folder of one cluster and what lies in it."""
+    """The folder of a cluster and its files."""
 
     cluster: Path
     account: SystemAccount
 
     @property
     def data(self) -> Path:
-        """What PostgreSQL calls its data directory."""
+        """PostgreSQL's data directory."""
         return self.cluster / "data"
 
     @property
     def log(self) -> Path:
-        """Where the server writes what happens to it."""
+        """Folder of the server's logs."""
         return self.cluster / "log"
 
     @property
     def lock(self) -> Path:
-        """Held by whoever starts or stops the server."""
+        """Lock file, held during a start or stop of the server."""
         return self.cluster / "lock"
 
     @property
     def server_lock(self) -> Path:
-        """Held by every process that works on the data."""
+        """Lock file, held by every process that uses the data."""
         return self.cluster / "server.lock"
 
     @property
     def watch_lock(self) -> Path:
-        """Held by the watcher."""
+        """Lock file, held by the watcher."""
         return self.cluster / "watch.lock"
 
     @property
     def password_file(self) -> Path:
-        """The password of the server's role, in the format of libpq's password files."""
+        """Password of the server's role, in libpq's format."""
         return self.cluster / "password"
 
     @property
     def pid_file(self) -> Path:
-        """Written by the server; a killed one leaves it behind."""
+        """Pid file of the server; a killed server leaves it behind."""
         return self.data / "postmaster.pid"
 
     @property
     def name(self) -> str:
-        """The cluster's name, which its processes carry in their titles."""
+        """The cluster's name, which is in the titles of its processes."""
         return "draftsman-" + hashlib.sha256(os.fsencode(self.cluster)).hexdigest()[:12]
 
     @property
     def socket_dir(self) -> Path:
-        """`run`, or a short path in /tmp where that one is too long for a socket."""
+        """`run`, or a short path in /tmp if `run` is too long for a socket."""
         run = self.cluster / "run"
         return run if _fits(run) else SHORT_DIR / f"{self.name}-{self.account.uid}"
 
     @property
     def socket(self) -> Path:
-        """Where the server listens."""
+        """Socket of the server."""
         return self.socket_dir / f".s.PGSQL.{PORT}"
 
     def url(self, database: str = "draftsman") -> str:
-        """Return the libpq URL of a database; it names the password's file, not the password.
+        """Return the libpq URL of a database, with the password file instead of the password.
 
         It overrides PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSFILE and, by an empty password,
         PGPASSWORD.
@@ -130,9 +130,9 @@ class ClusterLayout:
 
 
 def locate(data_dir: Path) -> ClusterLayout:
-    """Return the place of a cluster that may not exist yet; change nothing.
+    """Return the layout of a cluster, which may not exist yet.
 
-    Raises EmbeddedServerError when it belongs to another user.
+    Raises EmbeddedServerError if it belongs to another user.
     """
     cluster = (data_dir / f"postgres{MAJOR}").resolve()
     if cluster.exists() and (owner := cluster.stat().st_uid) != os.geteuid():
@@ -144,21 +144,21 @@ def locate(data_dir: Path) -> ClusterLayout:
 
 
 def prepare(data_dir: Path) -> ClusterLayout:
-    """Make what is missing of the folders, and return their place.
+    """Create missing folders and return the layout.
 
-    Raises EmbeddedServerError where that is not possible or not safe.
+    Raises EmbeddedServerError if that is not possible or not safe.
     """
     link = data_dir / f"postgres{MAJOR}"
     if not link.exists():
         _make_cluster(link)
-    place = locate(data_dir)
-    if place.socket_dir.parent != place.cluster:
-        _claim_short(place.socket_dir)
-    return place
+    layout = locate(data_dir)
+    if layout.socket_dir.parent != layout.cluster:
+        _claim_short(layout.socket_dir)
+    return layout
 
 
 def programs_dir(place: ClusterLayout) -> Path:
-    """Return where programs for the server go: beside the cluster, unless none may run there."""
+    """Return the folder for the server's programs: beside the cluster unless mounted noexec."""
     beside = place.cluster.parent
     if not os.statvfs(beside).f_flag & getattr(os, "ST_NOEXEC", 0):
         return beside
@@ -167,7 +167,7 @@ def programs_dir(place: ClusterLayout) -> Path:
 
 
 def make_server_folder(folder: Path, account: SystemAccount) -> None:
-    """Make a folder inside a cluster that only the server's user may enter."""
+    """Create a folder in a cluster that only the server's user may enter."""
     folder.mkdir(mode=0o700, exist_ok=True)
     if account.switch:
         os.chown(folder, account.uid, account.gid)
@@ -177,8 +177,8 @@ def make_server_folder(folder: Path, account: SystemAccount) -> None:
 def _make_cluster(link: Path) -> None:
     if link.is_symlink():
         raise EmbeddedServerError(
-            f"{link} points to {link.readlink()}, which is gone: bring it back, or remove the link"
-            " to start with an empty database"
+            f"{link} points to {link.readlink()}, which does not exist: restore it, or remove the"
+            " link to start with an empty database"
         )
     _make_directory(link.parent)
     account = _account(link / "data")
@@ -197,12 +197,12 @@ def _make_cluster(link: Path) -> None:
         link.symlink_to(home)
     except OSError:
         home.rmdir()
-        if not link.exists():  # else another process was first
+        if not link.exists():  # another process may have created it first
             raise
 
 
 def _make_directory(path: Path) -> None:
-    """Make a directory and its parents: open to enter for root's server, private otherwise."""
+    """Create a directory and its parents, accessible to the server's user of root, else private."""
     for missing in reversed([part for part in (path, *path.parents) if not part.exists()]):
         try:
             missing.mkdir(mode=0o700)
@@ -215,13 +215,13 @@ def _make_directory(path: Path) -> None:
 
 
 def _claim_short(folder: Path) -> None:
-    """Take a directory in /tmp, where anybody could have made one of that name before."""
+    """Create a directory in /tmp, or check the owner of an existing directory."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-    if not private or found.st_uid != os.geteuid():
+    status = folder.lstat()
+    private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077
+    if not private or status.st_uid != os.geteuid():
         raise EmbeddedServerError(
-            f"{folder} is not a private directory of yours: remove it,"
+            f"{folder} is not your private directory: remove it,"
             " or set DRAFTSMAN_DATA_DIR to a shorter path"
         )
 
@@ -229,7 +229,7 @@ def _claim_short(folder: Path) -> None:
 def _account(data: Path) -> SystemAccount:
     if os.geteuid() != 0:
         return _by_uid(os.geteuid())
-    if data.exists():  # a user that appears later must not take over what another one owns
+    if data.exists():  # keep the owner, also when a preferred user is added later
         return _by_uid(data.stat().st_uid)
     for name in SERVER_USERS:
         try:
@@ -238,8 +238,8 @@ def _account(data: Path) -> SystemAccount:
             continue
         return SystemAccount(entry.pw_name, entry.pw_uid, entry.pw_gid)
     raise EmbeddedServerError(
-        f"PostgreSQL does not run as root, and there is no user {', '.join(SERVER_USERS)}"
-        " to run it as: add one, or set DRAFTSMAN_DATABASE_URL"
+        "PostgreSQL does not run as root and needs one of the users"
+        f" {', '.join(SERVER_USERS)}: add a user, or set DRAFTSMAN_DATABASE_URL"
     )
 
 
@@ -248,8 +248,8 @@ def _by_uid(uid: int) -> SystemAccount:
         entry = pwd.getpwuid(uid)
     except KeyError:
         raise EmbeddedServerError(
-            f"user id {uid} has no name in the system's user list, which PostgreSQL needs:"
-            " add one, or set DRAFTSMAN_DATABASE_URL"
+            f"user id {uid} has no entry in the user database, which PostgreSQL needs:"
+            " add an entry, or set DRAFTSMAN_DATABASE_URL"
         ) from None
     return SystemAccount(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
@@ -262,7 +262,7 @@ def _name(uid: int) -> str:
 
 
 def _enters(account: SystemAccount, folder: Path) -> bool:
-    """Ask the kernel, because modes alone leave out groups and access lists."""
+    """Test access as the user, since modes alone do not include groups and access lists."""
     return subprocess.run(["test", "-x", folder], cwd="/", **account.switch).returncode == 0
 
 

@@ -1,8 +1,8 @@
-"""The password of the embedded server: random, in a file that only the owner of the data can read.
+"""Password of the embedded server: random, in a file that only the owner of the data can read.
 
-The server gets a SCRAM verifier, first; then the password is written to the file. A kill between
-the two leaves no file, so the next start sets another password. The file has the format of libpq's
-password files, so that the URL names the file and never holds the password.
+The server gets a SCRAM verifier first; then the password is written to the file. If the process is
+killed in between, the file is missing and the next start sets another password. The file has
+libpq's format, so that the URL has the path of the file instead of the password.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from draftsman.embedded.layout import ROLE, ClusterLayout
 from draftsman.errors import EmbeddedServerError
 
 ENTROPY: Final = 32
-"""Bytes."""
+"""Random bytes of a password."""
 ITERATIONS: Final = 4096
 """PostgreSQL's default for `scram_iterations`."""
 SET_PASSWORD: Final = Path(__file__).with_name("set_password.sql")
@@ -29,42 +29,42 @@ _PREFIX: Final = f"*:*:*:{ROLE}:"
 
 
 def generate() -> str:
-    """Return a new password, without characters that URLs or password files escape."""
+    """Return a new password that needs no escaping in URLs and password files."""
     return secrets.token_urlsafe(ENTROPY)
 
 
 def statement(password: str) -> str:
-    """Return the statement, on one line, that gives the password to the server's role.
+    """Return the statement, on one line, that sets the password of the server's role.
 
-    It carries only the verifier, from which nobody can log in (RFC 5803).
+    It has only the verifier (RFC 5803), with which a client cannot log in.
     """
     return SET_PASSWORD.read_text().format(verifier=_verifier(password, secrets.token_bytes(16)))
 
 
 def read(place: ClusterLayout) -> str | None:
-    """Return the password, or None without a file that is whole, private and ours."""
+    """Return the password, or None without a complete and private file of this user."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         descriptor = os.open(place.password_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, encoding="utf-8") as file:
-            found = os.fstat(descriptor)
-            private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
-            if private and found.st_uid == os.geteuid():
+            status = os.fstat(descriptor)
+            private = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077
+            if private and status.st_uid == os.geteuid():
                 line = file.readline().removesuffix("\n")
                 return line.removeprefix(_PREFIX) or None if line.startswith(_PREFIX) else None
     return None
 
 
 def required(place: ClusterLayout) -> str:
-    """Return the password. Raises EmbeddedServerError where none was set yet."""
-    if (found := read(place)) is None:
+    """Return the password; raises EmbeddedServerError if it is not set."""
+    if (password := read(place)) is None:
         raise EmbeddedServerError(
-            f"{place.password_file} holds no password: run `draftsman db start`, which sets one"
+            f"{place.password_file} has no password: run `draftsman db start` to set it"
         )
-    return found
+    return password
 
 
 def write(place: ClusterLayout, password: str) -> None:
-    """Write the file; it appears at once and complete, and survives a power cut."""
+    """Write the password file atomically and durably."""
     part = place.password_file.with_suffix(".part")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -81,7 +81,7 @@ def write(place: ClusterLayout, password: str) -> None:
 
 
 def _verifier(password: str, salt: bytes) -> str:
-    """Return what PostgreSQL stores in `pg_authid.rolpassword`, as RFC 5802 computes it."""
+    """Return the SCRAM verifier (RFC 5802) for `pg_authid.rolpassword`."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ITERATIONS)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
     server = hmac.digest(salted, b"Server Key", "sha256")

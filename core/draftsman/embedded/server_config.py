@@ -1,8 +1,7 @@
-"""The server's configuration, written anew at every start.
+"""Configuration of the server, written at every start.
 
-It lies beside the data, not in it: what root writes must not be where the server's user can put a
-link. `data/postgresql.conf` keeps what initdb found out about the machine; `ALTER SYSTEM` overrules
-both.
+It is beside the data directory, not in it, because the server's user could place a link where root
+writes. `data/postgresql.conf` has initdb's settings of the machine; `ALTER SYSTEM` overrides both.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ include {initdb}
 data_directory = {data}
 cluster_name = '{name}'
 
-# Reachable through a socket in a private directory, and by no other way; the command line repeats
-# the first of these, which no setting can override.
+# Reachable only through a socket in a private directory; the command line repeats the first
+# setting, so that it cannot be overridden.
 listen_addresses = ''
 unix_socket_directories = {socket_dir}
 unix_socket_permissions = 0700
 port = {port}
 max_connections = 100
 
-# What was committed survives a power cut.
+# Committed transactions survive a power failure.
 fsync = on
 synchronous_commit = on
 full_page_writes = on
@@ -36,7 +35,7 @@ jit = off
 timezone = 'UTC'
 lc_messages = 'C'
 
-# A file for each day of the week. No statements: they hold what people wrote.
+# A file for each day of the week. Statements are not logged, because they contain personal data.
 logging_collector = on
 log_directory = {log}
 log_filename = 'server-%a.log'
@@ -50,9 +49,9 @@ log_min_error_statement = panic
 
 
 def write(place: ClusterLayout) -> None:
-    """Write postgresql.conf, pg_hba.conf and pg_ident.conf into the cluster's folder.
+    """Write postgresql.conf, pg_hba.conf and pg_ident.conf to the cluster's folder.
 
-    Every connection needs the password: a sandbox that denies files does not deny Unix sockets.
+    Every connection requires the password, because a file sandbox does not restrict Unix sockets.
     """
     settings = SETTINGS.format(
         initdb=_quoted(place.data / "postgresql.conf"),
@@ -64,7 +63,7 @@ def write(place: ClusterLayout) -> None:
     )
     _write(place.cluster / "postgresql.conf", settings)
     _write(place.cluster / "pg_hba.conf", "local all all scram-sha-256\n")
-    _write(place.cluster / "pg_ident.conf", "# Nobody is mapped: a password is asked for.\n")
+    _write(place.cluster / "pg_ident.conf", "# No mappings: a password is required.\n")
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Running the server's programs, and telling its processes from strangers."""
+"""Execution of the server's programs, and identification of its processes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from draftsman.errors import EmbeddedServerError
 LOCK_TIMEOUT = 180.0
 """Seconds to wait for another process that starts or stops the server."""
 LOG_TAIL = 16_384
-"""Bytes of a log to look for an error in."""
+"""Bytes at the end of a log that are searched for an error."""
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C"}
-"""All that a program gets: PGDATA, PGPORT and the like of the caller must not reach it."""
-_COMPLAINT = re.compile(r"(?:FATAL|PANIC|ERROR|error): +(.+)")
+"""Complete environment of a program, without the caller's PGDATA, PGPORT and others."""
+_ERROR_LINE = re.compile(r"(?:FATAL|PANIC|ERROR|error): +(.+)")
 
 
 def run(
@@ -34,10 +34,10 @@ def run(
     text: str = "",
     inherit: Sequence[int] = (),
 ) -> None:
-    """Run a program out of reach of the terminal's Ctrl-C, as `account` or as the caller.
+    """Run a program in a new session, as `account` or as the caller.
 
-    It and all that it starts keep the locks in `inherit`, even where the caller is killed. Raises
-    EmbeddedServerError with the line in which it says why it failed.
+    It and its children keep the locks in `inherit`, even if the caller is killed. Raises
+    EmbeddedServerError with the program's error line.
     """
     try:
         done = subprocess.run(
@@ -56,7 +56,7 @@ def run(
         )
     except OSError as error:
         raise EmbeddedServerError(
-            f"{command[0]} cannot be run here ({error.strerror}):"
+            f"cannot run {command[0]} ({error.strerror}):"
             " set DRAFTSMAN_DATABASE_URL to a PostgreSQL 15 or later"
         ) from None
     if done.returncode:
@@ -65,13 +65,13 @@ def run(
 
 def last_error_line(output: str) -> str:
     """Return the last error in a program's output, or its last line."""
-    lines = output.strip().splitlines() or ["it said nothing"]
-    found = [match[1] for line in lines if (match := _COMPLAINT.search(line))]
-    return found[-1] if found else lines[-1]
+    lines = output.strip().splitlines() or ["no output"]
+    errors = [match[1] for line in lines if (match := _ERROR_LINE.search(line))]
+    return errors[-1] if errors else lines[-1]
 
 
 def last_log_error(place: ClusterLayout) -> str:
-    """Return the last error in the newest log of a server."""
+    """Return the last error in the server's newest log."""
     logs = sorted(place.log.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
     if not logs:
         return last_error_line("")
@@ -81,7 +81,7 @@ def last_log_error(place: ClusterLayout) -> str:
 
 
 def postmaster(place: ClusterLayout) -> int | None:
-    """Return the server's process id, or None when the one on record is gone or somebody else's."""
+    """Return the server's process id, or None if no server has the recorded id."""
     try:
         pid = int(place.pid_file.read_text().partition("\n")[0])
         command = psutil.Process(pid).cmdline()
@@ -91,19 +91,19 @@ def postmaster(place: ClusterLayout) -> int | None:
 
 
 def is_ready(place: ClusterLayout) -> bool:
-    """Whether the server says that it accepts connections."""
+    """Return whether the server's pid file has the status `ready`."""
     with contextlib.suppress(OSError):
         return place.pid_file.read_text().rstrip().endswith("ready")
     return False
 
 
 def quit_orphans(place: ClusterLayout) -> None:
-    """End what a killed server left at work, as the server itself does it after a crash."""
+    """Stop the remaining processes of a killed server, as a server does after a crash."""
     title = f"postgres: {place.name}: "
-    for found in psutil.process_iter(["cmdline"]):
-        if " ".join(found.info["cmdline"] or ()).startswith(title):
+    for process in psutil.process_iter(["cmdline"]):
+        if " ".join(process.info["cmdline"] or ()).startswith(title):
             with contextlib.suppress(psutil.Error):
-                found.send_signal(signal.SIGQUIT)
+                process.send_signal(signal.SIGQUIT)
 
 
 @contextlib.contextmanager
@@ -118,33 +118,33 @@ def open_lock_file(path: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def lock_file(
-    path: Path, timeout: float = LOCK_TIMEOUT, given_up: threading.Event | None = None
+    path: Path, timeout: float = LOCK_TIMEOUT, canceled: threading.Event | None = None
 ) -> Iterator[int]:
     """Hold the lock on a file; yield its descriptor.
 
-    Raises EmbeddedServerError when another process still has it after `timeout` seconds, or once
-    the caller has given up.
+    Raises EmbeddedServerError if another process holds it for `timeout` seconds, or once `canceled`
+    is set.
     """
     with open_lock_file(path) as descriptor:
         deadline = time.monotonic() + timeout
         while not try_lock(descriptor):
-            check_canceled(given_up)
+            check_canceled(canceled)
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
-                    f"another process has held {path} for {timeout:.0f} s: end it, then try again"
+                    f"another process has held {path} for {timeout:.0f} s: stop it, then try again"
                 )
             time.sleep(0.01)
         yield descriptor
 
 
-def check_canceled(given_up: threading.Event | None) -> None:
-    """Raise EmbeddedServerError once the caller has given up."""
-    if given_up is not None and given_up.is_set():
-        raise EmbeddedServerError("the start of the embedded PostgreSQL was stopped")
+def check_canceled(canceled: threading.Event | None) -> None:
+    """Raise EmbeddedServerError if the start was canceled."""
+    if canceled is not None and canceled.is_set():
+        raise EmbeddedServerError("the start of the embedded PostgreSQL was canceled")
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the lock on an open file if nobody holds it."""
+    """Take the lock on an open file; return False if it is held."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

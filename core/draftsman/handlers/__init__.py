@@ -1,1 +1,1 @@
-"""How work is done: one handler a job type, what it is given, and how agents are driven."""
+"""Handlers of job types: their context, and the run of agents."""

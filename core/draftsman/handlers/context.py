@@ -1,4 +1,4 @@
-"""What a handler is given: the job, its memory, and people to ask."""
+"""The context of a handler: its job, steps, questions, log and notifications."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ T = TypeVar("T")
 
 
 class RunContext(RunProgress):
-    """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
+    """The run of a job.
 
-    Every method waits for a database that is away, while the run may still own its job. `job` is
-    the claimed job.
+    Methods that write raise LeaseLost once the run has lost its lease. All methods retry while the
+    database is unreachable and the lease may still be valid. `job` is the claimed job.
     """
 
     parked = False
-    """Whether the run wrote that it waits: it holds no lease any more, and only unwinds."""
+    """Whether the run was parked: it holds no lease any more, and only unwinds."""
 
     def __init__(
         self,
@@ -56,31 +56,31 @@ class RunContext(RunProgress):
     ) -> None:
         super().__init__(job, services)
         self.limits = limits or RetryPolicy()
-        """The time-outs of this job, each cut to the one around it."""
+        """The timeouts of this job, each limited by the enclosing timeout."""
         self.deadline = deadline
-        """Seconds of running time that were left when the run started."""
+        """Seconds of running time left when the run started."""
         self._log: RunLog | None = None
         self._prints: PrintCapture | None = None
-        self._on_beat: tuple[Callable[[], None], ...] = ()
+        self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
     def repos(self) -> Repos:
-        """The repositories that are known."""
+        """The registered repositories."""
         return self._services.repos
 
     @property
     def schemas(self) -> SchemaChecker:
-        """The child processes that check JSON Schemas."""
+        """The checker of JSON Schemas."""
         return self._services.schemas
 
-    def on_heartbeat(self, call: Callable[[], None]) -> None:
-        """Call back after each heartbeat that proved the lease."""
-        self._on_beat += (call,)
+    def on_heartbeat(self, callback: Callable[[], None]) -> None:
+        """Register a callback for each heartbeat that renewed the lease."""
+        self._heartbeat_callbacks += (callback,)
 
     def beat(self) -> None:
-        """Tell those who asked that the lease holds."""
-        for call in self._on_beat:
-            call()
+        """Run the heartbeat callbacks."""
+        for callback in self._heartbeat_callbacks:
+            callback()
 
     @overload
     async def step(
@@ -104,17 +104,18 @@ class RunContext(RunProgress):
         effect: Callable[[str], Any],
         lookup: Callable[[str], Any] | None = None,
     ) -> Any:
-        """Make an effect once: a later run gets the recorded result.
+        """Run an effect once and record its result, which later runs return.
 
-        `effect`, a coroutine function or a plain one, takes the invocation id, the same in every
-        run, to carry to the outside. When an earlier run died between the effect and its record,
-        `lookup` is asked first. Both together may take the job's `step_timeout`; raises Failure
-        `step_timeout` then, and UsageError for a key that begins with `agent:` or `sleep:`.
+        `effect`, a function or coroutine function, takes the invocation id: the same in every
+        run, for use as an idempotency key. If an earlier run died before it recorded the result,
+        `lookup` is called first; if it returns None, the effect runs again. Raises Failure
+        `step_timeout` when both together exceed the job's `step_timeout`, and UsageError for a key
+        that begins with `agent:` or `sleep:`.
         """
         return await self._step(key, effect, lookup, Owner.HANDLER)
 
     async def worker_step(self, key: str, effect: Callable[[str], Any]) -> Any:
-        """Make an effect of the worker itself once; no handler and no agent can write its key."""
+        """Run a step of the worker itself, whose key no handler or agent can write."""
         return await self._step(key, effect, None, Owner.WORKER)
 
     async def _step(
@@ -124,16 +125,16 @@ class RunContext(RunProgress):
         lookup: Callable[[str], Any] | None,
         owner: Owner,
     ) -> Any:
-        own = str(new_id())
-        known = await self.note_step(key, own, owner)
-        if known.status == "done":
-            return known.result
+        invocation_id = str(new_id())
+        step = await self.note_step(key, invocation_id, owner)
+        if step.status == "done":
+            return step.result
         result = None
-        async with time_limit("step", self.limits.step_timeout, f"step {key!r} went on"):
-            if known.invocation_id != own and lookup is not None:
-                result = await _awaited(lookup(known.invocation_id))
+        async with time_limit("step", self.limits.step_timeout, f"step {key!r} ran"):
+            if step.invocation_id != invocation_id and lookup is not None:
+                result = await _await_if_needed(lookup(step.invocation_id))
             if result is None:
-                result = await _awaited(effect(known.invocation_id))
+                result = await _await_if_needed(effect(step.invocation_id))
         await self.finish_step(key, result, owner)
         return result
 
@@ -151,12 +152,12 @@ class RunContext(RunProgress):
         default: str | None = None,
         escalate_to: str | None = None,
     ) -> Answered | NoAnswer:
-        """Return the answer to this question, or park the run until there is one.
+        """Return the answer to this question; park the run until it is answered.
 
-        Parking frees the slot and raises Parked through the handler; the job runs again from the
-        top, where this call returns. Times in seconds. With `on_expire="escalate"` the group or
-        person `escalate_to` (unset: as configured) is asked too, once, for as long again. Raises
-        UsageError.
+        Parking frees the slot and raises Parked through the handler. The answer starts a new run
+        of the handler from the top, in which this call returns. Times are in seconds. With
+        `on_expire="escalate"` the group or user `escalate_to` (default: as configured) is asked as
+        well, once, for the same time again. Raises UsageError.
         """
         reserved_names.check_key(key, Owner.HANDLER, "question")
         return await self.ask_or_park(
@@ -188,13 +189,13 @@ class RunContext(RunProgress):
         escalate_to: str | None = None,
         on_deny: OnDeny | str = OnDeny.FAIL,
     ) -> Answered:
-        """Return the decision of this gate, or park the run until there is one.
+        """Return the decision on this approval; park the run until it is decided.
 
-        The decision is bound to `text` and `action`: change them and people are asked again. A
+        The decision is bound to `text` and `action`: if either changes, people are asked again. A
         denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         """
-        reserved_names.check_key(key, Owner.HANDLER, "gate")
-        decided = await self.ask_or_park(
+        reserved_names.check_key(key, Owner.HANDLER, "approval")
+        decision = await self.ask_or_park(
             build_ask(
                 key=key,
                 kind=QuestionKind.APPROVAL,
@@ -209,45 +210,45 @@ class RunContext(RunProgress):
                 on_deny=on_deny,
             )
         )
-        if isinstance(decided, NoAnswer):  # a gate cannot go on without a decision
+        if isinstance(decision, NoAnswer):  # an approval cannot continue without a decision
             raise Parked
-        return decided
+        return decision
 
     async def find_answer(
         self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
     ) -> Answered | NoAnswer | None:
-        """Return what is already known for this question; None when nobody was asked it.
+        """Return the recorded answer to this question; None if it has none.
 
-        A gate that showed a patch counts only for the tree of that patch: `patch` returns the
-        SHA-256 of the patch that would be shown now.
+        An approval that showed a patch is valid for that patch alone: `patch` returns the SHA-256
+        of the patch that would be shown now.
         """
-        known = await self._wait(self._services.questions.of_key, self.job.number, item.key)
-        if known is None or known.digest != item.digest:
+        question = await self._wait(self._services.questions.of_key, self.job.number, item.key)
+        if question is None or question.digest != item.digest:
             return None
-        bound = known.patch_sha256 if known.kind is QuestionKind.APPROVAL else None
-        if bound is not None and patch is not None and await patch() != bound:
+        approved_patch = question.patch_sha256 if question.kind is QuestionKind.APPROVAL else None
+        if approved_patch is not None and patch is not None and await patch() != approved_patch:
             return None
-        return to_answer(known)
+        return to_answer(question)
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:
-        """Return every answer of the job so far that still counts, by its key."""
-        asked, _ = await self._wait(self._services.questions.of_job, self.job.number)
-        known = {item.key: to_answer(item) for item in asked if item.status != "superseded"}
-        return {key: answer for key, answer in known.items() if answer is not None}
+        """Return the valid answers of the job so far, by key."""
+        questions, _ = await self._wait(self._services.questions.of_job, self.job.number)
+        answers = {item.key: to_answer(item) for item in questions if item.status != "superseded"}
+        return {key: answer for key, answer in answers.items() if answer is not None}
 
     def check(self, item: QuestionSpec) -> None:
-        """Raise UsageError for a question that would be refused."""
+        """Raise UsageError for a question that would be rejected."""
         self._services.questions.check(item, self.job.invoker_id)
 
     async def ask_or_park(
         self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
     ) -> Answered | NoAnswer:
-        """Return what is known for this question, or ask it and park; `patch` as for `answered`."""
-        if (known := await self.find_answer(item, patch)) is not None:
-            return known
+        """Return the recorded answer, or ask and park; `patch` as for `find_answer`."""
+        if (recorded := await self.find_answer(item, patch)) is not None:
+            return recorded
         await self._wait(self.close)
-        given = self.job.overrides.get("answers")
-        answer = given.get(item.key) if isinstance(given, dict) else None
+        answers = self.job.overrides.get("answers")
+        answer = answers.get(item.key) if isinstance(answers, dict) else None
         await self._wait(
             self._services.questions.ask,
             self.job.lease,
@@ -259,76 +260,78 @@ class RunContext(RunProgress):
         raise Parked
 
     async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
-        """Park until a time, or for so long; holds no slot and spends nothing."""
+        """Park the job until a time, or for a duration; it holds no slot meanwhile."""
         _check_time(until)
-        noted = await self.worker_step(f"{reserved_names.SLEEP}{key}", lambda _: self._due(until))
-        at = datetime.fromisoformat(noted)
-        if at > await self._wait(self._services.checkpoints.now):
+        step = f"{reserved_names.SLEEP}{key}"
+        due = datetime.fromisoformat(await self.worker_step(step, lambda _: self._due(until)))
+        if due > await self._wait(self._services.checkpoints.now):
             await self._wait(self.close)
-            await self._wait(self._services.settle.outcome, self.job, Snooze(at))
+            await self._wait(self._services.settle.outcome, self.job, Snooze(due))
             self.parked = True
             raise Parked
 
     async def _due(self, until: datetime | timedelta | float) -> str:
         if isinstance(until, datetime):
             return until.isoformat()
-        length = until if isinstance(until, timedelta) else timedelta(seconds=until)
-        return (await self._wait(self._services.checkpoints.now) + length).isoformat()
+        duration = until if isinstance(until, timedelta) else timedelta(seconds=until)
+        return (await self._wait(self._services.checkpoints.now) + duration).isoformat()
 
     async def notify(
         self, text: str, targets: Sequence[str] = (), *, key: str | None = None
     ) -> list[int]:
-        """Tell these targets, or the job's own; return the numbers of the deliveries.
+        """Notify the targets (default: the job's own); return the numbers of the deliveries.
 
-        Once for a key, such as a step's invocation id. Raises UsageError.
+        Notifies once per `key`, such as a step's invocation id. Raises UsageError.
         """
         notify, key = self._services.outbox.notify, key or str(new_id())
         return await self._wait(notify, self.job.lease, key, targets, text)
 
     async def log_stream(self, text: str) -> None:
-        """Add a piece of another program's output as it is; waits while much is on its way."""
-        lines = self._lines()
-        lines.append(text)
-        await lines.wait_for_room()
+        """Append program output unchanged; waits while the buffer is full."""
+        log = self._open_log()
+        log.append(text)
+        await log.wait_for_room()
 
     def log(self, text: str) -> None:
-        """Add to the run's log; `draftsman logs -f` shows it within about a second."""
-        self._lines().write(text)
+        """Append a line to the run's log; `draftsman logs -f` shows it within about a second."""
+        self._open_log().write(text)
 
     def prints(self) -> PrintCapture:
-        """Return a block that adds what the handler prints in it to the run's log."""
+        """Return a context manager that captures the handler's prints in the run's log."""
         self._prints = PrintCapture(self.log)
         return self._prints
 
     @property
     def has_open_log(self) -> bool:
-        """Whether there is a log to close."""
+        """Whether the run has written to its log."""
         return self._log is not None
 
     async def close(self) -> None:
-        """Store what is left of the log, while the run still may."""
+        """Store the rest of the log; the run needs its lease for this."""
         if self._prints is not None:
             self._prints.flush()
         if self._log is not None:
             await self._log.close()
 
-    def _lines(self) -> RunLog:
+    def _open_log(self) -> RunLog:
         if self._log is None:
             quotas = self.settings.quotas
             self._log = RunLog(self._services.checkpoints, self.job.lease, quotas)
         return self._log
 
 
-async def _awaited(value: Any) -> Any:
+async def _await_if_needed(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
 def _check_time(until: datetime | timedelta | float) -> None:
-    """Raise UsageError for a time that cannot be meant."""
+    """Raise UsageError for a time without a zone, or too far in the future."""
     if isinstance(until, datetime):
         if until.tzinfo is None:
-            raise UsageError("sleep until a time with a time zone: datetime.now(UTC) + …")
+            raise UsageError(
+                "sleep() needs a time with a time zone, e.g. datetime.now(UTC) + timedelta(hours=1)"
+            )
         return
     seconds = until.total_seconds() if isinstance(until, timedelta) else until
     if not (math.isfinite(seconds) and seconds <= MAX_TIMEOUT):
-        raise UsageError("sleep takes at most 366 days")
+        raise UsageError("sleep() accepts at most 366 days")

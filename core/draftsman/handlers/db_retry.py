@@ -1,4 +1,4 @@
-"""How long a run waits for the database: while its lease may hold, and nobody stops it."""
+"""Retries of database calls by a run while the database is unreachable."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ async def wait_for_database(
     worker: WorkerSettings,
     stopping: Callable[[], bool],
 ) -> T:
-    """Await `call`, again while the database is away and the lease may hold; return its result.
+    """Return the result of `call`, retried while the lease may still be valid.
 
-    `name` is the job's. `call` comes again after it was done where the reply of its commit was
-    lost. A run that is `stopping` tries twice: one connection may be gone, and time is short.
-    Raises DatabaseUnreachable in the end.
+    `name` is the job's, for the log. `call` has to be idempotent: it is repeated after a commit
+    whose reply was lost. A run that is `stopping` retries once, on another connection. Raises
+    DatabaseUnreachable when the retries are used up.
     """
     clock = asyncio.get_running_loop().time
-    deadline, tries = clock() + worker.lease, 0
+    deadline, attempts = clock() + worker.lease, 0
     while True:
         try:
             return await call()
         except DatabaseUnreachable as error:
-            tries += 1
-            if clock() > deadline or (tries > 1 and stopping()):
+            attempts += 1
+            if clock() > deadline or (attempts > 1 and stopping()):
                 raise
-            if tries == 1:
-                _log.info("%s waits for the database: %s", name, error)
+            if attempts == 1:
+                _log.info("%s: database unreachable, retrying: %s", name, error)
             await asyncio.sleep(worker.poll)

@@ -1,7 +1,7 @@
-"""Capture of what handlers print: each run's text goes to the log of that run.
+"""Capture of the output that handlers print, in the log of their run.
 
-`sys.stdout` and `sys.stderr` of a worker are replaced by routers. A context variable names the run
-that prints; without one, as for the worker's own log, the text goes where it always went.
+`sys.stdout` and `sys.stderr` of a worker are replaced by routers. A context variable has the run
+that prints; outside of runs, as for the worker's own log, output goes to the original stream.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from draftsman.handlers.run_log import CHUNK, ROOM_TIMEOUT, TRUNCATION_MARK
 from draftsman.log import redact
 
 MAX_WAITING: Final = 8 * CHUNK
-"""Characters that threads may print before they wait for the event loop to take them."""
+"""Characters that threads may print before they wait for the event loop."""
 Source = tuple[str, int]
-"""A stream and the thread that writes to it, whose lines are not mixed with those of others."""
-_taken = threading.Condition()
-"""Guards what threads have printed, and tells them that an event loop has taken it."""
+"""A stream and the thread that writes to it; the lines of two sources are never mixed."""
+_emptied = threading.Condition()
+"""Guards the buffers of threads; notified when an event loop has emptied them."""
 _printing: ContextVar[PrintCapture | None] = ContextVar("draftsman_printing", default=None)
 
 
 class PrintCapture:
-    """Text that one run prints, passed on line by line without what looks like a secret.
+    """Captures the output of a run inside a `with` block, line by line and redacted.
 
-    It comes from the handler's task, from tasks that it starts, and from threads of
-    `asyncio.to_thread`, which all share the handler's context. Create it on the event loop; inside
-    a `with` block of it, what is printed goes to the log. Each run has one, so it has to be cheap.
+    The output comes from the handler's task, from tasks that it starts, and from threads of
+    `asyncio.to_thread`, which all share the handler's context. Create it on the event loop.
     """
 
     def __init__(self, log: Callable[[str], None]) -> None:
@@ -54,64 +53,64 @@ class PrintCapture:
         self._closed = True
 
     def write(self, stream: str, text: str) -> bool:
-        """Take text; return False once the run is over."""
+        """Capture text; return False once the run has ended."""
         if self._closed:
             return False
         source = (stream, threading.get_ident())
         if source[1] != self._thread:
-            return self._hand_over(source, text)
-        self._take_waiting()
-        self._take(source, text)
+            return self._enqueue(source, text)
+        self._drain()
+        self._add(source, text)
         return True
 
     def flush(self) -> None:
-        """Pass on what threads printed, and lines without an end."""
+        """Log the buffered output of threads, and incomplete lines."""
         if not (self._waiting or self._lines):
             return
-        self._take_waiting()
+        self._drain()
         for source in list(self._lines):
             if rest := self._lines.pop(source):
-                self._pass_on(rest)
+                self._emit(rest)
 
-    def _hand_over(self, source: Source, text: str) -> bool:
-        """Leave the text of a thread to the event loop; wait while that has much to take."""
-        with _taken:
+    def _enqueue(self, source: Source, text: str) -> bool:
+        """Queue the text of a thread for the event loop; wait while the queue is full."""
+        with _emptied:
             first = not self._waiting
             self._waiting.append((source, text))
             self._size += len(text)
             if first:
                 try:
-                    self._loop.call_soon_threadsafe(self._take_waiting)
+                    self._loop.call_soon_threadsafe(self._drain)
                 except RuntimeError:  # the event loop is closed
                     self._waiting.clear()
                     return False
-            if not _taken.wait_for(lambda: self._size < MAX_WAITING, ROOM_TIMEOUT):
+            if not _emptied.wait_for(lambda: self._size < MAX_WAITING, ROOM_TIMEOUT):
                 self._waiting, self._size = [(source, TRUNCATION_MARK)], len(TRUNCATION_MARK)
         return True
 
-    def _take_waiting(self) -> None:
-        with _taken:
+    def _drain(self) -> None:
+        with _emptied:
             waiting, self._waiting, self._size = self._waiting, [], 0
-            _taken.notify_all()
+            _emptied.notify_all()
         for source, text in waiting:
-            self._take(source, text)
+            self._add(source, text)
 
-    def _take(self, source: Source, text: str) -> None:
+    def _add(self, source: Source, text: str) -> None:
         *lines, rest = (self._lines.get(source, "") + text).split("\n")
         if lines:
-            self._pass_on("\n".join(map(_last_state, lines)))
-        rest = _last_state(rest) if len(rest) > CHUNK else rest
+            self._emit("\n".join(map(_final_text, lines)))
+        rest = _final_text(rest) if len(rest) > CHUNK else rest
         if len(rest) > CHUNK:
-            self._pass_on(rest)
+            self._emit(rest)
             rest = ""
         self._lines[source] = rest
 
-    def _pass_on(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         self._log(redact(text) + "\n")
 
 
 class _Router:
-    """A standard stream that asks the context where its text goes."""
+    """A standard stream that writes to the current run's capture, if any."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream = stream
@@ -144,7 +143,7 @@ _users = 0
 
 @contextlib.contextmanager
 def route_standard_streams() -> Iterator[None]:
-    """Route the standard streams of this process until the last of these blocks ends."""
+    """Route the standard streams of this process until the last such block ends."""
     global _users
     if _users == 0:
         _routed.append((_Router(sys.stdout, "stdout"), _Router(sys.stderr, "stderr")))
@@ -159,13 +158,13 @@ def route_standard_streams() -> Iterator[None]:
 
 
 def _restore(out: _Router, err: _Router) -> None:
-    """Put the streams back, unless others have replaced ours."""
+    """Restore the streams, unless other code has replaced the routers."""
     if cast("object", sys.stdout) is out:
         sys.stdout = out._stream
     if cast("object", sys.stderr) is err:
         sys.stderr = err._stream
 
 
-def _last_state(line: str) -> str:
-    """Return what a terminal would show of a line that was drawn again and again."""
+def _final_text(line: str) -> str:
+    """Return the visible text of a line that was redrawn with carriage returns."""
     return line.removesuffix("\r").rpartition("\r")[2]

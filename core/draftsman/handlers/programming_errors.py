@@ -1,10 +1,10 @@
-"""Programming errors of handlers: what trying again cannot change.
+"""Detection of programming errors in handlers, which a retry cannot fix.
 
-An import, a name or a method that is missing, and code that does not compile or is not written yet
-are mistakes wherever they are raised. A `TypeError` or an `AttributeError` may as well come out of
-a library that choked on the data of a moment: it counts only where the handler's own code raised
-it, or a call of that code into Python or draftsman. `AssertionError`, `KeyError`, `ValueError` and
-the like check or look up data, which may be other data the next time.
+A missing import or name, code that does not compile and `NotImplementedError` are programming
+errors wherever they are raised. A `TypeError` or an `AttributeError` may also come from a library
+that failed on the data at hand, so it counts only if the handler's own code raised it, directly or
+by a call into Python or draftsman. `AssertionError`, `KeyError`, `ValueError` and the like depend
+on data, which may differ in the next attempt.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ _PYTHON: Final = tuple({f"{sysconfig.get_path(name)}/" for name in ("stdlib", "p
 
 
 def find_error_location(error: BaseException, module: str) -> str | None:
-    """Return where a handler's own code made a mistake, as `file.py:12`; None for other errors.
+    """Return the location of a programming error, as `file.py:12`; None for other errors.
 
-    It is empty where no code of the handler is involved, as for one that takes no context. `module`
-    is the module of the handler. Of a group each error has to be a mistake.
+    The location is empty if no code of the handler is in the traceback, as for a handler that
+    takes no context. `module` is the module of the handler. In an exception group every error has
+    to be a programming error.
     """
-    found = [_place(leaf, module) for leaf in _leaves(error)]
-    return found[0] if found and None not in found else None
+    locations = [_location(leaf, module) for leaf in _leaves(error)]
+    return locations[0] if locations and None not in locations else None
 
 
-def _place(error: BaseException, module: str) -> str | None:
+def _location(error: BaseException, module: str) -> str | None:
     frames = [
         (frame, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -50,41 +51,41 @@ def _place(error: BaseException, module: str) -> str | None:
 
 
 def _is_mistake(error: BaseException, last: FrameType, module: str) -> bool:
-    if isinstance(error, SyntaxError):  # not that of a text given to eval or literal_eval
+    if isinstance(error, SyntaxError):  # except in code passed to eval or literal_eval
         return not (error.filename or "<").startswith("<")
     if isinstance(error, ALWAYS_MISTAKES):
         return True
     if isinstance(error, ValidationError):
         return error.title == Choice.__name__
-    if not isinstance(error, MISTAKES_IN_OWN_CODE) or _root(module) == PACKAGE:
+    if not isinstance(error, MISTAKES_IN_OWN_CODE) or _package_of(module) == PACKAGE:
         return False
-    return _is_own(last, module) or _root_of(last) == PACKAGE
+    return _is_own(last, module) or _package_of_frame(last) == PACKAGE
 
 
 def _is_own(frame: FrameType, module: str) -> bool:
-    """Return whether code is the handler's package, or lies where nothing is installed."""
-    if _root_of(frame) in (PACKAGE, _root(module)):
-        return _root_of(frame) != PACKAGE
+    """Return whether code belongs to the handler's package or is not an installed package."""
+    if _package_of_frame(frame) in (PACKAGE, _package_of(module)):
+        return _package_of_frame(frame) != PACKAGE
     return not INSTALLED & set(Path(frame.f_code.co_filename).parts)
 
 
 def _is_python(filename: str) -> bool:
-    """Return whether a file is of Python itself, whose errors are those of its caller."""
+    """Return whether a file is part of Python, whose errors are attributed to the caller."""
     if filename.startswith("<frozen "):
         return True
     return filename.startswith(_PYTHON) and not INSTALLED & set(Path(filename).parts)
 
 
-def _root_of(frame: FrameType) -> str:
-    return _root(str(frame.f_globals.get("__name__", "")))
+def _package_of_frame(frame: FrameType) -> str:
+    return _package_of(str(frame.f_globals.get("__name__", "")))
 
 
-def _root(module: str) -> str:
+def _package_of(module: str) -> str:
     return module.partition(".")[0]
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors of a group, however deep; the error itself where it is none."""
+    """Yield the errors of a nested group; the error itself if it is no group."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _leaves(inner)

@@ -1,4 +1,4 @@
-"""Between what a handler asks and what is kept of it. Pure."""
+"""Mapping between questions of handlers and stored questions."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from draftsman.errors import UsageError
 
 
 def build_ask(**fields: Any) -> QuestionSpec:
-    """Return the question; raises UsageError in one line."""
+    """Return the question; raises UsageError."""
     try:
         return QuestionSpec(**fields)
     except ValidationError as error:
-        where, message = field_errors.first_error(error)
-        raise UsageError(f"question {fields.get('key')!r}: {where} {message}".strip()) from None
+        field, message = field_errors.first_error(error)
+        raise UsageError(f"question {fields.get('key')!r}: {field} {message}".strip()) from None
 
 
 def to_answer(question: Question) -> Answered | NoAnswer | None:
-    """Return what a question's resolution means to the handler; None while it is open."""
-    found = question.resolution
-    if found is None or question.status is QuestionStatus.CANCELED:
+    """Return the answer to a question for its handler; None while the question is open."""
+    resolution = question.resolution
+    if resolution is None or question.status is QuestionStatus.CANCELED:
         return None
     if question.status is QuestionStatus.EXPIRED:
         return NoAnswer()
     return Answered(
-        value=found.get("value"),
-        text=found.get("text"),
-        outcome=found["outcome"],
-        via=found["via"],
-        by=tuple(found.get("by", ())),
-        reason=found.get("reason"),
+        value=resolution.get("value"),
+        text=resolution.get("text"),
+        outcome=resolution["outcome"],
+        via=resolution["via"],
+        by=tuple(resolution.get("by", ())),
+        reason=resolution.get("reason"),
         at=question.answered_at,
     )

@@ -1,4 +1,4 @@
-"""Which handler runs which job type: the built-in ones and those of the configuration."""
+"""Registry of handlers by job type: built-in and configured handlers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from draftsman.handlers.run_agent.run import run_agent
 Handler = Callable[[RunContext], Awaitable[Outcome]]
 
 
-def _later(name: str) -> Handler:
-    """Return a handler that is imported by its first job: it brings an HTTP client along."""
+def _lazy_handler(name: str) -> Handler:
+    """Return a handler that is imported at its first job: its imports are slow."""
 
     async def handle(ctx: RunContext) -> Outcome:
         module = import_module(f"draftsman.handlers.builtin.{name}")
@@ -27,19 +27,19 @@ def _later(name: str) -> Handler:
 
 BUILT_IN: dict[str, Handler] = {
     "run_agent": run_agent,
-    "http_request": _later("http_request"),
-    "webhook_dispatch": _later("webhook_dispatch"),
-    "llm_generate": _later("llm_generate"),
-    "execute_tool": _later("execute_tool"),
-    "send_notification": _later("send_notification"),
+    "http_request": _lazy_handler("http_request"),
+    "webhook_dispatch": _lazy_handler("webhook_dispatch"),
+    "llm_generate": _lazy_handler("llm_generate"),
+    "execute_tool": _lazy_handler("execute_tool"),
+    "send_notification": _lazy_handler("send_notification"),
 }
 
 
 def load(configured: Mapping[str, str]) -> dict[str, Handler]:
-    """Return every handler by its type.
+    """Return every handler by its job type.
 
-    `configured` maps a type to `package.module:function`. Raises ConfigError, naming the key, for
-    what cannot be imported or is no coroutine function.
+    `configured` maps a job type to `package.module:function`. Raises ConfigError, which names the
+    key, for a path that cannot be imported or is not a coroutine function.
     """
     return BUILT_IN | {name: _import(name, path) for name, path in configured.items()}
 
@@ -47,12 +47,16 @@ def load(configured: Mapping[str, str]) -> dict[str, Handler]:
 def _import(name: str, path: str) -> Handler:
     module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
-        raise ConfigError(f"handlers.{name} is {path!r}; give package.module:function")
+        raise ConfigError(
+            f"handlers.{name}: {path!r} is not a handler path; use package.module:function"
+        )
     try:
-        found = getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # whatever the user's module raises on import
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise ConfigError(f"handlers.{name}: {path} cannot be imported: {why}") from None
-    if not inspect.iscoroutinefunction(found):
-        raise ConfigError(f"handlers.{name}: {path} must be an async function that takes a context")
-    return found  # type: ignore[no-any-return]
+        handler = getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # a user's module may raise anything on import
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ConfigError(f"handlers.{name}: cannot import {path}: {reason}") from None
+    if not inspect.iscoroutinefunction(handler):
+        raise ConfigError(
+            f"handlers.{name}: {path} must be an async function with one parameter, the context"
+        )
+    return handler  # type: ignore[no-any-return]

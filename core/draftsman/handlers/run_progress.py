@@ -1,4 +1,4 @@
-"""What a run writes on its way, and reads of what earlier runs wrote: the base of its context."""
+"""Progress of a run: checkpoints, steps, events, artifacts and usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class RunServices(Protocol):
-    """What a run may use of its worker."""
+    """The services of the worker that a run may use."""
 
     @property
     def settings(self) -> Settings:
@@ -33,42 +33,42 @@ class RunServices(Protocol):
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """What runs save on their way."""
+        """Saved progress of runs."""
 
     @property
     def questions(self) -> Questions:
-        """Asking and answering."""
+        """Questions and answers."""
 
     @property
     def settle(self) -> Settlement:
-        """How runs end."""
+        """Settlement of runs."""
 
     @property
     def outbox(self) -> Notifier:
-        """Messages to people."""
+        """Notifications."""
 
     @property
     def repos(self) -> Repos:
-        """The repositories that are known."""
+        """The registered repositories."""
 
     @property
     def schemas(self) -> SchemaChecker:
-        """The child processes that check JSON Schemas."""
+        """The checker of JSON Schemas."""
 
 
 class RunProgress:
-    """The progress of one run. Every method that writes raises LeaseLost once the job is lost."""
+    """The progress of a run. Methods that write raise LeaseLost once the lease is lost."""
 
     stopping: str | None = None
-    """Why the run has to end, once it has: `canceled`, `shutdown`, `lost` or `timeout`."""
+    """Why the run has to end: `canceled`, `shutdown`, `lost` or `timeout`; None if it need not."""
     ending: bool = False
-    """Set while it ends the processes that it started: it must not be canceled again then."""
+    """Whether the run is stopping its processes, during which it must not be canceled again."""
 
     def __init__(self, job: ClaimedJob, services: RunServices) -> None:
         self.job = job
         self._services = services
-        self._event = 0
-        """The newest event of the run that is known to be stored."""
+        self._last_event = 0
+        """Id of the newest event of the run that the database confirmed."""
 
     @property
     def settings(self) -> Settings:
@@ -77,7 +77,7 @@ class RunProgress:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the run should end soon; the handler's task is cancelled as well."""
+        """Whether the run should end soon; the handler's task is canceled as well."""
         return self.stopping is not None
 
     async def saved(self) -> dict[str, Any] | None:
@@ -93,75 +93,75 @@ class RunProgress:
         await self._wait(self._services.checkpoints.save, self.job.lease, data, bundle)
 
     async def steps(self, owner: Owner = Owner.HANDLER) -> dict[str, Step]:
-        """Return every step of the job so far that this owner wrote, by its key."""
+        """Return the steps of the job that this owner wrote, by key."""
         steps = await self._wait(self._services.checkpoints.steps, self.job.number)
         return {step.key: step for step in steps if step.owner == owner}
 
     async def note_step(
         self, key: str, invocation_id: str | None = None, owner: Owner = Owner.HANDLER
     ) -> Step:
-        """Note that an effect is about to happen; return the step, of an earlier run maybe.
+        """Record that an effect is about to happen; return the step, perhaps of an earlier run.
 
-        Raises UsageError for a key of the other owner.
+        Raises UsageError for a key that is reserved for another owner.
         """
         begin = self._services.checkpoints.begin_step
         return (await self._wait(begin, self.job.lease, key, invocation_id, owner))[0]
 
     async def finish_step(self, key: str, result: Any, owner: Owner = Owner.HANDLER) -> None:
-        """Record the result of a noted effect."""
+        """Record the result of a step."""
         finish = self._services.checkpoints.finish_step
         await self._wait(finish, self.job.lease, key, result, owner)
 
     async def event(
         self, kind: str, payload: dict[str, Any] | None = None, owner: Owner = Owner.HANDLER
     ) -> None:
-        """Append to the job's events; a payload over 10 KB is cut and says so.
+        """Append an event to the job; a payload over 10 KB is truncated and marked so.
 
-        Raises UsageError for a kind that draftsman itself writes.
+        Raises UsageError for a kind that is reserved for draftsman.
         """
         reserved_names.check_event_kind(kind, owner)
-        known, sent = self._event, False
+        last_event, sent = self._last_event, False
 
         async def send() -> int:
             nonlocal sent
-            again, sent = sent, True
+            is_retry, sent = sent, True
             return await self._services.checkpoints.event(
-                self.job.lease, kind, payload or {}, unless_after=known if again else None
+                self.job.lease, kind, payload or {}, unless_after=last_event if is_retry else None
             )
 
-        self._event = max(self._event, await self._wait(send))
+        self._last_event = max(self._last_event, await self._wait(send))
 
     async def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
-        """Keep a file of at most 25 MB with the job, of kind `file` or `report`.
+        """Store a file of at most 25 MB with the job, of kind `file` or `report`.
 
-        Raises UsageError for the names and kinds of draftsman's own artifacts.
+        Raises UsageError for names and kinds that are reserved for draftsman.
         """
         reserved_names.check_artifact(name, kind, Owner.HANDLER)
         await self._wait(self._services.checkpoints.artifact, self.job.lease, name, kind, data)
 
     async def patch(self, data: bytes) -> None:
-        """Keep what the run changed so far: the patch that people see with its question, or end."""
-        keep = self._services.checkpoints.artifact
-        await self._wait(keep, self.job.lease, reserved_names.PATCH, "patch", data)
+        """Store the changes of the run so far; shown with a question or the result."""
+        store = self._services.checkpoints.artifact
+        await self._wait(store, self.job.lease, reserved_names.PATCH, "patch", data)
 
     async def has_patch(self) -> bool:
-        """Return whether a run of the job left a patch."""
+        """Return whether a run of the job stored a patch."""
         return await self._wait(self._services.checkpoints.patch, self.job.number) is not None
 
     async def spend(self, quota: Quota, size: int, limit: QuotaLimit) -> bool:
         """Count a message of an agent, and its bytes, against a quota of the job.
 
-        Return whether it is within the limit; one that is not is not counted.
+        Return whether it is within the limit; a message over the limit is not counted.
         """
         spend = self._services.checkpoints.spend
         return await self._wait(spend, self.job.lease, quota, size, limit)
 
     async def usage(self, amounts: dict[str, Any]) -> None:
-        """Record what the run used so far."""
+        """Record the usage of the run so far."""
         await self._wait(self._services.checkpoints.usage, self.job.lease, amounts)
 
-    async def _wait(self, call: Callable[P, Awaitable[T]], *args: P.args, **more: P.kwargs) -> T:
-        """Return what the call returns, once there is a database."""
-        work = partial(call, *args, **more)
+    async def _wait(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of the call; retry while the database is unreachable."""
+        work = partial(call, *args, **kwargs)
         worker = self.settings.worker
         return await wait_for_database(self.job.name, work, worker, lambda: self.cancelled)

@@ -1,4 +1,4 @@
-"""Names to addresses, once for each connection."""
+"""Name resolution, once for each connection."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from draftsman.errors import Failure
 from draftsman.outbound.egress_policy import IpAddress
 
 Resolver = Callable[[str, int], Awaitable[list[IpAddress]]]
-"""Takes a name and a port; returns at least one address, the best first; raises Failure."""
+"""Resolves a name and port to at least one address, the best first; raises Failure."""
 
 
 async def resolve(host: str, port: int) -> list[IpAddress]:
-    """Ask the system, in a thread of its own.
+    """Resolve with the system's resolver, in a thread.
 
-    Raises Failure with origin `http` and the code that the system gives, such as EAI_NONAME.
+    Raises Failure with origin `http` and the system's code, such as EAI_NONAME.
     """
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
-        raise Failure(f"{host[:200]!r} is no host name", origin="http", code="url") from None
+        raise Failure(f"{host[:200]!r} is not a host name", origin="http", code="url") from None
     except OSError as error:
         text = f"{host}: {error.strerror or error}"
         raise Failure(text, origin="http", code=errno_name(error)) from None
-    # A scope (`%eth0`) belongs to link-local addresses, which are refused with or without it.
-    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    # drop the scope (`%eth0`) of link-local addresses, which are refused anyway
+    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries]
     if not addresses:
         raise Failure(f"{host} has no address", origin="http", code="EAI_NODATA")
     return list(dict.fromkeys(addresses))

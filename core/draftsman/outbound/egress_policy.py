@@ -1,4 +1,4 @@
-"""Which addresses a call may reach: public ones, and those that the configuration allows. Pure."""
+"""Egress policy: outbound calls may reach public and explicitly allowed addresses. Pure."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _REFUSED: Final[tuple[tuple[IpNetwork, str], ...]] = tuple(
         ("ff00::/8", "multicast"),
     )
 )
-"""IANA's special-purpose registries, and what carries an IPv4 address inside."""
+"""IANA's special-purpose registries, and networks that embed IPv4 addresses."""
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
-"""All of IPv6 that is given out; the rest is reserved."""
+"""Allocated IPv6 addresses; all others are reserved."""
 
 
 def blocked_range(address: IpAddress) -> str | None:
-    """Return what an address is that is not public: `private`, `loopback`, …; None for others."""
+    """Return the kind of an address that is not public: `private`, `loopback`, …; else None."""
     for network, word in _REFUSED:
         if address in network:
             return word
@@ -59,7 +59,7 @@ def blocked_range(address: IpAddress) -> str | None:
 
 
 def parse_ip(text: str) -> IpAddress | None:
-    """Return the address that a text is; None for a name. A scope (`%eth0`) is dropped."""
+    """Parse an address without its scope (`%eth0`); None for a name."""
     try:
         return ipaddress.ip_address(text.partition("%")[0].strip("[]"))
     except ValueError:
@@ -67,22 +67,22 @@ def parse_ip(text: str) -> IpAddress | None:
 
 
 def refusal_text(host: str, port: int, address: IpAddress) -> str:
-    """Return in one line why an address is not called, and how to allow it."""
+    """Return why an address is refused and how to allow it."""
     named = "" if parse_ip(host) else f" (of {host})"
     kind = blocked_range(address) or ""
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return (
         f"{address}{named} is a{'n' * kind.startswith(('IP', 'un'))} {kind} address,"
-        " which is not called; where it is meant, in the configuration of the workers:"
-        f' http.allow = ["{place}"]'
+        " which is blocked; to allow it, set in the configuration of the workers:"
+        f' http.allow = ["{authority}"]'
     )
 
 
 class EgressPolicy:
-    """What may be reached besides public addresses.
+    """The allowed addresses besides public addresses.
 
-    `entries` are networks, addresses and hosts, each with a port or not. `urls` were written into
-    the configuration by its owner: one that names an address, or localhost, means it.
+    `entries` are networks, addresses and hosts, with an optional port. `urls` are from the
+    configuration: their addresses, and localhost, are allowed.
     """
 
     def __init__(self, entries: Iterable[str], urls: Iterable[str] = ()) -> None:
@@ -94,16 +94,16 @@ class EgressPolicy:
             parts = urlsplit(url)
             host = parts.hostname or ""
             if parse_ip(host) is not None or host == "localhost":
-                place = f"[{host}]" if ":" in host else host
-                self._add(f"{place}:{parts.port or (443 if parts.scheme == 'https' else 80)}")
+                authority = f"[{host}]" if ":" in host else host
+                self._add(f"{authority}:{parts.port or (443 if parts.scheme == 'https' else 80)}")
 
     def allows(self, host: str, address: IpAddress, port: int) -> bool:
-        """Whether this address may be connected to, for a URL with this host."""
+        """Return whether a URL with this host may connect to the address."""
         if blocked_range(address) is None:
             return True
         ports = (None, port)
-        return any((host.lower(), one) in self._hosts for one in ports) or any(
-            address in network and only in ports for network, only in self._networks
+        return any((host.lower(), allowed) in self._hosts for allowed in ports) or any(
+            address in network and allowed in ports for network, allowed in self._networks
         )
 
     def _add(self, entry: str) -> None:
@@ -111,11 +111,11 @@ class EgressPolicy:
             self._networks.append((ipaddress.ip_network(entry, strict=False), None))
             return
         except ValueError:
-            found = HOST.match(entry)
-        if found is None:
+            match = HOST.match(entry)
+        if match is None:
             return
-        port = int(found[2]) if found[2] else None
-        if (address := parse_ip(found[1])) is None:
-            self._hosts.add((found[1].lower(), port))
+        port = int(match[2]) if match[2] else None
+        if (address := parse_ip(match[1])) is None:
+            self._hosts.add((match[1].lower(), port))
         else:
             self._networks.append((ipaddress.ip_network(address), port))

@@ -1,10 +1,10 @@
-"""One HTTP client for everything that calls out.
+"""HTTP client for all outbound calls.
 
-    URL -> name resolved once -> address checked -> that address connected to -> answer, bounded
+    URL -> resolve the name once -> check the address -> connect to this address -> bounded response
 
-The address that was checked is the one that is connected to, so that a name that changes meanwhile
-gains nothing; Host and SNI stay the name's. Each redirect goes through all of it again. Memory is
-bounded: headers by the protocol's parser (100 kB), the body by the configuration, unpacked.
+The checked address is used for the connection, so that a changed DNS record has no effect; Host and
+SNI have the name. Each redirect is checked in the same way. Memory is bounded: headers by the
+parser (100 kB), the decompressed body by the configuration.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from draftsman.outbound.http_failures import to_failure
 from draftsman.outbound.timeouts import Timeouts, time_limit
 from draftsman.settings import HttpSettings
 
-OWN: Final = {
+DEFAULT_HEADERS: Final = {
     "user-agent": "draftsman",
     "accept": "*/*",
     "accept-encoding": "gzip, deflate",
     "connection": "close",
 }
-HARMLESS: Final = frozenset(
+SAFE_HEADERS: Final = frozenset(
     {"accept", "accept-language", "content-type", "user-agent", "idempotency-key"}
 )
-"""Headers that another origin gets to see after a redirect; any other may be a credential."""
+"""Headers that are sent to another origin after a redirect; others may be credentials."""
 BECOMES_GET: Final = frozenset({301, 302, 303})
 REDIRECTS: Final = BECOMES_GET | {307, 308}
 
 
 @dataclass(frozen=True, slots=True)
 class HttpCall:
-    """One request."""
+    """A request."""
 
     method: str
     url: str
@@ -52,10 +52,10 @@ class HttpCall:
 
 
 class OutboundResponse:
-    """The head of a response, and its body as it comes."""
+    """A response whose body is streamed."""
 
     def __init__(
-        self, response: httpx.Response, url: httpx.URL, patience: Timeouts, most: int
+        self, response: httpx.Response, url: httpx.URL, timeouts: Timeouts, limit: int
     ) -> None:
         self.status = response.status_code
         self.reason = response.reason_phrase
@@ -64,78 +64,78 @@ class OutboundResponse:
         }
         self.url = str(url)
         self.where = display_url(url)
-        coding = self.headers.get("content-encoding", "").strip().lower()
-        self._unpacker = Decompressor(coding, most)
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        self._decompressor = Decompressor(encoding, limit)
         self._response = response
-        self._patience = patience
+        self._timeouts = timeouts
 
     @property
     def packed(self) -> bool:
-        """Whether the body stays packed in a way that nobody here can open."""
-        return not self._unpacker.known
+        """Whether the body has an unsupported content encoding."""
+        return not self._decompressor.known
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body, unpacked. Raises Failure beyond a cap or a limit."""
+        """Yield the decompressed body; raises Failure above a limit or after a timeout."""
         raw = self._response.aiter_raw()
         while True:
             try:
-                async with time_limit("idle", self._patience.idle, f"{self.where}: no byte"):
+                async with time_limit("idle", self._timeouts.idle, f"{self.where}: no byte"):
                     chunk = await anext(raw, None)
             except httpx.HTTPError as error:
                 raise to_failure(error, self.where) from error
             if chunk is None:
                 break
-            for piece in self._unpacker.feed(chunk):
+            for piece in self._decompressor.feed(chunk):
                 yield piece
-        self._unpacker.end()
+        self._decompressor.end()
 
     async def read(self) -> bytes:
         """Return the whole body."""
         return b"".join([piece async for piece in self.chunks()])
 
-    async def beginning(self, most: int) -> bytes:
-        """Return the first bytes of the body, whatever is wrong with the rest."""
-        kept = bytearray()
+    async def beginning(self, limit: int) -> bytes:
+        """Return the first bytes of the body, without errors of the rest."""
+        start = bytearray()
         try:
             async for piece in self.chunks():
-                kept += piece
-                if len(kept) >= most:
+                start += piece
+                if len(start) >= limit:
                     break
         except Failure:
-            pass  # an error is to be told; that its page is broken as well helps nobody
-        return bytes(kept[:most])
+            pass  # the caller reports an error response; a broken body adds nothing to it
+        return bytes(start[:limit])
 
 
 class HttpClient:
-    """Calls out. `trusted` are URLs that the configuration names itself, see Allowed."""
+    """An HTTP client with an egress policy; `trusted` are configured URLs."""
 
     def __init__(
         self, settings: HttpSettings, *, trusted: Iterable[str] = (), resolve: Resolver = resolve
     ) -> None:
         self._settings = settings
-        self._allowed = EgressPolicy(settings.allow, trusted)
+        self._policy = EgressPolicy(settings.allow, trusted)
         self._resolve = resolve
 
     @asynccontextmanager
     async def stream(
         self,
         call: HttpCall,
-        patience: Timeouts,
+        timeouts: Timeouts,
         *,
         redirects: int = 0,
         leaves: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[OutboundResponse]:
-        """Give the answer, of any status; everything in the block counts for the call's limit.
+        """Send a request and yield the response; the block counts towards the call timeout.
 
-        `leaves` is called before the first byte of a request goes out: what fails before that never
-        arrived. Raises Failure of origin `http`.
+        `leaves` is called before the first byte of a request is sent: the request did not arrive if
+        it fails before. Raises Failure of origin `http`.
         """
-        async with time_limit("call", patience.call, f"{_where(call)}: no complete answer"):
+        async with time_limit("call", timeouts.call, f"{_where(call)}: no complete response"):
             transport = self._transport()
             try:
-                response, url = await self._follow(transport, call, patience, redirects, leaves)
+                response, url = await self._follow(transport, call, timeouts, redirects, leaves)
                 try:
-                    yield OutboundResponse(response, url, patience, self._settings.max_body)
+                    yield OutboundResponse(response, url, timeouts, self._settings.max_body)
                 finally:
                     await response.aclose()
             finally:
@@ -145,50 +145,50 @@ class HttpClient:
         self,
         transport: httpx.AsyncHTTPTransport,
         call: HttpCall,
-        patience: Timeouts,
+        timeouts: Timeouts,
         redirects: int,
         leaves: Callable[[], None],
     ) -> tuple[httpx.Response, httpx.URL]:
-        left = redirects
+        remaining = redirects
         while True:
             request = _request(call)
             url = request.url
-            response = await self._send(transport, request, patience, leaves)
+            response = await self._send(transport, request, timeouts, leaves)
             location = response.headers.get("location")
             if redirects == 0 or response.status_code not in REDIRECTS or location is None:
                 return response, url
             await response.aclose()
-            if left == 0:
+            if remaining == 0:
                 text = f"{display_url(url)}: more than {redirects} redirects"
                 raise Failure(text, origin="http", code="too_many_redirects")
-            left -= 1
+            remaining -= 1
             call = _redirected(call, url, response.status_code, location)
 
     async def _send(
         self,
         transport: httpx.AsyncHTTPTransport,
         request: httpx.Request,
-        patience: Timeouts,
+        timeouts: Timeouts,
         leaves: Callable[[], None],
     ) -> httpx.Response:
-        """Connect to one of the addresses of the host that may be reached, and ask."""
+        """Connect to an allowed address of the host and send the request."""
         url = request.url
         opened: list[Any] = []
         async with time_limit(
-            "connect", patience.connect, f"{display_url(url)}: no connection"
+            "connect", timeouts.connect, f"{display_url(url)}: no connection"
         ) as scope:
 
-            async def trace(event: str, about: Mapping[str, Any]) -> None:
+            async def trace(event: str, info: Mapping[str, Any]) -> None:
                 if event == "connection.connect_tcp.complete":
-                    opened.append(about["return_value"])
+                    opened.append(info["return_value"])
                 if event.endswith(".send_request_headers.started"):
                     scope.reschedule(None)
                     leaves()
 
             request.extensions = {**request.extensions, "trace": trace}
             try:
-                return await self._first(transport, request, patience.connect)
-            except BaseException:  # one that is cancelled during TLS stays open otherwise
+                return await self._first(transport, request, timeouts.connect)
+            except BaseException:  # httpcore leaves a stream open that is canceled during TLS
                 for stream in opened:
                     await stream.aclose()
                 raise
@@ -196,7 +196,7 @@ class HttpClient:
     async def _first(
         self, transport: httpx.AsyncHTTPTransport, request: httpx.Request, connect: float
     ) -> httpx.Response:
-        """Ask the first address that can be connected to; each but the last gets its share."""
+        """Send to the first reachable address; all but the last get a share of the timeout."""
         url = request.url
         *others, last = await self._addresses(url)
         for address in others:
@@ -213,17 +213,17 @@ class HttpClient:
             raise to_failure(error, display_url(url)) from error
 
     async def _addresses(self, url: httpx.URL) -> list[IpAddress | None]:
-        """Return where to connect; None stands for the proxy's own way to the host."""
+        """Return the allowed addresses; None if the proxy connects to the host."""
         host, port = url.host, _port(url)
         literal = parse_ip(host)
         if self._settings.proxy is not None and literal is None:
             return [None]
-        found = [literal] if literal else await self._resolve(host, port)
-        may = [one for one in found if self._allowed.allows(host, one, port)]
-        if not may:
-            text = refusal_text(host, port, found[0])
+        addresses = [literal] if literal else await self._resolve(host, port)
+        allowed = [address for address in addresses if self._policy.allows(host, address, port)]
+        if not allowed:
+            text = refusal_text(host, port, addresses[0])
             raise Failure(text, origin="http", code="address_refused")
-        return [None] if self._settings.proxy is not None else list(may)
+        return [None] if self._settings.proxy is not None else list(allowed)
 
     def _transport(self) -> httpx.AsyncHTTPTransport:
         return httpx.AsyncHTTPTransport(
@@ -235,25 +235,25 @@ class HttpClient:
 
 
 def display_url(url: httpx.URL) -> str:
-    """Return scheme, host and path of a URL; its query may hold a secret."""
+    """Return scheme, host and path of a URL without the query, which may contain a secret."""
     return f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}{url.path}"[:500]
 
 
 def origin(url: httpx.URL) -> tuple[str, str, int]:
-    """Return what has to be equal for a credential to go along."""
+    """Return the origin, to which a credential is limited."""
     return url.scheme, url.host, _port(url)
 
 
 def parse_url(url: str) -> httpx.URL:
-    """Return the URL; raises Failure `url`."""
+    """Parse a URL; raises Failure with the code `url`."""
     try:
-        found = httpx.URL(url)
+        parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as error:
-        raise Failure(f"{url[:200]!r} is no URL: {error}", origin="http", code="url") from None
-    if found.scheme not in {"http", "https"} or not found.host:
-        text = f"{url[:200]!r} is not asked for: only http and https are"
+        raise Failure(f"invalid URL {url[:200]!r}: {error}", origin="http", code="url") from None
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        text = f"unsupported URL {url[:200]!r}: only http and https are supported"
         raise Failure(text, origin="http", code="url")
-    return found.copy_with(username=None, password=None, fragment=None)
+    return parsed.copy_with(username=None, password=None, fragment=None)
 
 
 def _where(call: HttpCall) -> str:
@@ -261,12 +261,12 @@ def _where(call: HttpCall) -> str:
 
 
 def _request(call: HttpCall) -> httpx.Request:
-    headers = {**OWN, **{name.lower(): value for name, value in call.headers.items()}}
+    headers = {**DEFAULT_HEADERS, **{name.lower(): value for name, value in call.headers.items()}}
     return httpx.Request(call.method, parse_url(call.url), headers=headers, content=call.body)
 
 
 def _redirected(call: HttpCall, url: httpx.URL, status: int, location: str) -> HttpCall:
-    """Return the request that a redirect leads to; another origin learns nothing private."""
+    """Return the request of a redirect, with safe headers only for another origin."""
     try:
         target = parse_url(str(url.join(location)))
     except (httpx.InvalidURL, ValueError):
@@ -276,14 +276,14 @@ def _redirected(call: HttpCall, url: httpx.URL, status: int, location: str) -> H
         method, body = "GET", None
         headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     if origin(target) != origin(url):
-        headers = {name: value for name, value in headers.items() if name.lower() in HARMLESS}
+        headers = {name: value for name, value in headers.items() if name.lower() in SAFE_HEADERS}
     return replace(call, method=method, url=str(target), headers=headers, body=body)
 
 
 def _pinned(
     request: httpx.Request, address: IpAddress | None, connect: float | None
 ) -> httpx.Request:
-    """Return the request for one address; Host and SNI stay those of the name."""
+    """Return the request for an address, with Host and SNI of the name."""
     extensions = {**request.extensions, "timeout": {"connect": connect}}
     url = request.url
     if address is not None:
@@ -306,6 +306,6 @@ def _trust(ca_file: Path | None) -> ssl.SSLContext:
         try:
             context.load_verify_locations(ca_file)
         except (OSError, ssl.SSLError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise ConfigError(f"http.ca_file {ca_file}: {why}; name a PEM file") from None
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(f"http.ca_file {ca_file}: {reason}; use a PEM file") from None
     return context

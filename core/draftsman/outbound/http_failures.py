@@ -1,4 +1,4 @@
-"""What goes wrong with a connection, translated once."""
+"""Translation of HTTP client errors to failures."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def to_failure(error: Exception, where: str) -> Failure:
-    """Return an error of httpx, and of what it stands on, as a Failure of origin `http`."""
+    """Translate an error of httpx, or its cause, to a Failure of origin `http`."""
     for inner in _chain(error):
         if isinstance(inner, ssl.SSLCertVerificationError):
-            return _failure(where, f"its certificate: {inner.verify_message}", "tls_certificate")
+            return _failure(where, f"certificate: {inner.verify_message}", "tls_certificate")
         if isinstance(inner, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return _failure(where, "it hung up during TLS", "disconnected")
+            return _failure(where, "connection closed during the TLS handshake", "disconnected")
         if isinstance(inner, ssl.SSLError):
             return _failure(where, f"TLS: {inner.reason or inner}", "tls")
         if isinstance(inner, h11.RemoteProtocolError) and inner.error_status_hint == 431:
-            return _failure(where, "its headers are too large to be read", "header_too_large")
+            return _failure(where, "response headers are too large", "header_too_large")
         if isinstance(inner, OSError) and (name := errno_name(inner)) is not None:
-            return _failure(where, _said(inner), name)
+            return _failure(where, _os_message(inner), name)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), None)
     return _failure(where, str(error) or type(error).__name__, code)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds that an answer asks to wait: in milliseconds, in seconds, or as a date.
+    """Return the delay that a response requests, in seconds.
 
-    A date counts from the answer's own `Date`, since the clocks may differ.
+    A date is relative to the response's `Date`, since the clocks may differ.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _is_number(milliseconds):
         return int(milliseconds) / 1000
-    wanted = headers.get("retry-after", "").strip()
-    if _is_number(wanted):
-        return float(int(wanted))
-    until = _date(wanted)
+    header = headers.get("retry-after", "").strip()
+    if _is_number(header):
+        return float(int(header))
+    until = _date(header)
     if until is None:
         return None
     since = _date(headers.get("date", "")) or now or datetime.now(UTC)
@@ -68,33 +68,33 @@ def _is_number(text: str) -> bool:
 
 def _date(text: str) -> datetime | None:
     try:
-        found = email.utils.parsedate_to_datetime(text)
+        date = email.utils.parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 
 
-def _said(error: OSError) -> str:
-    """Return the system's words; asyncio has its own for a connection that failed."""
+def _os_message(error: OSError) -> str:
+    """Return the system's message, which asyncio replaces for a failed connection."""
     if isinstance(error, socket.gaierror) or error.errno is None:
         return error.strerror or type(error).__name__
     return os.strerror(error.errno)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what caused it; a group's members too."""
+    """Yield an error, its causes, and the members of groups."""
     seen: set[int] = set()
-    waiting = [error]
-    while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
+    pending = [error]
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        waiting += [one.__context__, one.__cause__]
-        if isinstance(one, BaseExceptionGroup):
-            waiting += one.exceptions
+        seen.add(id(current))
+        yield current
+        pending += [current.__context__, current.__cause__]
+        if isinstance(current, BaseExceptionGroup):
+            pending += current.exceptions
 
 
-def _failure(where: str, why: str, code: str | None) -> Failure:
-    return Failure(f"{where}: {why}", origin="http", code=code)
+def _failure(where: str, reason: str, code: str | None) -> Failure:
+    return Failure(f"{where}: {reason}", origin="http", code=code)

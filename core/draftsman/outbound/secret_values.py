@@ -1,4 +1,4 @@
-"""Secrets, read where they are used, and kept out of whatever is stored."""
+"""Secrets: read at the time of use, and redacted from stored text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from draftsman.domain.messages import webhook_signature
 from draftsman.errors import Failure
 from draftsman.settings import SecretSettings, WebhookSettings
 
-MOST: Final = 64 * 1024
-"""Bytes of a secret's file at most."""
-SHORTEST: Final = 6
-"""Characters from which a secret is recognised in a text; a shorter one is in every second word."""
+MAX_BYTES: Final = 64 * 1024
+"""Maximum size of a secret's file."""
+MIN_LENGTH: Final = 6
+"""Minimum length of a redacted secret; a shorter secret would match ordinary words."""
 
 
 class MissingSecret(Failure):
-    """The place of a secret holds none.
+    """The source of a secret is empty.
 
-    `problem` says so without where it was read; its class of errors is that of `no_secret`.
+    `problem` is the message without the worker; the code is `no_secret`.
     """
 
     def __init__(self, message: str, *, problem: str = "") -> None:
@@ -27,29 +27,29 @@ class MissingSecret(Failure):
 
 
 def read_secret(source: SecretSettings, what: str) -> str:
-    """Return the secret; raises NoSecret, which names its place and never its value."""
+    """Return a secret; raises MissingSecret, which has its source."""
     if source.env is not None:
-        value, place = os.environ.get(source.env, ""), f"the variable {source.env}"
+        value, origin = os.environ.get(source.env, ""), f"the variable {source.env}"
     else:
-        value, place = _read_file(str(source.file)), str(source.file)
+        value, origin = _read_file(str(source.file)), str(source.file)
     if not value.strip():
-        problem = f"{what}: {place} holds no secret"
+        problem = f"{what}: {origin} holds no secret"
         raise MissingSecret(f"{problem} on this worker", problem=problem)
     return value.strip()
 
 
 def signing_keys(webhook: WebhookSettings, name: str) -> tuple[bytes, ...]:
-    """Return what signs for a receiver, read anew: it may be rotated.
+    """Read the signing keys of a webhook, which may have been rotated.
 
-    Raises Failure `no_secret`, and UsageError for a secret that is none.
+    Raises MissingSecret, and UsageError for an invalid secret.
     """
     return webhook_signature.keys(read_secret(webhook.secret, f"webhook {name!r}"))
 
 
 def redact_values(text: str, *secrets: str) -> str:
-    """Return the text with the secrets replaced."""
+    """Replace secrets in a text by `***`."""
     for secret in secrets:
-        if len(secret) >= SHORTEST:
+        if len(secret) >= MIN_LENGTH:
             text = text.replace(secret, "***")
     return text
 
@@ -57,6 +57,6 @@ def redact_values(text: str, *secrets: str) -> str:
 def _read_file(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            return file.read(MOST)
+            return file.read(MAX_BYTES)
     except (OSError, ValueError):
         return ""

@@ -1,4 +1,4 @@
-"""Server-sent events: a stream of bytes becomes events (WHATWG HTML, 9.2)."""
+"""Parser of server-sent events (WHATWG HTML, 9.2)."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Final
 
 from draftsman.errors import Failure
 
-MOST: Final = 4 * 1024 * 1024
-"""Characters of one event at most."""
+MAX_EVENT: Final = 4 * 1024 * 1024
+"""Maximum characters of an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event; `name` is `message` where none was given."""
+    """An event; the default `name` is `message`."""
 
     name: str
     data: str
 
 
 async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
-    """Yield the events; one that the stream's end cuts off is none. Raises Failure."""
+    """Yield the complete events of a stream; raises Failure."""
     name, size = "", 0
     data: list[str] = []
     async for line in _lines(chunks):
         size += len(line)
-        if size > MOST:
+        if size > MAX_EVENT:
             raise _too_large()
         if not line:
             if data:
@@ -58,10 +58,10 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
             parts, size = [], 0
         parts.append(rest)
         size += len(rest)
-        if size > MOST:
+        if size > MAX_EVENT:
             raise _too_large()
 
 
 def _too_large() -> Failure:
-    text = f"an event of the stream has over {MOST:,} characters"
+    text = f"an event of the stream has more than {MAX_EVENT:,} characters"
     return Failure(text, origin="http", code="body_too_large")

@@ -1,4 +1,4 @@
-"""Time-outs that name themselves."""
+"""Timeouts with a failure that names the limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from draftsman.errors import Failure
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """The time-outs of one call, in seconds."""
+    """Timeouts of a call, in seconds."""
 
     call: float
     connect: float
@@ -22,7 +22,7 @@ class Timeouts:
 
     @classmethod
     def of(cls, policy: RetryPolicy) -> Self:
-        """Return those of a job's limits."""
+        """Return the timeouts of a job's limits."""
         return cls(policy.call_timeout, policy.connect_timeout, policy.idle_timeout)
 
 
@@ -30,11 +30,11 @@ class Timeouts:
 async def time_limit(
     name: str, seconds: float | None, what: str, *, origin: str = "handler"
 ) -> AsyncIterator[asyncio.Timeout]:
-    """End the block after so many seconds, with a Failure that says which limit it was.
+    """Cancel the block after `seconds` with a Failure that names the limit.
 
-        async with limit("idle", 60, "no byte"): …   ->   no byte for 60 s (idle limit)
+        async with time_limit("idle", 60, "no byte"): …   ->   no byte for 60 s (idle limit)
 
-    The failure's code is `NAME_timeout`. A TimeoutError of the block's own passes.
+    The failure's code is `NAME_timeout`. A TimeoutError of the block is passed through.
     """
     scope = asyncio.timeout(seconds)
     try:

@@ -1,4 +1,4 @@
-"""Checks of JSON Schema in child processes, so that a hostile schema harms nobody else."""
+"""Validation of JSON Schemas in child processes, which isolates hostile schemas."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from draftsman.errors import Failure
 from draftsman.schemas import checker_process
 
 CPU: Final = 2.0
-"""Seconds of CPU for a check, and as much again for each BYTES of schema and value."""
+"""Seconds of CPU for a check, plus the same for each BYTES of schema and value."""
 BYTES: Final = 1024 * 1024
 MEMORY: Final = 512 * 1024 * 1024
 """Bytes of address space of a child."""
 WALL: Final = 30.0
-"""Seconds after which a check that gets no CPU is given up."""
+"""Seconds after which a check is abandoned, even without CPU time."""
 CHILDREN: Final = 2
-"""Checks at the same time; others wait."""
+"""Maximum number of concurrent checks."""
 
 CAUSES: Final[dict[int, str]] = {
     signal.SIGXCPU: "the check takes more than {cpu:g} s of CPU; simplify the schema's references",
-    signal.SIGSEGV: "the schema cannot be followed: it is nested too deeply",
-    signal.SIGABRT: "the check needs more memory than it may have",
+    signal.SIGSEGV: "the schema cannot be evaluated: it is nested too deeply",
+    signal.SIGABRT: "the check exceeds its memory limit",
 }
-"""What a check did that ended its child by a signal."""
+"""The problem of a check whose child was killed by a signal."""
 
 
 class SchemaChecker:
-    """Child processes that check schemas, started when needed and kept for the next check.
+    """A pool of child processes that check schemas.
 
-    Use it as a context manager, or `close` it. A child that a check kills is replaced.
+    Use it as a context manager, or `close` it. A killed child is replaced.
     """
 
     def __init__(self, cpu: float = CPU, wall: float = WALL, memory: int = MEMORY) -> None:
@@ -45,19 +45,19 @@ class SchemaChecker:
         self._free = asyncio.Semaphore(CHILDREN)
 
     async def problem(self, schema: Any, value: Any) -> str | None:
-        """Return in one line why the value does not fit the schema; None when it does.
+        """Return why the value does not match the schema, in one line, or None.
 
-        A schema that cannot be checked within the limits is a reason, too. Raises Failure where
-        no child can be started, or none got its time.
+        A check that exceeds its limits is a problem, too. Raises Failure if no child can be
+        started, or the check does not end in time.
         """
         return await self._ask(schema, value, probe=False)
 
     async def schema_problem(self, schema: Any) -> str | None:
-        """Return why this is no usable schema; it is tried on a value of each type."""
+        """Return why a schema is not usable, or None; it is tried with a value of each type."""
         return await self._ask(schema, None, probe=True)
 
     async def close(self) -> None:
-        """End the children."""
+        """Stop the children."""
         while self._idle:
             await _end(self._idle.pop())
 
@@ -69,40 +69,40 @@ class SchemaChecker:
 
     async def _ask(self, schema: Any, value: Any, *, probe: bool) -> str | None:
         if schema is True or (isinstance(schema, dict) and not schema):
-            return None  # it fits everything
+            return None  # every value matches
         try:
             body = json.dumps({"schema": schema, "value": value})
         except RecursionError:
-            return "it is nested too deeply"
+            return "the value is nested too deeply"
         cpu = self._cpu * (1 + len(body) // BYTES)
         line = f'{body[:-1]}, "probe": {json.dumps(probe)}, "cpu": {cpu}}}\n'.encode()
         async with self._free:
-            known = bool(self._idle)
+            reused = bool(self._idle)
             reply = await self._exchange(line)
-            if reply is None and known:  # it had died while it was idle
+            if reply is None and reused:  # the child died while it was idle
                 reply = await self._exchange(line)
         if isinstance(reply, int):
             return CAUSES[reply].format(cpu=cpu)
         if reply is None:
-            raise _failed("the child that checks it ended at once")
+            raise _failed("the child process of the check ended unexpectedly")
         return None if reply == "" else reply
 
     async def _exchange(self, line: bytes) -> str | int | None:
-        """Return a child's reply, the signal that ended it, or None if it just ended."""
+        """Return a child's reply, the signal that killed it, or None if it ended otherwise."""
         process = self._idle.pop() if self._idle else await _start(self._memory)
-        kept = False
+        reusable = False
         try:
             async with asyncio.timeout(self._wall):
                 reply = await _talk(process, line)
                 if not reply:
                     code = await process.wait()
                     return -code if -code in CAUSES else None
-            kept = True
+            reusable = True
             return str(json.loads(reply)["why"] or "")
         except TimeoutError:
             raise _failed(f"the check did not end within {self._wall:g} s") from None
         finally:
-            if kept:
+            if reusable:
                 self._idle.append(process)
             else:
                 await _end(process)
@@ -126,7 +126,7 @@ async def _start(memory: int) -> Process:
             start_new_session=True,
         )
     except OSError as error:
-        raise _failed(f"no child process can be started: {error.strerror}") from None
+        raise _failed(f"cannot start a child process: {error.strerror}") from None
 
 
 async def _talk(process: Process, line: bytes) -> bytes:

@@ -1,10 +1,10 @@
-"""The child process that checks one JSON Schema after another, under limits of CPU and memory.
+"""Child process that checks JSON Schemas, with limits of CPU and memory.
 
     request   {"schema": …, "value": …, "probe": false, "cpu": 2}       one line of JSON
-    reply     {"why": "at ['a']: 1 is not of type 'string'"}            one line; null: it fits
+    reply     {"why": "at ['a']: 1 is not of type 'string'"}            one line; null: valid
 
-References that double each other, `{"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}` in a
-chain of forty, take years, whatever the value is. The kernel ends this process then.
+A chain of forty doubled references, `{"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}`,
+would take years to evaluate for any value. The kernel kills this process at its CPU limit.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import sys
 from typing import Any, Final
 
 WIDTH: Final = 300
-"""Characters of an explanation at most."""
+"""Maximum characters of an explanation."""
 PROBES: Final[tuple[Any, ...]] = (None, True, 0, "", [], {})
-"""One value of each type: what a schema costs that applies to all of them shows here."""
+"""A value of each type, to measure the cost of a schema."""
 
 
 def main(arguments: list[str]) -> int:
-    """Answer requests until the input ends.
+    """Handle requests until the end of the input.
 
-    `arguments` are the import path, as JSON, and the bytes of address space at most.
+    `arguments` are the import path as JSON and the maximum address space in bytes.
     """
     sys.path[:] = json.loads(arguments[0])
     memory = int(arguments[1])
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    from jsonschema import Draft202012Validator  # noqa: F401 - imported before the clock runs
+    from jsonschema import Draft202012Validator  # noqa: F401 - imported before the CPU limit is set
 
     for line in sys.stdin.buffer:
         try:
             reply, last = _answer(line), False
         except MemoryError:
-            reply, last = "the check needs more memory than it may have", True
+            reply, last = "the check exceeds its memory limit", True
         sys.stdout.write(json.dumps({"why": reply}) + "\n")
         sys.stdout.flush()
         if last:
-            break  # what it holds is not given back to the system
+            break  # its memory is not returned to the system
     return 0
 
 
 def limit_cpu(seconds: float) -> None:
-    """Let this process use so many more seconds of CPU."""
+    """Limit the CPU time of this process to the used time plus `seconds`."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = math.ceil(used.ru_utime + used.ru_stime + seconds)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -58,10 +58,10 @@ def _answer(line: bytes) -> str | None:
     request = json.loads(line)
     limit_cpu(request["cpu"])
     try:
-        why = _problem(request["schema"], request["value"], probe=request["probe"])
+        problem = _problem(request["schema"], request["value"], probe=request["probe"])
     except RecursionError:
-        why = "the schema cannot be followed: it refers to itself, or is nested too deeply"
-    return None if why is None else _line(why)
+        problem = "the schema cannot be evaluated: it is recursive, or nested too deeply"
+    return None if problem is None else _line(problem)
 
 
 def _problem(schema: Any, value: Any, *, probe: bool) -> str | None:
@@ -73,21 +73,21 @@ def _problem(schema: Any, value: Any, *, probe: bool) -> str | None:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return f"it is no JSON Schema: {error.message}"
-    nothing_else: Registry[Any] = Registry()  # knows no other schema, and fetches none
-    validator = Draft202012Validator(schema, registry=nothing_else)
+        return f"not a valid JSON Schema: {error.message}"
+    empty: Registry[Any] = Registry()  # external schemas are neither known nor fetched
+    validator = Draft202012Validator(schema, registry=empty)
     try:
         if probe:
-            for each in PROBES:
-                validator.is_valid(each)
+            for probe_value in PROBES:
+                validator.is_valid(probe_value)
             return None
-        found = best_match(validator.iter_errors(value))
+        mismatch = best_match(validator.iter_errors(value))
     except Unresolvable as error:
-        return f"the schema cannot be followed: {error}"
-    if found is None:
+        return f"the schema cannot be resolved: {error}"
+    if mismatch is None:
         return None
-    where = "".join(f"[{part!r}]" for part in found.absolute_path)
-    return f"at {where}: {found.message}" if where else str(found.message)
+    path = "".join(f"[{part!r}]" for part in mismatch.absolute_path)
+    return f"at {path}: {mismatch.message}" if path else str(mismatch.message)
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in one line."""
+"""Error messages for invalid configuration."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pydantic_settings import SettingsError
 from draftsman.field_errors import describe_error
 
 SECRET: Final = ("url", "secret", "token", "key")
-"""How the names of keys end whose wrong value may be a secret."""
+"""Suffixes of keys whose invalid value may be a secret."""
 
 
 def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -> str:
-    """Return the file or variable, the key, the value and what is allowed.
+    """Return the file or variable, the key, the value and the allowed values.
 
-    `path` is the file that was read, `model` what the configuration is checked against.
+    `path` is the file, `model` the model of the configuration.
     """
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"]) or "configuration"
@@ -29,39 +29,39 @@ def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -
     if first["type"] == "extra_forbidden":
         allowed = ", ".join(_allowed(first["loc"], model))
         return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
-    said = describe_error(first).replace("an object of keys and values", "a table")
-    return f"{origin}: {key}{_shown(first)}: {said}"
+    problem = describe_error(first).replace("an object of keys and values", "a table")
+    return f"{origin}: {key}{_shown(first)}: {problem}"
 
 
 def _shown(error: ErrorDetails) -> str:
-    """Return the wrong value, cut; nothing for tables, lists and what may hold a secret."""
-    value, place = error["input"], error["loc"]
-    hidden = "env" in place or str(place[-1] if place else "").endswith(SECRET)
+    """Return the invalid value, cut; nothing for tables, lists and possible secrets."""
+    value, location = error["input"], error["loc"]
+    hidden = "env" in location or str(location[-1] if location else "").endswith(SECRET)
     if hidden or not isinstance(value, str | int | float):
         return ""
     return f" is {reprlib.repr(value)}"
 
 
 def _variable(location: tuple[int | str, ...]) -> str | None:
-    """Return the environment variable that the value at `location` came from, if one did."""
-    given = {name.upper(): name for name in os.environ}
+    """Return the environment variable of the value at `location`, or None."""
+    names = {name.upper(): name for name in os.environ}
     for length in range(len(location), 0, -1):
         name = "DRAFTSMAN_" + "__".join(str(part) for part in location[:length]).upper()
-        if name in given:
-            return given[name]
+        if name in names:
+            return names[name]
     return None
 
 
 def unparsable(error: SettingsError) -> str:
-    """Name the variables that may be meant: the library tells the table, not the key."""
+    """Return an error with the possible variables, as pydantic reports only the table."""
     table = re.search(r'field "(\w+)"', str(error))
     prefix = f"DRAFTSMAN_{table[1] if table else ''}".upper()
     names = sorted(name for name in os.environ if name.upper().startswith(prefix))
-    return f"{', '.join(names)}: lists and tables are written as JSON here, such as '[\"default\"]'"
+    return f"{', '.join(names)}: lists and tables must be JSON here, such as '[\"default\"]'"
 
 
 def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
-    """Return the keys allowed beside the offending one."""
+    """Return the allowed keys of the table with the unknown key."""
     for part in location[:-1]:
         field = model.model_fields.get(str(part))
         if field is None:

@@ -1,4 +1,4 @@
-"""How the dashboard looks."""
+"""Settings of the dashboard."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from draftsman.settings.tables import Section
 
 
 class DashboardSettings(Section):
-    """What `draftsman dashboard` begins with; its options win."""
+    """Defaults of `draftsman dashboard`; its options override them."""
 
     theme: Literal["dark", "light", "contrast", "none"] | None = None
-    """Its colours; None: those chosen last, at first dark."""
+    """Color theme; None: the last selected theme, initially dark."""
     view: str | None = Field(None, min_length=1, max_length=40)
-    """The table, or the saved view, that comes first; None: jobs."""
+    """Initial table or saved view; None: jobs."""
     keys: dict[str, str] = Field(default_factory=dict)
-    """Keys by the names of commands; the dashboard checks them, which knows both."""
+    """Keys by command; the dashboard validates them."""

@@ -1,4 +1,4 @@
-"""The tables of the configuration that say where calls to the outside may go, and as whom."""
+"""Settings of outbound calls: HTTP, secrets, models, webhooks and tools."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from draftsman.settings.tables import LimitSettings, Section, UserPath
 
 HOST = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?\Z")
 """`host`, `host:port`, `[address]:port`."""
-MOST_BODY = 25 * 1024 * 1024
-"""Bytes that an artifact may have, which a long answer becomes."""
+MAX_BODY = 25 * 1024 * 1024
+"""Maximum size of an artifact, in which a long response is stored."""
 
 
 def web_address(value: str) -> str:
-    """Return the URL of a place on the web; raises ValueError that says what one looks like."""
+    """Validate an HTTP URL without user, query and fragment; raises ValueError."""
     try:
         parts = urlsplit(value)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        fine = False
-    if not fine or parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("give a URL: https://host/path, without user, query or fragment")
+        valid = False
+    if not valid or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("must be a URL without user, query or fragment: https://host/path")
     return value
 
 
@@ -34,7 +34,7 @@ _Variable = Annotated[
     str,
     matching(
         r"[A-Za-z_][A-Za-z0-9_]*",
-        "give the name of a variable such as SLACK_BOT_TOKEN, not what it holds",
+        "must be the name of a variable such as SLACK_BOT_TOKEN, not its value",
     ),
 ]
 
@@ -44,22 +44,22 @@ def _url(value: str | None) -> str | None:
 
 
 class SecretSettings(Section):
-    """A secret, by the name of the variable or the file that holds it; never the secret itself."""
+    """A reference to a secret in an environment variable or a file."""
 
     env: _Variable | None = None
     file: UserPath | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _is_a_place(cls, data: Any) -> Any:
+    def _refuse_value(cls, data: Any) -> Any:
         if isinstance(data, str):
-            raise ValueError('say where it is, { env = "NAME" } or { file = "PATH" }, not what')
+            raise ValueError('must be a reference, { env = "NAME" } or { file = "PATH" }')
         return data
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.env is None) == (self.file is None):
-            raise ValueError("give env, the name of a variable, or file, a path: one of them")
+            raise ValueError("specify either env, the name of a variable, or file, a path")
         return self
 
 
@@ -67,7 +67,7 @@ class CredentialSettings(Section):
     """A header that `http_request` may send to one origin."""
 
     origin: str
-    """Scheme, host and port that it is for; it is sent nowhere else."""
+    """Scheme, host and port to which the header is limited."""
     header: Annotated[str, matching(r"[A-Za-z0-9-]{1,100}", "allowed: letters, digits and -")] = (
         "Authorization"
     )
@@ -79,27 +79,27 @@ class CredentialSettings(Section):
 
 
 class HttpSettings(Section):
-    """Calls to the outside."""
+    """Outbound HTTP calls."""
 
     allow: tuple[str, ...] = ()
-    """Networks, addresses and hosts, each with a port or not, that are not public and allowed."""
+    """Allowed networks, addresses and hosts that are not public, with an optional port."""
     proxy: str | None = None
-    """URL of a proxy for every call; the variables of the environment are not read."""
+    """URL of a proxy for all calls; environment variables are ignored."""
     ca_file: UserPath | None = None
-    """Certificates of authorities to trust besides the public ones."""
-    max_body: int = Field(10 * 1024 * 1024, ge=1024, le=MOST_BODY)
-    """Bytes of an answer at most, unpacked."""
+    """File of additional CA certificates."""
+    max_body: int = Field(10 * 1024 * 1024, ge=1024, le=MAX_BODY)
+    """Maximum size of a decompressed response, in bytes."""
     redirects: int = Field(5, ge=0, le=20)
-    """How often `http_request` follows a redirect."""
+    """Maximum number of redirects of an `http_request`."""
     credentials: dict[str, CredentialSettings] = Field({})
 
     @field_validator("allow")
     @classmethod
-    def _can_be_meant(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_allow(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for entry in value:
             if not (_is_network(entry) or HOST.match(entry)):
                 raise ValueError(
-                    f"{entry!r} is no network, host or host:port; such as"
+                    f"{entry!r} is not a network, host or host:port, such as"
                     " 10.0.0.0/8, db.internal, localhost:8080, [::1]:8080"
                 )
         return value
@@ -108,65 +108,65 @@ class HttpSettings(Section):
 
 
 class LlmSettings(Section):
-    """A model that `llm_generate` can ask."""
+    """A model for `llm_generate`."""
 
     provider: Literal["openai", "anthropic"]
-    """Whose protocol the server speaks: `/chat/completions` or `/v1/messages`."""
+    """Protocol of the server: `/chat/completions` or `/v1/messages`."""
     base_url: str | None = None
-    """Unset: the provider's own. OpenAI's ends with `/v1`, Anthropic's does not."""
+    """Default: the provider's URL. OpenAI's ends with `/v1`, Anthropic's does not."""
     model: str = Field(min_length=1, max_length=200)
     max_tokens: int = Field(4096, ge=1, le=1_000_000)
-    """Tokens of an answer at most, where the job does not say."""
+    """Default maximum of the output tokens."""
     key: SecretSettings | None = None
-    """The API key; unset: none is sent, as for a server of one's own."""
+    """API key; default: no key is sent, as for a local server."""
 
     _base_url = field_validator("base_url")(_url)
 
 
 class WebhookSettings(Section):
-    """A receiver of signed HTTP: as a target of messages, and by name for `webhook_dispatch`."""
+    """A receiver of signed webhooks, for notifications and `webhook_dispatch`."""
 
     url: str
     secret: SecretSettings
-    """`whsec_…` or base64; several, with a line each, while the secret is being changed."""
+    """`whsec_…` or base64; one secret per line during a rotation."""
     on: tuple[Literal["completed", "failed", "dead_letter", "canceled", "expired"], ...] = ()
-    """Ends of any job that it is told, whoever asked for the job."""
+    """Outcomes of any job for which it is notified."""
 
-    _is_a_url = field_validator("url")(_url)
+    _check_url = field_validator("url")(_url)
 
 
 class ToolSettings(LimitSettings):
-    """A program that `execute_tool` can run, and its limits."""
+    """A program for `execute_tool`, and its limits."""
 
     command: tuple[str, ...] = Field(min_length=1)
-    """Program and arguments, never through a shell; `{python}` is this interpreter."""
+    """Program and arguments, without a shell; `{python}` is this interpreter."""
     description: str = ""
     input: JsonValue = True
-    """JSON Schema of what it reads, as JSON, on its standard input."""
+    """JSON Schema of its standard input."""
     output: JsonValue = None
-    """JSON Schema of what it prints, as JSON; unset: any text."""
+    """JSON Schema of its output; default: any text."""
     exits: dict[str, Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT"]] = Field({})
-    """What its exit codes mean; without a word, 1 is TRANSIENT_INFRA, and sysexits.h counts."""
+    """Error classes of exit codes; default: sysexits.h, and TRANSIENT_INFRA for 1."""
     env: dict[str, str] = Field({})
-    """Variables set for it."""
+    """Environment variables."""
     pass_env: tuple[str, ...] = ()
-    """Names of variables it may inherit besides the allowlist."""
+    """Names of inherited variables, besides the allowlist."""
     network: bool = Field(False)
-    """Whether it may use the network."""
+    """Whether it has network access."""
 
     @field_validator("input", "output")
     @classmethod
-    def _is_a_schema(cls, value: Any) -> Any:
+    def _check_schema(cls, value: Any) -> Any:
         if not (value is None or isinstance(value, dict | bool)):
-            raise ValueError("give a JSON Schema: a table")
+            raise ValueError("must be a JSON Schema: a table")
         return value
 
     @field_validator("exits")
     @classmethod
-    def _are_codes(cls, value: dict[str, str]) -> dict[str, str]:
+    def _check_exit_codes(cls, value: dict[str, str]) -> dict[str, str]:
         for code in value:
             if not (code.isascii() and code.isdigit() and 1 <= int(code) <= 255):
-                raise ValueError(f"{code!r} is no exit code; give 1 to 255")
+                raise ValueError(f"{code!r} is not an exit code; use 1 to 255")
         return value
 
 

@@ -1,4 +1,4 @@
-"""How much the agent of a job may leave, in the database and on the disk of its worker."""
+"""Quotas of an agent, in the database and on the worker's disk."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ MEBIBYTE = 1024 * 1024
 
 
 class QuotaSettings(Section):
-    """Limits of an agent: counts and bytes. A run that is over one fails with the code `quota:…`.
+    """Quotas of an agent. A run that exceeds a quota fails with the code `quota:…`.
 
-    Only logs are cut instead: a line at the end of what was kept says so.
+    Logs are truncated instead, with a note in the last line.
     """
 
     messages: _Count = 100_000
-    """Lines of one run that an agent may send, whatever they are."""
+    """Messages of an agent per run."""
     log_bytes: _Bytes = 16 * MEBIBYTE
-    """Bytes of one run's log; the rest is left out, of other job types too."""
+    """Bytes of a run's log, of any job type; the rest is discarded."""
     job_log_bytes: _Bytes = 128 * MEBIBYTE
-    """Bytes of the logs of all runs of a job; the rest is left out, of other job types too."""
+    """Bytes of the logs of all runs of a job, of any type; the rest is discarded."""
     events: _Count = 2000
-    """Events of a job that its agent sends."""
+    """Events of an agent per job."""
     steps: _Count = 4000
-    """Messages of a job about steps."""
+    """Step messages per job."""
     step_bytes: _Bytes = 32 * MEBIBYTE
-    """Bytes of the steps' results."""
+    """Bytes of the results of steps."""
     artifacts: _Count = 100
-    """Artifacts of a job, one that replaces another included."""
+    """Artifacts per job, including replaced artifacts."""
     artifact_bytes: _Bytes = 256 * MEBIBYTE
-    """Bytes of these."""
+    """Bytes of artifacts."""
     checkpoints: _Count = 1000
-    """Checkpoints of a job; the latest five stay."""
+    """Checkpoints per job; the latest five are kept."""
     checkpoint_bytes: _Bytes = 1024 * MEBIBYTE
-    """Bytes of their data and of the work with them, those that were replaced included."""
+    """Bytes of checkpoints with the saved work tree, including replaced checkpoints."""
     questions: _Count = 50
-    """Questions and gates of a job that its agent asks."""
+    """Questions and approvals of an agent per job."""
     disk_bytes: _Bytes = 5 * 1024 * MEBIBYTE
-    """Bytes on the disk of one run: its clone, its home folder and its temporary files."""
+    """Bytes on disk per run: clone, home directory and temporary files."""
     disk_interval: float = Field(5, gt=0, le=3600)
-    """Seconds between two measurements of these, at least."""
+    """Minimum seconds between two measurements of the disk usage."""

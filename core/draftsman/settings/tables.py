@@ -1,4 +1,4 @@
-"""The tables of the configuration, with their defaults."""
+"""Tables of the configuration, with their defaults."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Role = Literal["invoker", "responder", "approver", "operator"]
 def _expanded(value: object) -> object:
     if not isinstance(value, str):
         return value
-    found = os.path.expanduser(value)  # noqa: PTH111
-    if found.startswith("~"):
-        raise ValueError("there is no such user; give an absolute path")
-    return found
+    path = os.path.expanduser(value)  # noqa: PTH111
+    if path.startswith("~"):
+        raise ValueError("unknown user; use an absolute path")
+    return path
 
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
@@ -30,77 +30,77 @@ _Count = Annotated[int, Field(ge=1, le=1200)]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
 
-def _is_a_zone(value: str) -> str:
+def _check_zone(value: str) -> str:
     try:
         ZoneInfo(value)
     except (KeyError, ValueError, OSError):
-        raise ValueError("no time zone that is known here; give one like Europe/Berlin") from None
+        raise ValueError("unknown time zone; use a name such as Europe/Berlin") from None
     return value
 
 
-def _leaves_time(value: str) -> str:
+def _check_hours(value: str) -> str:
     if value[:5] == value[6:]:
-        raise ValueError("quiet hours that never end; give two different times, or none")
+        raise ValueError("quiet hours never end; use two different times, or none")
     return value
 
 
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _Hours = Annotated[
     str,
-    matching(rf"none|{_CLOCK}-{_CLOCK}", "give two times of a day, such as 22:00-07:00, or none"),
+    matching(rf"none|{_CLOCK}-{_CLOCK}", "must be two times, such as 22:00-07:00, or none"),
 ]
-Hours = Annotated[_Hours, AfterValidator(_leaves_time)]
-"""Of every day, like `22:00-07:00`; `none`: none."""
-Zone = Annotated[str, AfterValidator(_is_a_zone)]
+Hours = Annotated[_Hours, AfterValidator(_check_hours)]
+"""Daily quiet hours such as `22:00-07:00`, or `none`."""
+Zone = Annotated[str, AfterValidator(_check_zone)]
 """A name of the IANA time zone database."""
 
 
 class Section(BaseModel):
-    """A table of the file: immutable, and strict about its keys."""
+    """A table of the file: immutable, without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DatabaseSettings(Section):
-    """Where the truth is."""
+    """Database connections."""
 
     pool_size: int = Field(5, ge=1, le=100)
-    """Connections a process keeps at most, its LISTEN connection excluded."""
+    """Maximum connections of a process, besides its LISTEN connection."""
     connect_timeout: float = Field(10, gt=0, le=300)
-    """Seconds to wait for a connection before a command gives up."""
+    """Seconds to wait for a connection."""
     statement_timeout: float = Field(60, gt=0, le=3600)
-    """Seconds after which the server ends a statement."""
+    """Seconds after which the server cancels a statement."""
 
 
 class EmbeddedSettings(Section):
-    """The server that draftsman starts itself where no URL is given."""
+    """The embedded server."""
 
     idle_stop: float = Field(600, ge=0, le=86_400 * 7)
-    """Seconds after its last connection until it stops; 0 keeps it up."""
+    """Seconds from its last connection to its stop; 0: it does not stop."""
 
 
 class WorkerSettings(Section):
-    """Claiming and running."""
+    """Workers."""
 
     slots: int = Field(10, ge=1, le=1000)
-    """Runs at the same time."""
+    """Concurrent runs."""
     prefetch: int = Field(0, ge=0, le=1000)
     """Jobs claimed ahead of a free slot."""
     queues: tuple[str, ...] = ("default",)
     """Queues to claim from."""
     poll: float = Field(1.0, gt=0, le=60)
-    """Seconds between looks when no notification comes."""
+    """Seconds between polls without notifications."""
     heartbeat: float = Field(30, gt=0, le=300)
-    """Seconds between heartbeats (seed 002)."""
+    """Seconds between heartbeats."""
     lease: float = Field(300, gt=0, le=3600)
-    """Seconds without a heartbeat after which a run is lost (seed 002)."""
+    """Seconds without a heartbeat after which a run is lost."""
     drain: float = Field(45, ge=0, le=3600)
-    """Seconds that a shutdown waits for runs to finish by themselves (seed 002)."""
+    """Seconds that a shutdown waits for runs to finish."""
     abort: float = Field(10, ge=0, le=600)
-    """Seconds that aborted runs get to save a checkpoint before they are killed."""
+    """Seconds for aborted runs to save a checkpoint before they are killed."""
 
     @model_validator(mode="after")
-    def _heartbeats_fit_the_lease(self) -> Self:
+    def _check_heartbeat(self) -> Self:
         if self.heartbeat * 2 >= self.lease:
             raise ValueError("heartbeat must be less than half of lease")
         return self
@@ -110,39 +110,39 @@ class SweepSettings(Section):
     """Periodic maintenance by the leader."""
 
     interval: float = Field(60, gt=0, le=3600)
-    """Seconds between sweeps (seed 002)."""
+    """Seconds between sweeps."""
     lease: float = Field(30, ge=1, le=600)
-    """Seconds a leader keeps its lease; renewed at half of it."""
+    """Seconds of a leader's lease, which it renews at half of it."""
     limit: int = Field(100, ge=1, le=10_000)
-    """Rows that one sweep changes at most."""
+    """Maximum rows changed by a sweep."""
     reap_after: float = Field(86_400, ge=60)
-    """Seconds after which a dead worker's row is removed."""
+    """Seconds after which the row of a dead worker is deleted."""
 
 
 class RetentionSettings(Section):
-    """How long what is over stays in the database."""
+    """Retention of old data in the database."""
 
     events: Months = None
-    """Months after which events leave it, for an archive; None (`never`): they stay."""
+    """Months after which events are archived; None (`never`): they are kept."""
     logs: Months = None
-    """Months after the end of a job when the logs of its runs are deleted; None: they stay."""
+    """Months after the end of a job before its logs are deleted; None: they are kept."""
     archive: UserPath | None = None
-    """Folder of the archives; None: `archive` in the data directory."""
+    """Directory of the archives; None: `archive` in the data directory."""
 
 
 class QuestionSettings(Section):
-    """Defaults for what is asked."""
+    """Defaults of questions."""
 
     expires_in: float | None = Field(86_400, gt=0)
-    """Seconds until a question expires (24 h, seed 003); `never` in TOML is written as 0."""
+    """Seconds until a question expires; 0 in TOML: never."""
     self_approval: bool = False
-    """Whether the requester of a job may approve its gates."""
+    """Whether the requester of a job may approve it."""
     escalate_to: str | None = Field(None, min_length=1)
-    """Group or person whom questions escalate to that name nobody."""
+    """Default group or person to escalate questions to."""
     quiet: Hours | None = None
-    """Quiet hours of whoever has none of their own: no reminders; None: at any time."""
+    """Default quiet hours, without reminders; None: no quiet hours."""
     timezone: Zone = "UTC"
-    """Time zone of whoever has none of their own."""
+    """Default time zone of people."""
 
     @model_validator(mode="before")
     @classmethod
@@ -153,35 +153,35 @@ class QuestionSettings(Section):
 
 
 class LimitSettings(Section):
-    """Limits of a job type, an agent or a tool; unset keys keep those that are there without it."""
+    """Limits of a job type, an agent or a tool; unset limits are inherited."""
 
     max_attempts: int | None = Field(None, ge=0, le=100)
-    """Infrastructure failures and lost runs that a job may survive."""
+    """Retries after infrastructure failures and lost runs."""
     max_retries: int | None = Field(None, ge=0, le=100)
-    """Application failures that a job may survive."""
+    """Retries after application failures."""
     base_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds before the first application retry, before jitter."""
     max_delay: float | None = Field(None, gt=0, le=_WEEK)
-    """Seconds at most between two application retries."""
+    """Maximum seconds between two application retries."""
     multiplier: float | None = Field(None, ge=1, le=10)
-    """Growth of the delay from one retry to the next."""
+    """Growth factor of the delay between retries."""
     timeout: float | None = Field(None, gt=0)
-    """Seconds of running time, summed over runs, waiting for people excluded."""
+    """Seconds of running time of all runs, without waiting for people."""
     step_timeout: float | None = Field(None, gt=0)
-    """Seconds of one step."""
+    """Timeout of a step, in seconds."""
     call_timeout: float | None = Field(None, gt=0)
-    """Seconds of one call to the outside."""
+    """Timeout of an outbound call, in seconds."""
     connect_timeout: float | None = Field(None, gt=0)
-    """Seconds until a connection is there, or a tool has started."""
+    """Timeout of a connection, or of the start of a tool, in seconds."""
     idle_timeout: float | None = Field(None, gt=0)
-    """Seconds between two pieces of an answer."""
+    """Timeout between two chunks of a response, in seconds."""
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
-    """What follows when a worker dies with a run."""
+    """Policy for a job whose worker died during a run."""
 
     @model_validator(mode="after")
-    def _delays_fit(self) -> Self:
+    def _check_delays(self) -> Self:
         if self.base_delay and self.max_delay and self.base_delay > self.max_delay:
-            raise ValueError(f"base_delay is over max_delay {self.max_delay:g}; give a smaller one")
+            raise ValueError(f"base_delay must not be more than max_delay, {self.max_delay:g}")
         return self
 
     def limits(self) -> dict[str, Any]:
@@ -190,43 +190,43 @@ class LimitSettings(Section):
 
 
 class TypeSettings(LimitSettings):
-    """Limits of one job type; unset keys keep the built-in ones."""
+    """Limits of a job type; unset limits are the built-in limits."""
 
 
 class AgentSettings(LimitSettings):
-    """A program that `run_agent` can drive, and the limits of its jobs."""
+    """An agent for `run_agent`, and the limits of its jobs."""
 
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
     env: dict[str, str] = {}
-    """Variables set for it."""
+    """Environment variables."""
     pass_env: tuple[str, ...] = ()
-    """Names of variables it may inherit besides the allowlist."""
+    """Names of inherited variables, besides the allowlist."""
     network: bool = False
-    """Whether it may use the network; a profile with `network = false` closes it again."""
+    """Whether it has network access, unless a profile has `network = false`."""
 
 
 class SandboxSettings(Section):
-    """Confinement of agents, commands of profiles, and tools."""
+    """Sandbox of agents, commands of profiles, and tools."""
 
     mode: Literal["auto", "bwrap", "landlock", "off"] = "auto"
-    """`auto`: the strongest mode that holds here, and no run where none does."""
+    """`auto`: the strongest available mode; without any, runs do not start."""
     read_only: tuple[UserPath, ...] = ()
-    """Files and folders that the programs may read besides the system's."""
+    """Additional readable files and directories."""
     memory_mb: int = Field(8192, ge=64, le=1 << 22)
-    """Megabytes of memory of one run's processes together."""
+    """Memory of all processes of a run, in megabytes."""
     processes: int = Field(1024, ge=8, le=1 << 20)
-    """Processes and threads of one run."""
+    """Processes and threads of a run."""
     file_size_mb: int = Field(4096, ge=1, le=1 << 22)
-    """Megabytes of one file."""
+    """Size of a file, in megabytes."""
     first_uid: int = Field(200_000, ge=1000, le=4_000_000_000)
-    """First user id of the range from which a worker of root's takes one for each run."""
+    """First user id of the range that a worker running as root uses for its runs."""
     uids: int = Field(1024, ge=1, le=100_000)
-    """Length of that range."""
+    """Size of the range of user ids."""
 
 
 class SetupSettings(Section):
-    """A command of a profile that prepares a fresh clone."""
+    """A command of a profile that prepares a new clone."""
 
     name: str = Field(min_length=1)
     command: tuple[str, ...] = Field(min_length=1)
@@ -248,7 +248,7 @@ class FixSettings(Section):
     name: str = Field(min_length=1)
     command: tuple[str, ...] = Field(min_length=1)
     level: Literal["safe", "all"] = "safe"
-    """`safe` runs for both answers, `all` only when the person said so."""
+    """`safe`: for safe fixes and all fixes; `all`: for all fixes only."""
     timeout: float = Field(300, gt=0)
 
 
@@ -273,14 +273,14 @@ def _ruff_fixes() -> tuple[FixSettings, ...]:
 
 
 class ProfileSettings(Section):
-    """How a repository is validated and fixed."""
+    """Validation and fix commands of a repository."""
 
     validation_commands: tuple[CommandSettings, ...] = Field(default_factory=_ruff_checks)
     fix_commands: tuple[FixSettings, ...] = Field(default_factory=_ruff_fixes)
 
 
 class PersonSettings(Section):
-    """One person, however they reach us."""
+    """A person, with accounts and roles."""
 
     login: str | None = None
     """Login on this machine, or the database role on a remote server."""
@@ -288,47 +288,47 @@ class PersonSettings(Section):
     trello: str | None = None
     roles: tuple[Role, ...] = ()
     timezone: Zone | None = None
-    """Where they live; None: as questions have it."""
+    """Time zone; None: as in `[questions]`."""
     quiet: Hours | None = None
-    """When they are not reminded, by their own clock; None: as questions have it."""
+    """Quiet hours in that time zone, without reminders; None: as in `[questions]`."""
 
 
 class NotificationSettings(Section):
-    """Who is told what happens to jobs, and how hard it is tried."""
+    """Notifications about jobs, and their delivery."""
 
     targets: tuple[str, ...] = ()
-    """Targets of every request that names none: `log`, `webhook:NAME`, …"""
+    """Default targets of a request: `log`, `webhook:NAME`, …"""
     fallback: str = "log"
-    """Where undeliverable messages and unheard dead letters go; `none`: to the process's log."""
+    """Target of undeliverable messages, and of dead letters without a target; `none`: log only."""
     log_file: UserPath | None = None
     """File of the channel `log`; None: `notifications.jsonl` in the data directory."""
     max_attempts: int = Field(10, ge=1, le=100)
-    """Tries until a delivery is dead."""
+    """Attempts before a delivery is dead."""
     base_delay: float = Field(1, gt=0, le=3600)
-    """Seconds before the second try, before jitter; doubled with each."""
+    """Seconds before the second attempt, before jitter; doubled with each."""
     max_delay: float = Field(600, gt=0, le=86_400)
-    """Seconds at most between two tries."""
+    """Maximum seconds between two attempts."""
     timeout: float = Field(10, gt=0, le=300)
-    """Seconds that one call to a channel may take."""
+    """Timeout of a call to a channel, in seconds."""
     lease: float = Field(60, gt=0, le=3600)
-    """Seconds after which a delivery is taken from a process that does not finish it."""
+    """Seconds after which an unfinished delivery is taken over from its process."""
     in_flight: int = Field(16, ge=1, le=200)
-    """Deliveries of one channel that a process sends at the same time."""
+    """Concurrent deliveries of a process per channel."""
     per_target: int = Field(4, ge=1, le=100)
-    """Of these, those to one target."""
+    """Concurrent deliveries of a process per target."""
     poll: float = Field(5, gt=0, le=60)
-    """Seconds between looks when no notification comes."""
+    """Seconds between polls without notifications."""
 
     @model_validator(mode="after")
-    def _calls_fit_the_lease(self) -> Self:
-        if self.timeout * 4 > self.lease:  # looking twice, sending, and time to spare
+    def _check_lease(self) -> Self:
+        if self.timeout * 4 > self.lease:  # two searches, a send, and a reserve
             raise ValueError("lease must be at least four times timeout")
         return self
 
 
 class LogSettings(Section):
-    """What the processes say."""
+    """Logging."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     file: UserPath | None = None
-    """Also write to this file; when it cannot be written, one line says so and work goes on."""
+    """Additional log file; an unwritable file causes a warning only."""

@@ -35,7 +35,7 @@ def texts(result: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("gone", ["used six times", "half an hour old"])
-async def test_case_46_an_address_that_is_used_up_is_not_needed(
+async def test_exhausted_response_url_falls_back_to_posting(
     slack: FakeSlack, client: AsyncWebClient, anna: str, general: str, gone: str
 ) -> None:
     hook = Hook(anna, general, slack.world.now())
@@ -52,7 +52,7 @@ async def test_case_46_an_address_that_is_used_up_is_not_needed(
     assert texts(slack.messages(slack.direct(anna))) == [WORD.text], "by hand, when all is closed"
 
 
-async def test_case_46_the_address_is_used_where_the_bot_may_not_post(
+async def test_response_url_is_used_outside_the_bots_channels(
     slack: FakeSlack, client: AsyncWebClient, anna: str
 ) -> None:
     room = slack.channel("without-the-bot", [anna], private=True, bot=False)

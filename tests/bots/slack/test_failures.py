@@ -50,7 +50,7 @@ def failed(ended: SendResult) -> Failure:
     return ended
 
 
-async def test_case_47_a_429_closes_the_channel_for_the_method_and_spends_nothing(
+async def test_rate_limit_pauses_one_method_in_one_channel(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.RATE_LIMIT(7))
@@ -69,7 +69,7 @@ async def test_case_47_a_429_closes_the_channel_for_the_method_and_spends_nothin
 
 
 @pytest.mark.parametrize("fault", [Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.GARBAGE_AFTER])
-async def test_case_48_a_connection_cut_after_the_post_is_looked_for_and_not_repeated(
+async def test_dropped_response_is_reconciled_without_a_second_post(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
@@ -81,7 +81,7 @@ async def test_case_48_a_connection_cut_after_the_post_is_looked_for_and_not_rep
     assert result == Receipt(f"{room}/{posted['ts']}")
 
 
-async def test_case_48_what_never_arrived_is_not_found(
+async def test_dropped_request_is_not_found(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.DROP_BEFORE)
@@ -91,7 +91,7 @@ async def test_case_48_what_never_arrived_is_not_found(
 
 
 @pytest.mark.parametrize("code", sorted(ACCOUNT - {"missing_scope"}))
-async def test_case_49_an_account_that_is_shut_out_pauses_everything(
+async def test_rejected_token_pauses_the_channel(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.revoke(code)
@@ -111,7 +111,7 @@ async def test_case_49_an_account_that_is_shut_out_pauses_everything(
     assert channel.trouble is None
 
 
-async def test_case_49_a_missing_scope_pauses_its_method_and_is_named(
+async def test_missing_scope_pauses_its_method(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.world.scopes.discard("files:write")
@@ -124,7 +124,7 @@ async def test_case_49_a_missing_scope_pauses_its_method_and_is_named(
 
 
 @pytest.mark.parametrize("code", [*sorted(TARGET), "restricted_action_read_only_channel"])
-async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
+async def test_missing_target_is_dead_after_one_attempt(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
@@ -135,7 +135,7 @@ async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
 
 
 @pytest.mark.parametrize("code", sorted(CONTENT))
-async def test_case_51_refused_content_is_said_once_more_as_plain_text(
+async def test_rejected_blocks_are_resent_as_plain_text_with_a_file(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
@@ -149,7 +149,7 @@ async def test_case_51_refused_content_is_said_once_more_as_plain_text(
     assert slack.files[0]["data"].decode().count("word") == 2000
 
 
-async def test_case_51_refused_twice_is_given_up(
+async def test_content_rejected_twice_is_permanent(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, error("invalid_blocks"), times=2)
@@ -159,7 +159,7 @@ async def test_case_51_refused_twice_is_given_up(
 
 
 @pytest.mark.parametrize("code", sorted(UNCONFIRMED))
-async def test_case_52_slack_that_does_not_know_itself_is_unknown(
+async def test_server_error_has_an_unknown_outcome(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
@@ -167,7 +167,7 @@ async def test_case_52_slack_that_does_not_know_itself_is_unknown(
 
 
 @pytest.mark.parametrize("fault", [Fault.HTML_503, Fault.HTML_AFTER, Fault.GARBAGE_AFTER])
-async def test_case_52_html_and_what_is_no_json_are_unknown_and_reconciled(
+async def test_html_or_invalid_json_is_reconciled(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
@@ -177,14 +177,14 @@ async def test_case_52_html_and_what_is_no_json_are_unknown_and_reconciled(
     assert (result is not None) is fault.after
 
 
-async def test_case_52_a_reply_that_does_not_come_is_unknown(slack: FakeSlack, room: str) -> None:
+async def test_timeout_has_an_unknown_outcome(slack: FakeSlack, room: str) -> None:
     channel = slack_channel(slack, timeout=0.2)
     slack.faults.next(POST, Fault.SLOW(5))
     assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unconfirmed)
 
 
 @pytest.mark.parametrize("code", sorted(COPY))
-async def test_case_53_a_copy_that_cannot_be_rewritten_is_gone(
+async def test_message_that_cannot_be_updated_is_gone(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     first = await channel.send(message(DeliveryKind.STATUS, room))
@@ -194,7 +194,7 @@ async def test_case_53_a_copy_that_cannot_be_rewritten_is_gone(
     assert ended.code == COPY_GONE
 
 
-async def test_case_55_under_a_thread_that_is_gone_it_is_said_in_the_channel(
+async def test_deleted_thread_falls_back_to_the_channel(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     for code in ("thread_not_found", "message_not_found", "cannot_reply_to_message"):
@@ -242,7 +242,7 @@ async def test_an_unlisted_error_is_retried_as_its_http_status_says(
     assert after_attempt(ended, 1, LIMITS).status is then
 
 
-async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
+async def test_failures_never_contain_the_token(
     slack: FakeSlack, room: str, channel: SlackChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     for fault in (Fault.HTML_503, Fault.DROP_AFTER, error("invalid_auth"), Fault.RATE_LIMIT(1)):

@@ -103,9 +103,7 @@ def test_a_change_has_the_key_of_its_message() -> None:
         ({"text": "new", "edited": {"ts": "2.1"}, "bot_id": "B1"}, {"text": "old"}),
     ],
 )
-def test_case_26_and_30_a_change_that_no_person_made_is_none(
-    new: dict[str, Any], old: dict[str, Any]
-) -> None:
+def test_change_without_a_human_edit_is_ignored(new: dict[str, Any], old: dict[str, Any]) -> None:
     text = {"user": "U1", "ts": TS, "text": "same"}
     event = CHANGED["event"] | {"message": text | new, "previous_message": text | old}
     assert payloads.parse_message(CHANGED | {"event": event}, "UBOT") is None
@@ -123,11 +121,11 @@ def test_case_26_and_30_a_change_that_no_person_made_is_none(
         ("<mailto:a@x.org|a@x.org>", "a@x.org"),
     ],
 )
-def test_case_11_text_is_unescaped_once(raw: str, read: str) -> None:
+def test_incoming_text_is_unescaped_once(raw: str, read: str) -> None:
     assert payloads.readable_text(raw) == read
 
 
-def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
+def test_organization_replaces_a_missing_workspace() -> None:
     parsed = payloads.parse_view_submission(SUBMISSION)
     assert parsed is not None
     assert (parsed.workspace, parsed.key, parsed.values) == (
@@ -151,7 +149,7 @@ def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
         ("E2", "E1", True),
     ],
 )
-def test_case_62_who_is_a_stranger(team: str, own: str, stranger: bool) -> None:
+def test_external_users_are_recognized(team: str, own: str, stranger: bool) -> None:
     assert payloads.SlackUser("U1", team=team, app_team=own).is_stranger(None) is stranger
     assert payloads.SlackUser("U1", team=team).is_stranger(own) is stranger
 
@@ -166,7 +164,7 @@ def test_case_62_who_is_a_stranger(team: str, own: str, stranger: bool) -> None:
         MESSAGE | {"event": {"type": "message", "subtype": "message_deleted"}},
     ],
 )  # fmt: skip
-def test_case_14_what_cannot_be_read_is_nothing(reader: str, body: Any) -> None:
+def test_malformed_payload_parses_to_none(reader: str, body: Any) -> None:
     assert READERS[reader](body) is None
 
 

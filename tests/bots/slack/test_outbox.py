@@ -234,7 +234,7 @@ async def test_an_account_elsewhere_is_reached_by_its_id(flow: Flow) -> None:
     assert "hello" in shown(word)
 
 
-async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
+async def test_archived_channel_falls_back_to_the_requester(
     flow: Flow, make: Factory, people: People
 ) -> None:
     flow.slack.world.channels[flow.room].archived = True
@@ -279,7 +279,7 @@ async def test_what_slack_refuses_with_an_unlisted_error_goes_to_the_requester_o
     assert await flow.rt.outbox.dead_count() == 0
 
 
-async def test_case_50_where_the_requester_cannot_be_reached_the_fallback_says_it(
+async def test_unreachable_requester_falls_back_to_the_log(
     flow: Flow, make: Factory, people: People, rt: Runtime
 ) -> None:
     flow.slack.world.channels[flow.room].archived = True
@@ -288,9 +288,7 @@ async def test_case_50_where_the_requester_cannot_be_reached_the_fallback_says_i
     assert [str(delivery.channel) for delivery in await deliveries_of(rt, job)] == ["slack", "log"]
 
 
-async def test_case_53_a_deleted_card_is_posted_afresh_once_and_then_edited(
-    flow: Flow, make: Factory
-) -> None:
+async def test_deleted_status_message_is_reposted_once(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     await flow.quiet(job)
     first = flow.card()
@@ -309,9 +307,7 @@ async def test_case_53_a_deleted_card_is_posted_afresh_once_and_then_edited(
     assert "completed" in shown(result)
 
 
-async def test_case_55_when_the_thread_is_gone_what_follows_is_said_in_the_channel(
-    flow: Flow, make: Factory
-) -> None:
+async def test_messages_after_a_deleted_thread_go_to_the_channel(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     await flow.quiet(job)
     flow.remove(flow.card()["ts"])
@@ -323,9 +319,7 @@ async def test_case_55_when_the_thread_is_gone_what_follows_is_said_in_the_chann
     assert all(f"D-{job}" in shown(item) for item in everything)
 
 
-async def test_case_54_a_long_notice_is_shown_in_part_and_whole_as_a_file(
-    flow: Flow, make: Factory
-) -> None:
+async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     await flow.rt.outbox.notice(job, "n", "word " * 9000)
     await flow.quiet(job)
@@ -347,9 +341,7 @@ async def test_a_private_word_is_seen_by_one_person_alone(flow: Flow, make: Fact
     assert "you may not do that" in shown(direct), "dave is not in the channel"
 
 
-async def test_case_49_a_revoked_token_pauses_deliveries_and_the_job_goes_on(
-    flow: Flow, make: Factory
-) -> None:
+async def test_revoked_token_pauses_deliveries_but_not_the_job(flow: Flow, make: Factory) -> None:
     flow.slack.revoke()
     job = await make.queued(notify=flow.notify)
 
@@ -367,9 +359,7 @@ async def test_case_49_a_revoked_token_pauses_deliveries_and_the_job_goes_on(
     assert len(flow.slack.calls) == 1, "a hot retry"
 
 
-async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
-    flow: Flow, make: Factory
-) -> None:
+async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
     token = "xoxb-12345678-abcdefgh"
     ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
     work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
@@ -382,9 +372,7 @@ async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
     assert all(token.encode() not in file["data"] for file in flow.slack.files)
 
 
-async def test_case_51_a_question_that_is_refused_is_asked_in_plain_text(
-    flow: Flow, make: Factory
-) -> None:
+async def test_rejected_question_is_asked_in_plain_text(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     await flow.quiet(job)
     flow.slack.faults.next("chat.postMessage", error("invalid_blocks"))

@@ -30,7 +30,7 @@ def test_what_is_escaped_and_read_again_is_the_same(text: str) -> None:
     assert not {"<", ">"} & set(escape(text))
 
 
-def test_case_11_an_answer_is_unescaped_once_and_escaped_once() -> None:
+def test_text_is_unescaped_and_escaped_once() -> None:
     typed = "<b> & &amp;"
     sent = "&lt;b&gt; &amp; &amp;amp;"
     assert unescape(sent) == typed

@@ -35,7 +35,7 @@ def said(kind: DeliveryKind, **fields: Any) -> Message:
     return contract.message(kind, **fields)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, ACCOUNTS, person))
 def test_any_message_is_one_that_trello_takes_and_mentions_nobody_unasked(message: Message) -> None:
     text = with_marker(render(message, NAMES), message.marker)

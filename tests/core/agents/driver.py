@@ -40,7 +40,7 @@ class AgentTranscript:
     messages: list[Message] = field(default_factory=list)
     log: bytes = b""
     code: int = -1
-    box: RunSandbox | None = None
+    sandbox: RunSandbox | None = None
 
     def of(self, kind: type) -> list[Any]:
         return [message for message in self.messages if isinstance(message, kind)]
@@ -74,12 +74,12 @@ async def listen(
     async def log(chunk: bytes) -> None:
         heard.log += chunk
 
-    heard.box = box = await open_run_sandbox(SandboxSettings(), repo=folder, home=home)
-    start = start.model_copy(update={"workspace": box.sandbox_path(folder.resolve())})
+    heard.sandbox = sandbox = await open_run_sandbox(SandboxSettings(), repo=folder, home=home)
+    start = start.model_copy(update={"workspace": sandbox.sandbox_path(folder.resolve())})
     async with (
         asyncio.timeout(DEADLINE),
         await AgentProcess.start(
-            agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log, box=box
+            agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log, sandbox=sandbox
         ) as process,
     ):
         await process.send(encode(start))
@@ -92,7 +92,7 @@ async def listen(
             elif said := reply(message):
                 await process.send(encode(said))
         heard.code = await process.wait()
-    box.close()
+    sandbox.close()
 
 
 async def run_agent(
@@ -110,7 +110,7 @@ def start_in(workspace: Workspace, profile: ProfileSettings, **more: Any) -> Sta
     return StartMessage(
         job=f"D-{workspace.job}",
         run=workspace.run,
-        repo=workspace.source.where,
+        repo=workspace.source.location,
         workspace=str(workspace.path),
         branch=workspace.branch,
         base_sha=workspace.base_sha,

@@ -89,7 +89,7 @@ async def tidy(
     workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
     start = start_in(workspace, profile, **more)
     heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
-    workspace = replace(workspace, box=heard.box)
+    workspace = replace(workspace, sandbox=heard.sandbox)
     assert heard.of(MalformedLine) == []
     return workspace, heard
 
@@ -103,14 +103,14 @@ async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path
     assert heard.code == 0
     [ask] = heard.of(AskMessage)
     assert ask.key == "apply"
-    assert ask.text == "What should be applied to sample?"
+    assert ask.text == "Which fixes should be applied to sample?"
     assert [choice.value for choice in ask.choices] == ["safe fixes", "all fixes", "nothing"]
     safe, everything, nothing = (choice.description for choice in ask.choices)
     counts = [int(text.split()[0]) for text in (safe, everything)]
     assert counts == sorted(counts)
     assert counts[0] > 10
     assert " findings in 4 files, +" in safe
-    assert nothing == "leave it as it is"
+    assert nothing == "make no changes"
     assert ask.context.startswith("lint: Found ")
     snapshot = await workspace.snapshot("untouched")
     assert snapshot.files_changed == 0
@@ -180,7 +180,7 @@ async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path
     _, heard = await tidy(repository, {})
     [result] = heard.of(ResultMessage)
     assert result.summary == (
-        "nothing to fix: there are no files of the kind that the profile is for"
+        "nothing to fix: the repository has no files that the profile applies to"
     )
 
 
@@ -205,7 +205,7 @@ async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        (("no-such-linter", "."), "there is no program no-such-linter"),
+        (("no-such-linter", "."), "program no-such-linter not found"),
         (("{python}", "-P", "-m", "no_such"), f"{sys.executable} has no module no_such"),
         (("sh", "-c", "no-such-linter ."), "no-such-linter: not found"),
     ],
@@ -234,7 +234,7 @@ async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> Non
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
     profile = ProfileSettings(validation_commands=(CommandSettings(**hang),), fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    assert heard.of(ResultMessage)[0].summary == "nothing to fix; hang: stopped after 0 s"
+    assert heard.of(ResultMessage)[0].summary == "nothing to fix; hang: timed out after 0 s"
     write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
@@ -242,7 +242,10 @@ async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> Non
     _, heard = await tidy(repository, {"apply": "safe fixes"}, profile)
     [error] = heard.of(ErrorMessage)
     assert (error.error_class, error.code) == ("TRANSIENT_APP", "command_timeout")
-    assert error.message == "fixer 'slow' took more than 1 s; raise its timeout"
+    assert (
+        error.message
+        == "fixer 'slow' exceeded its timeout of 1 s; increase the timeout in the profile"
+    )
 
 
 async def test_a_command_that_leaves_its_output_open_does_not_hold_it_up(repository: Path) -> None:
@@ -261,7 +264,7 @@ async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
     payload = heard.of(EventMessage)[0].payload
     assert payload["output"].startswith("first\nxxx")
     assert payload["summary"] == "9 errors"
-    assert "bytes …" in payload["output"]
+    assert "bytes omitted …" in payload["output"]
     assert len(payload["output"]) < 4100
 
 

@@ -18,10 +18,10 @@ TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
 @pytest.mark.parametrize(
     ("validators", "says"),
     [
-        ((), "no validators ran: give the repository validation_commands"),
+        ((), "no validators ran: add validation_commands to the repository's profile"),
         (
             ProfileSettings().validation_commands,
-            "no validators ran: the profile is for another kind of files",
+            "no validators ran: the repository has no files that the profile applies to",
         ),
     ],
     ids=["none", "for other files"],

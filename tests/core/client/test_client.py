@@ -136,7 +136,7 @@ async def test_an_approval_needs_the_role(client: Client, make: Factory) -> None
 async def test_a_job_is_canceled_and_retried(client: Client) -> None:
     made = await client.submit(type="noop")
     assert (await client.cancel(made, "not needed")).status is Status.CANCELED
-    with pytest.raises(Refused, match="canceled already"):
+    with pytest.raises(Refused, match="already canceled"):
         await client.cancel(made)
     assert (await client.get(await client.retry(made))).retry_of == made.number
 
@@ -254,7 +254,7 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
 
 def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
     with draftsman as client:
-        with pytest.raises(UsageError, match="open already"), draftsman:
+        with pytest.raises(UsageError, match="already open"), draftsman:
             pass
         client.questions()
     with pytest.raises(Exception, match="closed"):
@@ -286,5 +286,5 @@ def test_closing_ends_the_calls_of_other_threads(
         other.start()
         assert begun.wait(10)
     other.join(10)
-    assert ends == ["this client is closed; open another Draftsman"]
+    assert ends == ["this client is closed; open a new Draftsman"]
     client.close()

@@ -97,9 +97,9 @@ def test_a_number_means_the_place_where_no_choice_is_called_that() -> None:
 
 
 def test_free_text_is_told_about_where_it_is_allowed() -> None:
-    with pytest.raises(UsageError, match="choose: 1 b; or write your own"):
+    with pytest.raises(UsageError, match="choose: 1 b; or enter free text"):
         parse_answer(_question(["b"], freeform=True), _say(" "))
-    with pytest.raises(UsageError, match="write your answer"):
+    with pytest.raises(UsageError, match="enter free text"):
         parse_answer(_question([], freeform=True), _say(None))
 
 

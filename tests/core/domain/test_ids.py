@@ -61,7 +61,7 @@ NO_JOBS += ["\uff12", "g1234567", "1" * 40, "--------", "\x00", "D-1\n2", "dead/
 
 @pytest.mark.parametrize("text", NO_JOBS)
 def test_what_is_no_job_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a job; give D-142") as caught:
+    with pytest.raises(UsageError, match="is not a job; use D-142") as caught:
         parse_job(text)
     assert "\n" not in str(caught.value)
 

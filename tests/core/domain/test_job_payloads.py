@@ -39,31 +39,39 @@ def test_good_ones_are_taken(type: str) -> None:
     ("type", "payload", "says"),
     [
         ("http_request", {}, "url: is required"),
-        ("http_request", {"url": "ftp://a/"}, "url 'ftp://a/': give a URL that starts with http"),
-        ("http_request", {"url": "http:///x"}, "names a host"),
-        ("http_request", {"url": "http://a:0/"}, "names a host"),
-        ("http_request", {"url": "http://a:99999/"}, "no URL"),
-        ("http_request", {"url": "http://u:p@a/"}, "name a credential"),
-        ("http_request", {"url": "http://a/ b"}, "no spaces"),
-        ("http_request", {"url": "http://a/\r\nX: y"}, "no spaces"),
+        (
+            "http_request",
+            {"url": "ftp://a/"},
+            "url 'ftp://a/': must be a URL with a host",
+        ),
+        ("http_request", {"url": "http:///x"}, "must be a URL with a host"),
+        ("http_request", {"url": "http://a:0/"}, "must be a URL with a host"),
+        ("http_request", {"url": "http://a:99999/"}, "invalid URL"),
+        ("http_request", {"url": "http://u:p@a/"}, "use a credential"),
+        ("http_request", {"url": "http://a/ b"}, "may not contain spaces"),
+        ("http_request", {"url": "http://a/\r\nX: y"}, "may not contain spaces"),
         ("http_request", {"url": 7}, "url: must be text"),
         ("http_request", URL | {"method": "get"}, "method 'get': choose: GET, HEAD"),
         ("http_request", URL | {"metod": "GET"}, "metod 'GET': unknown key; allowed: url, method"),
         ("http_request", URL | {"text": "x"}, "GET takes no body"),
         ("http_request", URL | {"method": "PUT", "text": "", "json": 1}, "not both"),
-        ("http_request", URL | {"headers": {"Authorization": "x"}}, "no authorization in it; name"),
-        ("http_request", URL | {"headers": {"Host": "b"}}, "host is written by draftsman itself"),
-        ("http_request", URL | {"headers": {"X-A": "b\r\nc"}}, "printable ASCII only"),
-        ("http_request", URL | {"headers": {"X A": "b"}}, "'X A' is no header name"),
+        (
+            "http_request",
+            URL | {"headers": {"Authorization": "x"}},
+            "may not contain authorization",
+        ),
+        ("http_request", URL | {"headers": {"Host": "b"}}, "host is set by draftsman"),
+        ("http_request", URL | {"headers": {"X-A": "b\r\nc"}}, "only printable ASCII"),
+        ("http_request", URL | {"headers": {"X A": "b"}}, "'X A' is not a valid header name"),
         ("http_request", URL | {"expect_status": [99]}, "expect_status.0"),
-        ("http_request", URL | {"output": {"pattern": "(a+)+$"}}, "pattern is not taken"),
+        ("http_request", URL | {"output": {"pattern": "(a+)+$"}}, "pattern is not allowed"),
         (
             "http_request",
             URL | {"output": {"anyOf": [{"uniqueItems": True}]}},
             "uniqueItems",
         ),
         ("webhook_dispatch", {"webhook": "b", "type": "a b"}, "type 'a b'"),
-        ("llm_generate", {}, "give prompt or messages, one of them"),
+        ("llm_generate", {}, "specify exactly one of prompt and messages"),
         ("llm_generate", {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, "one of"),
         ("llm_generate", {"messages": [{"role": "system", "content": "b"}]}, "messages.0.role"),
         (
@@ -76,7 +84,7 @@ def test_good_ones_are_taken(type: str) -> None:
         (
             "send_notification",
             {"text": "a", "targets": ["none"]},
-            "'none' is no target; give log, webhook:NAME, slack:CHANNEL or trello:CARD",
+            "'none' is not a target; use log, webhook:NAME, slack:CHANNEL or trello:CARD",
         ),
     ],
     ids=str,
@@ -92,5 +100,5 @@ def test_bad_ones_are_told_in_one_line(type: str, payload: dict[str, Any], says:
 
 def test_a_schema_that_is_nested_too_deeply_is_told() -> None:
     deep: dict[str, Any] = reduce(lambda inner, _: {"not": inner}, range(500), {})
-    with pytest.raises(UsageError, match="output: a schema is nested 100 levels"):
+    with pytest.raises(UsageError, match="output: a schema may be nested at most 100 levels"):
         parse("llm_generate", {"prompt": "a", "output": deep})

@@ -1,4 +1,4 @@
-"""What a handler is given: memory that outlives its run, and people to ask."""
+"""The context of a handler: steps and checkpoints that survive its run, and questions."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def context(rt: Runtime, work: ClaimedJob) -> RunContext:
-    """Return what the run's handler would be given."""
+    """Return the context of the run's handler."""
     return RunContext(work, rt, 60)
 
 
 async def lose(rt: Runtime, make: Factory) -> None:
-    """Take every job from the factory's worker; it comes back as resumed."""
+    """Return every job of the factory's worker to the status resumed."""
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) > 0
 
 
-# --- memory --------------------------------------------------------------------------------------
+# --- steps and checkpoints -----------------------------------------------------------------------
 
 
 async def test_what_was_saved_is_there_in_a_later_run(rt: Runtime, make: Factory) -> None:
@@ -73,7 +73,7 @@ async def test_a_checkpoint_that_is_too_large_is_refused_and_the_last_one_stays(
 
 
 class Outside:
-    """The world, which notes each effect by its invocation id."""
+    """An external system, which records each effect by its invocation id."""
 
     def __init__(self) -> None:
         self.effects: list[str] = []
@@ -110,15 +110,15 @@ async def test_any_result_is_remembered_as_it_was(
     rt: Runtime, make: Factory, value: object
 ) -> None:
     ctx = context(rt, await make.running())
-    made = []
+    effects = []
 
     async def effect(_: str) -> object:
-        made.append(1)
+        effects.append(1)
         return value
 
     assert await ctx.step("it", effect) == value
     assert await ctx.step("it", effect) == value
-    assert made == [1]
+    assert effects == [1]
 
 
 async def test_an_effect_whose_record_is_missing_is_looked_up_and_not_repeated(
@@ -203,7 +203,7 @@ async def test_a_sleep_that_is_over_does_not_park(rt: Runtime, make: Factory) ->
     assert (await rt.read_model.job(ctx.job.number)).status is S.RUNNING
 
 
-async def test_a_sleep_ends_when_its_first_run_said(rt: Runtime, make: Factory) -> None:
+async def test_a_sleep_ends_at_the_time_of_its_first_run(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     with pytest.raises(Parked):
         await context(rt, work).sleep("nap", 3600)
@@ -214,19 +214,19 @@ async def test_a_sleep_ends_when_its_first_run_said(rt: Runtime, make: Factory) 
 
 
 @pytest.mark.parametrize("until", [datetime(2030, 1, 1), float("nan"), 1e30])  # noqa: DTZ001
-async def test_a_time_that_cannot_be_meant_is_refused(
-    rt: Runtime, make: Factory, until: Any
-) -> None:
+async def test_an_invalid_sleep_time_is_refused(rt: Runtime, make: Factory, until: Any) -> None:
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError):
         await ctx.sleep("nap", until)
     assert (await rt.read_model.job(ctx.job.number)).status is S.RUNNING
 
 
-# --- the trail and files -------------------------------------------------------------------------
+# --- events and files ----------------------------------------------------------------------
 
 
-async def test_an_event_is_in_the_trail_and_a_large_one_is_cut(rt: Runtime, make: Factory) -> None:
+async def test_an_event_is_recorded_and_a_large_payload_is_truncated(
+    rt: Runtime, make: Factory
+) -> None:
     ctx = context(rt, await make.running())
     await ctx.event("page_read", {"page": 3})
     await ctx.event("noted")
@@ -254,25 +254,23 @@ OWN: dict[str, Callable[[RunContext], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("what", OWN)
-async def test_a_handler_cannot_write_what_is_the_workers_own(
-    rt: Runtime, make: Factory, what: str
-) -> None:
+@pytest.mark.parametrize("call", OWN)
+async def test_a_handler_cannot_use_reserved_names(rt: Runtime, make: Factory, call: str) -> None:
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError, match="draftsman's own"):
-        await OWN[what](ctx)
+        await OWN[call](ctx)
     assert await ctx.steps(Owner.WORKER) == {}
     assert await rt.checkpoints.artifacts(ctx.job.number) == []
 
 
-async def test_an_artifact_and_what_was_used_are_kept(rt: Runtime, make: Factory) -> None:
+async def test_an_artifact_and_usage_are_stored(rt: Runtime, make: Factory) -> None:
     ctx = context(rt, await make.running())
     await ctx.artifact("report.md", b"# fine", "report")
     await ctx.usage({"input_tokens": 5})
-    found, data = await rt.checkpoints.read_artifact(ctx.job.number, "report.md")
-    assert (found.kind, found.run, data) == ("report", 1, b"# fine")
+    artifact, data = await rt.checkpoints.read_artifact(ctx.job.number, "report.md")
+    assert (artifact.kind, artifact.run, data) == ("report", 1, b"# fine")
     assert (await run_of(rt, ctx.job.number)).usage == {"input_tokens": 5}
-    with pytest.raises(UsageError, match="at most 25 MB are kept"):
+    with pytest.raises(UsageError, match="the maximum is 25 MB"):
         await ctx.artifact("big", bytes(25 * 2**20 + 1))
 
 
@@ -292,19 +290,19 @@ WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("how", ["rescued", "claimed again", "canceled"])
+@pytest.mark.parametrize("cause", ["rescued", "claimed again", "canceled"])
 @pytest.mark.parametrize("write", WRITES)
 async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
-    rt: Runtime, make: Factory, write: str, how: str
+    rt: Runtime, make: Factory, write: str, cause: str
 ) -> None:
     work = await make.running(on_lost="resume")
     ctx = context(rt, work)
     await ctx.note_step("early")
-    if how == "canceled":
+    if cause == "canceled":
         await rt.job_control.cancel(work.number, make.owner, force=True)
     else:
         await lose(rt, make)
-    if how == "claimed again":
+    if cause == "claimed again":
         await make.running(work.number)
     before = await everything(rt, work.number)
     with pytest.raises(LeaseLost, match=f"D-{work.number}"):
@@ -315,7 +313,7 @@ async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
 
 
 async def everything(rt: Runtime, number: int) -> list[object]:
-    """Return all that a run can write."""
+    """Return all write calls of a run."""
     return [
         await rt.read_model.job(number),
         await rt.read_model.job_events(number),

@@ -1,4 +1,4 @@
-"""A run outlives its database: its calls wait, come again, and leave what one call leaves."""
+"""Retries of a run's calls during an outage of the database, each with a single effect."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ say("result", summary="done")
 
 
 async def everything(ctx: RunContext) -> dict[str, Any]:
-    """Call all that does not park, some of it twice; return what was read and made."""
-    made: list[str] = []
+    """Call every method that does not park; return the read values and effects."""
+    effects: list[str] = []
     looked: list[str] = []
 
     def effect(invocation: str) -> int:
-        made.append(invocation)
+        effects.append(invocation)
         return 7
 
     def lookup(invocation: str) -> int | None:
@@ -78,7 +78,7 @@ async def everything(ctx: RunContext) -> dict[str, Any]:
     await ctx.usage({"input_tokens": 5})
     read: dict[str, Any] = {"saved": await ctx.saved(), "steps": list(await ctx.steps())}
     read |= {"bundle": str((await ctx.saved_work())[1]), "answers": await ctx.answers()}
-    return read | {"made": len(made), "looked": len(looked), "paid": paid}
+    return read | {"made": len(effects), "looked": len(looked), "paid": paid}
 
 
 READ = {
@@ -93,7 +93,7 @@ READ = {
 
 
 async def left(rt: Runtime, number: int) -> None:
-    """Hold what a run left against what it was told to leave."""
+    """Check the rows of a run against its calls."""
     trail = await rt.read_model.job_events(number)
     pages = [event.payload["page"] for event in trail if event.kind == "page_read"]
     assert pages == [1, 2, 2]
@@ -103,7 +103,7 @@ async def left(rt: Runtime, number: int) -> None:
 
 
 @pytest.mark.parametrize("lost", [COMMIT, b"job_events", b"job_checkpoints", b"job_steps"])
-async def test_a_call_whose_reply_is_lost_comes_again_and_leaves_what_one_leaves(
+async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
     rt: Runtime, make: Factory, database_url: str, lost: bytes
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -122,15 +122,15 @@ async def test_a_call_whose_reply_is_lost_comes_again_and_leaves_what_one_leaves
     await left(rt, number)
 
 
-@pytest.mark.parametrize("how", ["ask", "approve", "sleep"])
+@pytest.mark.parametrize("wait", ["ask", "approve", "sleep"])
 async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
-    rt: Runtime, make: Factory, database_url: str, people: People, how: str
+    rt: Runtime, make: Factory, database_url: str, people: People, wait: str
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         wire.drop_every_other_reply_to(COMMIT)
-        if how == "sleep":
+        if wait == "sleep":
             await ctx.sleep("nap", 3600)
-        elif how == "approve":
+        elif wait == "approve":
             await ctx.approve("gate", "Deploy?", approvers=["carol"])
         else:
             await ctx.ask("pick", "Which?", choices=["a"])
@@ -142,11 +142,11 @@ async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
         running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
     ):
         parked = {"ask": S.WAITING_FOR_INPUT, "approve": S.WAITING_FOR_APPROVAL}
-        waits = await wait_for_status(rt, number, parked.get(how, S.SCHEDULED))
+        waits = await wait_for_status(rt, number, parked.get(wait, S.SCHEDULED))
         assert wire.lost.is_set()
         assert (waits.attempts, waits.last_error) == (0, None)
         crew.shut_down("test")
-    assert len((await rt.questions.of_job(number))[0]) == int(how != "sleep")
+    assert len((await rt.questions.of_job(number))[0]) == int(wait != "sleep")
     assert (await run_of(rt, number)).status == "paused"
     assert await rt.read_model.job(number) == waits
 
@@ -177,7 +177,7 @@ async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
 class TestARealServer:
     @pytest.fixture
     def server(self) -> Iterator[Server]:
-        """Give a server of its own, which may be stopped."""
+        """Give a private server, which may be stopped."""
         own = Server(make_home(), None)
         yield own
         own.end()
@@ -189,7 +189,7 @@ class TestARealServer:
 
     @pytest.fixture
     async def hasty(self, database_url: str) -> AsyncIterator[Database]:
-        """Give the worker a pool that says soon that there is no connection."""
+        """Give the worker a pool with a short connection timeout."""
         db = Database(database_url, DatabaseSettings(connect_timeout=0.3))
         await db.open()
         yield db
@@ -204,7 +204,7 @@ class TestARealServer:
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         ready: asyncio.Queue[int] = asyncio.Queue()
-        said, stopped = CapturedLog(caplog), asyncio.Event()
+        log, stopped = CapturedLog(caplog), asyncio.Event()
 
         async def handler(ctx: RunContext) -> Outcome:
             for restart in range(4):
@@ -219,7 +219,7 @@ class TestARealServer:
                 restart = await asyncio.wait_for(ready.get(), 10)
                 await asyncio.to_thread(server.stop)
                 stopped.set()
-                await said.wait(f"D-{number} waits for the database", restart + 1)
+                await log.wait(f"D-{number}: database unreachable", restart + 1)
                 stopped.clear()
                 await asyncio.to_thread(server.start)
             job = await wait_for_end(rt, number)
@@ -231,10 +231,10 @@ class TestARealServer:
 async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, log = BlockingHandler(), CapturedLog(caplog)
 
     async def handler(ctx: RunContext) -> Outcome:
-        await held(ctx)
+        await blocking(ctx)
         await ctx.checkpoint({"page": 1})
         return Done({})
 
@@ -243,8 +243,8 @@ async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
         open_proxied(database_url) as (wire, db),
         running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
     ):
-        ctx = await held.next()
-        await _cut_and_wait(wire, held, said, f"D-{number} waits for the database")
+        ctx = await blocking.next()
+        await _cut_and_wait(wire, blocking, log, f"D-{number}: database unreachable")
         crew.shut_down("test")
         await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
         wire.mend()
@@ -257,18 +257,18 @@ async def _is_told(ctx: RunContext) -> bool:
 
 
 async def _cut_and_wait(
-    wire: CuttableProxy, held: BlockingHandler, said: CapturedLog, line: str
+    wire: CuttableProxy, handler: BlockingHandler, log: CapturedLog, line: str
 ) -> None:
     wire.cut()
-    held.go.set()
-    await said.wait(line)
+    handler.go.set()
+    await log.wait(line)
 
 
-# --- how long ------------------------------------------------------------------------------------
+# --- duration of retries -------------------------------------------------------------------------
 
 
 class Away:
-    """A call that finds no database, so often."""
+    """A call that fails a number of times without a database."""
 
     def __init__(self, times: int = 10**6) -> None:
         self.left = times
@@ -307,7 +307,7 @@ async def test_what_the_database_can_never_keep_is_not_waited_for(
     rt: Runtime, make: Factory
 ) -> None:
     ctx = RunContext(await make.running(), rt, 60)
-    with pytest.raises(DraftsmanError, match="the database refused: index row"):
+    with pytest.raises(DraftsmanError, match="database error: index row"):
         await ctx.note_step("".join(uuid4().hex for _ in range(500)))
 
 

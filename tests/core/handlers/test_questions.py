@@ -1,4 +1,4 @@
-"""A handler asks people: it parks, frees its slot, and goes on with what they said."""
+"""Questions of handlers: a run parks, frees its slot, and continues with the answer."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
         got.append(await ctx.ask("note", "Anything else?", freeform=True))
         return Done({})
 
-    held = BlockingHandler()
+    handler = BlockingHandler()
     number = await make.queued(type="asks", queue="default")
-    async with running_worker(runtime_with(rt), {"asks": asks, "noop": held}, slots=1):
+    async with running_worker(runtime_with(rt), {"asks": asks, "noop": handler}, slots=1):
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
-        other = await make.queued(queue="default")
-        assert (await held.next()).job.number == other
+        second_job = await make.queued(queue="default")
+        assert (await handler.next()).job.number == second_job
         await make.answer(number, "blue")
         assert (await rt.read_model.job(number)).status is S.RESUMED
-        held.go.set()
+        handler.go.set()
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "no, thanks", n=2)
         await wait_for_end(rt, number)
@@ -103,7 +103,7 @@ async def test_the_same_key_with_another_text_is_asked_anew(rt: Runtime, make: F
         ({"on_expire": "default", "default": "a"}, ("a", "policy")),
     ],
 )
-async def test_a_question_that_nobody_answered_goes_on_as_it_said(
+async def test_an_expired_question_of_a_handler_follows_its_rule(
     rt: Runtime, make: Factory, options: dict[str, Any], expected: object
 ) -> None:
     got: list[Answered | NoAnswer] = []
@@ -119,8 +119,8 @@ async def test_a_question_that_nobody_answered_goes_on_as_it_said(
         job = await wait_for_end(rt, number)
     assert (job.status, len(got)) == (S.COMPLETED, 1)
     [answer] = got
-    found = (answer.value, answer.via) if isinstance(answer, Answered) else answer
-    assert found == expected
+    result = (answer.value, answer.via) if isinstance(answer, Answered) else answer
+    assert result == expected
     assert answer.outcome == ("expired" if isinstance(answer, NoAnswer) else "answered")
 
 
@@ -140,7 +140,7 @@ async def gate(ctx: RunContext) -> Outcome:
 
 
 @pytest.mark.parametrize("yes", [True, False])
-async def test_a_gate_tells_how_it_was_decided(
+async def test_an_approval_returns_the_decision(
     rt: Runtime, make: Factory, people: People, yes: bool
 ) -> None:
     number = await make.queued(queue="default")
@@ -152,7 +152,7 @@ async def test_a_gate_tells_how_it_was_decided(
     assert job.result == {"approved": yes, "reason": "because"}
 
 
-async def test_a_denied_gate_fails_the_job_unless_it_continues(
+async def test_a_denied_approval_fails_the_job_unless_it_continues(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     ran = []
@@ -171,7 +171,7 @@ async def test_a_denied_gate_fails_the_job_unless_it_continues(
     assert job.last_error == "denied by dave: not today"
 
 
-async def test_another_action_asks_for_the_gate_again(
+async def test_another_action_needs_another_approval(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -187,7 +187,7 @@ async def test_another_action_asks_for_the_gate_again(
 
 
 @pytest.mark.parametrize(
-    ("question", "says"),
+    ("question", "message"),
     [
         ({"text": "Which?"}, "a question needs choices, or freeform=True, or both"),
         ({"text": "", "freeform": True}, "question 'pick': text must not be empty"),
@@ -204,13 +204,13 @@ async def test_another_action_asks_for_the_gate_again(
         ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in must be "),
     ],
 )
-async def test_a_question_that_cannot_be_meant_is_refused_in_one_line(
-    rt: Runtime, make: Factory, question: dict[str, Any], says: str
+async def test_an_invalid_question_is_refused_with_a_single_line(
+    rt: Runtime, make: Factory, question: dict[str, Any], message: str
 ) -> None:
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError) as raised:
         await ctx.ask("pick", **question)
-    assert says in str(raised.value)
+    assert message in str(raised.value)
     assert str(raised.value).startswith("question 'pick': ")
     assert "\n" not in str(raised.value)
     assert await rt.questions.open(ctx.job.number) == []
@@ -245,22 +245,22 @@ async def question_and_gate(ctx: RunContext) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("given", "waits"),
+    ("prepared", "waits"),
     [
         ({"pick": "blue", "gate": "approve"}, S.WAITING_FOR_APPROVAL),
         ({"pick": "green"}, S.WAITING_FOR_INPUT),
         ({"other": "blue"}, S.WAITING_FOR_INPUT),
     ],
 )
-async def test_an_answer_that_came_with_the_request_counts_where_it_fits_and_never_for_a_gate(
-    rt: Runtime, make: Factory, given: dict[str, str], waits: Status
+async def test_an_answer_in_the_request_is_used_if_it_fits_and_never_for_an_approval(
+    rt: Runtime, make: Factory, prepared: dict[str, str], waits: Status
 ) -> None:
-    number = await make.queued(queue="default", overrides={"answers": given})
+    number = await make.queued(queue="default", overrides={"answers": prepared})
     async with running_worker(runtime_with(rt), {"noop": question_and_gate}):
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL)
         await wait_for_question(rt, number, 2 if waits is S.WAITING_FOR_APPROVAL else 1)
         assert (await rt.read_model.job(number)).status is waits
     _, answers = await rt.questions.of_job(number)
     assert [answer.payload for answer in answers] == (
-        [{"value": "blue"}] if given.get("pick") == "blue" else []
+        [{"value": "blue"}] if prepared.get("pick") == "blue" else []
     )

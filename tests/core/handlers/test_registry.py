@@ -1,4 +1,4 @@
-"""Handlers of the configuration, and what is wrong with those that cannot be loaded."""
+"""Configured handlers, and errors of handlers that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Group:
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put modules where Python finds them: a good one, and some that cannot be imported."""
+    """Put modules on the path: a valid module, and modules that cannot be imported."""
     (tmp_path / "my_handlers.py").write_text(MODULE)
     (tmp_path / "my_broken.py").write_text("raise RuntimeError('no\\nway')\n")
     (tmp_path / "my_typo.py").write_text("def (:\n")
@@ -54,26 +54,26 @@ def test_a_built_in_type_may_be_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "expected"),
     [
-        ("my_handlers", "is 'my_handlers'; give package.module:function"),
-        ("my_handlers:", "is 'my_handlers:'; give package.module:function"),
-        (":greet", "is ':greet'; give package.module:function"),
-        ("no_such_module:f", "no_such_module:f cannot be imported: No module named"),
+        ("my_handlers", "'my_handlers' is not a handler path; use package.module:function"),
+        ("my_handlers:", "'my_handlers:' is not a handler path; use package.module:function"),
+        (":greet", "':greet' is not a handler path; use package.module:function"),
+        ("no_such_module:f", "cannot import no_such_module:f: No module named"),
         ("my_handlers:nobody", "has no attribute 'nobody'"),
-        ("my_broken:f", "my_broken:f cannot be imported: no way"),
-        ("my_typo:f", "my_typo:f cannot be imported: "),
-        ("my_exit:f", "my_exit:f cannot be imported: bye"),
-        ("..my:f", "cannot be imported: "),
-        ("my_handlers:plain", "must be an async function that takes a context"),
-        ("my_handlers:VALUE", "must be an async function that takes a context"),
-        ("my_handlers:Group", "must be an async function that takes a context"),
+        ("my_broken:f", "cannot import my_broken:f: no way"),
+        ("my_typo:f", "cannot import my_typo:f: "),
+        ("my_exit:f", "cannot import my_exit:f: bye"),
+        ("..my:f", "cannot import ..my:f: "),
+        ("my_handlers:plain", "must be an async function with one parameter, the context"),
+        ("my_handlers:VALUE", "must be an async function with one parameter, the context"),
+        ("my_handlers:Group", "must be an async function with one parameter, the context"),
     ],
 )
-def test_a_path_that_leads_to_no_handler_is_told_in_one_line(path: str, says: str) -> None:
+def test_an_invalid_handler_path_is_a_single_line_error(path: str, expected: str) -> None:
     with pytest.raises(ConfigError) as raised:
         registry.load({"report:weekly": path})
     message = str(raised.value)
     assert message.startswith("handlers.report:weekly")
-    assert says in message
+    assert expected in message
     assert "\n" not in message

@@ -1,4 +1,4 @@
-"""The log of a run: stored soon, in order, once, and bounded while it cannot be."""
+"""The log of a run: stored soon, in order, once, and limited during an outage."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
-    async with rt.db.connection() as other, other.transaction():
-        await other.execute(
+    async with rt.db.connection() as other_conn, other_conn.transaction():
+        await other_conn.execute(
             "SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (work.number,)
         )
         lines.write("first")
-        await wait_blocked(conn, by=other.info.backend_pid)
+        await wait_blocked(conn, by=other_conn.info.backend_pid)
         lines.write("second")
         closing = asyncio.create_task(lines.close())
         lines.write("third")
@@ -99,7 +99,7 @@ async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
     assert "".join(await stored(rt, work.number)) == "first\nsecond\nthird\n"
 
 
-async def test_a_piece_whose_reply_was_lost_is_stored_once_and_what_follows_too(
+async def test_a_chunk_whose_reply_was_lost_is_stored_once(
     rt: Runtime, make: Factory, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
@@ -115,7 +115,7 @@ async def test_a_piece_whose_reply_was_lost_is_stored_once_and_what_follows_too(
     assert "".join(await stored(rt, work.number)) == "first\nsecond\n"
 
 
-async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_is_told(
+async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_marked(
     rt: Runtime,
     make: Factory,
     database_url: str,
@@ -123,14 +123,14 @@ async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
-    said, work = CapturedLog(caplog), await make.running()
+    captured, work = CapturedLog(caplog), await make.running()
     async with open_proxied(database_url) as (wire, db):
         lines = RunLog(Checkpoints(db), work.lease)
         wire.cut()
         for number in range(3 * BUFFER_LIMIT // 100):
             lines.write(f"{number:099}")
         assert len(lines._text) <= BUFFER_LIMIT + len(run_log.TRUNCATION_MARK)
-        await said.wait(f"log of D-{work.number} not stored yet")
+        await captured.wait(f"cannot store the log of D-{work.number}")
         wire.mend()
         await until(lambda: holds(rt, work.number, f"{number:099}\n"), "the last line")
         await lines.close()
@@ -216,9 +216,9 @@ async def test_the_last_lines_before_any_end_are_stored(
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}):
         await wait_for_status(rt, number, status)
-        (kept,) = await stored(rt, number)
-        assert kept.startswith("why it ended\n")
-        assert ("Traceback" in kept) == (status == Status.RETRYING)
+        (chunk,) = await stored(rt, number)
+        assert chunk.startswith("why it ended\n")
+        assert ("Traceback" in chunk) == (status == Status.RETRYING)
 
 
 @pytest.mark.parametrize("canceled", [True, False])
@@ -226,18 +226,18 @@ async def test_the_last_lines_before_a_stop_are_stored(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch, canceled: bool
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 60)
-    held = BlockingHandler()
+    blocking = BlockingHandler()
 
     async def handler(ctx: RunContext) -> Outcome:
         ctx.log("it began")
         try:
-            return await held(ctx)
+            return await blocking(ctx)
         finally:
             ctx.log("it was stopped")
 
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
-        await held.next()
+        await blocking.next()
         if canceled:
             await rt.job_control.cancel(number, make.owner)
         else:

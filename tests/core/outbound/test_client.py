@@ -143,7 +143,7 @@ async def test_this_machine_is_not_called_however_it_is_written(
 )
 async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> None:
     said = str(await failing(client(), url))
-    assert f" is {kind}, which is not called" in said
+    assert f" is {kind}, which is blocked" in said
     entry = said.rpartition('["')[2].removesuffix('"]')
     assert (await failing(client(entry), url)).code != "address_refused"
 
@@ -299,7 +299,7 @@ async def test_resolving_and_tls_count_as_connecting(site: FaultyServer) -> None
 async def test_a_call_has_a_limit(site: FaultyServer, said: bytes) -> None:
     site.routes["/"] = site.stall(said)
     failure = await failing(client(site), site.url(), Timeouts(0.15, 0.1))
-    assert str(failure) == f"{site.url()}: no complete answer for 0.15 s (call limit)"
+    assert str(failure) == f"{site.url()}: no complete response for 0.15 s (call limit)"
     assert (failure.code, classify(failure)) == ("call_timeout", E.TRANSIENT_APP)
 
 
@@ -351,7 +351,7 @@ async def test_an_endless_answer_ends_with_the_cap(site: FaultyServer) -> None:
     start = head(transfer_encoding="chunked")
     site.routes["/"] = site.forever(start, chunk(bytes(64 * 1024)))
     failure = await failing(client(site), site.url())
-    assert str(failure) == f"the answer is over {CAP:,} bytes (http.max_body)"
+    assert str(failure) == f"the response is larger than {CAP:,} bytes (http.max_body)"
     assert classify(failure) is E.PERMANENT
 
 

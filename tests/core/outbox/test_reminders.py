@@ -62,7 +62,7 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     async with rt.db.connection() as conn:
         facts = await deliveries.message_facts(conn, item.seq)
         text = render_plain(build_message(item, facts, question, rt.policy))
-    assert text.startswith(f"{work.name}/1 still waits for an answer\n")
+    assert text.startswith(f"{work.name}/1 is waiting for an answer\n")
     assert "Which one?" in text
     channels = [
         one.channel for one in await deliveries_of(rt, work.number) if one.kind == "reminder"
@@ -235,13 +235,13 @@ TOKYO = {"timezone": "Asia/Tokyo"}
 """Where it is day from 22:00 to 13:00 UTC."""
 CASES = [
     (GATE, {}, 3, 0),
-    (GATE, {"carol": TOKYO}, 3, 1),  # one of them is awake
+    (GATE, {"carol": TOKYO}, 3, 1),  # the first of them is awake
     (GATE, {"carol": {"quiet": "none"}}, 3, 1),
     (GATE, {"ben": TOKYO}, 3, 0),  # he may not decide it
     (GATE, {"carol": TOKYO, "dave": TOKYO}, 14, 0),
     (GATE, {"carol": TOKYO}, 14, 1),
     (QUESTION, {"ben": TOKYO}, 3, 1),
-    (QUESTION, {"ben": TOKYO}, 14, 1),  # who asked for the job is awake
+    (QUESTION, {"ben": TOKYO}, 14, 1),  # the requester is awake
     (QUESTION, {"ben": TOKYO, "anna": TOKYO}, 14, 0),
     (QUESTION, {"carol": TOKYO}, 3, 0),
 ]

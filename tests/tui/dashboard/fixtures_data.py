@@ -300,7 +300,7 @@ def job_snapshot() -> JobSnapshot:
         runs=[run(142, 1, RunStatus.PAUSED)],
         questions=[question()],
         answers=[answered],
-        asked={1: "anna, ben"},
+        responders={1: "anna, ben"},
         deliveries=ROWS["deliveries"],
         log=LogView([LogLine(nth, 1, text) for nth, text in enumerate(lines)]),
         patch=JobPatch(PATCH, len(PATCH)),

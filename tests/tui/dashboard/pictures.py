@@ -1,17 +1,25 @@
-"""Compares what a dashboard shows with its pictures, SVG that a browser opens.
+"""Compares the screens of a dashboard with their stored pictures.
 
-Each screen is shown in three sizes and two themes by one application, of values that never change,
-without a database.
+Each screen is drawn in three sizes and two themes by one application, from fixed values, without a
+database. One size and theme is stored as an SVG for people to look at (`jobs.svg`); all of them are
+stored as cells (`jobs.cells`): each line as its text and, below it, one letter a cell for the role
+of that cell, a space for the most frequent one. `+3` is three more lines of the same. The legend
+gives the color, background and font of a role, by its name in the palettes or in both themes.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 from pathlib import Path
+from string import ascii_letters, digits, punctuation
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from rich.cells import cell_len
+from textual.app import App
 from textual.widgets import Input, TextArea
 
 from draftsman.domain.people.policy import Policy
@@ -19,8 +27,9 @@ from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.filter import NOTHING
 from draftsman_tui.dashboard.polling.messages import RowsLoaded, StatsUpdated
 from draftsman_tui.dashboard.resource import Query, Rows
+from draftsman_tui.dashboard.themes import THEMES as PALETTES
 from draftsman_tui.dashboard.views import VIEWS
-from tests.support.svg import render_svg
+from tests.support.svg import Look, lines_of, look_of, render_svg
 from tests.tui.dashboard.fixtures_data import ANNA, NOW, ROWS, VITALS
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
@@ -29,6 +38,13 @@ ACTUAL: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
 """Where pictures go that are not as they were; to keep them is to copy them."""
 SIZES: Final = ((80, 24), (120, 30), (200, 50))
 THEMES: Final = ("dark", "light")
+DRAWN: Final = ((120, 30), "dark")
+"""The size and the theme of the SVG."""
+LETTERS: Final = ascii_letters + digits + punctuation
+Pair = tuple[Look, ...]
+"""The look of one cell in each theme."""
+Screen = list[list[tuple[str, Look]]]
+"""The characters of each line, with their look."""
 RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
 """Of pictures: nothing is looked at, so nothing is there to be asked."""
 
@@ -41,7 +57,7 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
         found = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.main.post_message(found)
         seen.app.main.post_message(StatsUpdated(VITALS))
-        await seen.see("this clock is +4 s off")
+        await seen.see("your clock is 4 s ahead")
         yield seen
 
 
@@ -50,26 +66,110 @@ async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:
     for one in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
         one.cursor_blink = False
         one._pause_blink(visible=True)
-    wrong = []
+    screens: dict[tuple[tuple[int, int], str], Screen] = {}
+    svg = ""
     for theme in THEMES:
         seen.app.theme = theme
-        for width, height in SIZES:
-            await seen.pilot.resize_terminal(width, height)
+        for size in SIZES:
+            await seen.pilot.resize_terminal(*size)
             await seen.pilot.pause()
-            if not _is_kept(f"{name}-{width}x{height}-{theme}", seen):
-                wrong.append(f"{width}x{height} {theme}")
+            screens[size, theme] = _screen(seen.app)
+            if (size, theme) == DRAWN:
+                svg = render_svg(seen.app)
+    taken = {f"{name}.svg": svg, f"{name}.cells": _cells(screens)}
+    wrong = [file for file, text in taken.items() if not _is_kept(file, text)]
     if wrong:
         raise AssertionError(
             f"{name} is not as pictured ({', '.join(wrong)}); look at {ACTUAL}, and if it is as it"
-            f" should be: cp {ACTUAL}/*.svg {EXPECTED}/"
+            f" should be: cp {ACTUAL}/{name}.* {EXPECTED}/"
         )
 
 
-def _is_kept(name: str, seen: DashboardPilot) -> bool:
-    svg, kept, taken = render_svg(seen.app), EXPECTED / f"{name}.svg", ACTUAL / f"{name}.svg"
-    if kept.exists() and kept.read_text("utf-8") == svg:
+def _is_kept(name: str, text: str) -> bool:
+    kept, taken = EXPECTED / name, ACTUAL / name
+    if kept.exists() and kept.read_text("utf-8") == text:
         taken.unlink(missing_ok=True)
         return True
     ACTUAL.mkdir(parents=True, exist_ok=True)
-    taken.write_text(svg, "utf-8")
+    taken.write_text(text, "utf-8")
     return False
+
+
+def _screen(app: App[Any]) -> Screen:
+    """Return the cells; of a space only the background is visible."""
+    lines: Screen = []
+    for line in lines_of(app):
+        cells: list[tuple[str, Look]] = []
+        for text, style, _ in line:
+            color, background, more = look_of(style)
+            for char in text:
+                visible = (color, background, more) if char != " " else ("", background, "")
+                cells.append((char, visible))
+        lines.append(cells)
+    return lines
+
+
+def _cells(screens: dict[tuple[tuple[int, int], str], Screen]) -> str:
+    """Return the text and the roles of all sizes, and the legend of the roles."""
+    sizes = [_pairs(*(screens[size, theme] for theme in THEMES)) for size in SIZES]
+    counts = Counter(pair for screen in sizes for line in screen for _, pair in line)
+    legend: dict[Pair, str] = {counts.most_common(1)[0][0]: " "}
+    parts = []
+    for (width, height), screen in zip(SIZES, sizes, strict=True):
+        parts.append(f"{width}x{height}")
+        for line, repeated in groupby(screen):
+            parts.append("|" + "".join(char for char, _ in line).rstrip())
+            if roles := "".join(_roles(line, legend)).rstrip():
+                parts.append(":" + roles)
+            if more := len(list(repeated)) - 1:
+                parts.append(f"+{more}")
+    names = [f"{letter!r} {_role(pair)}" for pair, letter in legend.items()]
+    return "\n".join([*parts, *names, ""])
+
+
+def _pairs(dark: Screen, light: Screen) -> list[list[tuple[str, Pair]]]:
+    """Return the characters with their look in both themes, which show the same text."""
+    return [
+        [_pair(*cells) for cells in zip(*lines, strict=True)]
+        for lines in zip(dark, light, strict=True)
+    ]
+
+
+def _pair(dark: tuple[str, Look], light: tuple[str, Look]) -> tuple[str, Pair]:
+    assert dark[0] == light[0], f"the themes differ in text: {dark}, {light}"
+    return dark[0], (dark[1], light[1])
+
+
+def _roles(line: list[tuple[str, Pair]], legend: dict[Pair, str]) -> Iterator[str]:
+    for char, pair in line:
+        if pair not in legend:
+            legend[pair] = LETTERS[len(legend) - 1]
+        yield legend[pair] * cell_len(char)
+
+
+def _role(pair: Pair) -> str:
+    (dark, dark_ground, more), (light, light_ground, more_light) = pair
+    assert more == more_light, pair
+    color = f"{_color(dark, light)} on " if dark else "on "
+    return f"{color}{_color(dark_ground, light_ground)}{more}"
+
+
+def _color(dark: str, light: str) -> str:
+    """Return the name of a color in the palettes, else the color in each theme."""
+    first, second = (_palette(theme) for theme in THEMES)
+    for name, color in first.items():
+        if _same(color, dark) and _same(second[name], light):
+            return name
+    return f"{dark}/{light}"
+
+
+def _palette(theme: str) -> dict[str, str]:
+    palette: dict[str, Any] = dict(next(one for one in PALETTES if one["name"] == theme))
+    colors = palette | palette["variables"]
+    return {name: color for name, color in colors.items() if str(color).startswith("#")}
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two colors are equal but for rounding."""
+    pairs = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
+    return all(abs(left - right) <= 1 for left, right in pairs)

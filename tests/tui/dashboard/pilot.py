@@ -52,14 +52,14 @@ class DashboardPilot:
     def here(self) -> str | None:
         """The key of the row under the cursor."""
         table = self.app.main.table
-        return table.keys[table.place] if table.keys else None
+        return table.keys[table.cursor_row] if table.keys else None
 
     @property
     def part(self) -> str:
         """All that the part of the job in view has, whether it fits the screen or not."""
         screen = self.app.screen
         assert isinstance(screen, JobScreen)
-        return screen.lines.text
+        return screen.item_list.text
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -86,7 +86,7 @@ class DashboardPilot:
         """Open a job by its name, and a part by its key; wait until it was looked at."""
         await self.command(f"job {named}")
         await self.dialog("JobScreen")
-        await self._until(lambda: getattr(self.app.screen, "seen", None), named)
+        await self._until(lambda: getattr(self.app.screen, "snapshot", None), named)
         if key:
             await self.press(key)
 

@@ -39,7 +39,7 @@ OLD, NEW = (
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at once whether somebody else was first."""
-    monkeypatch.setattr(question_watch, "EVERY", 0.05)
+    monkeypatch.setattr(question_watch, "POLL_INTERVAL", 0.05)
 
 
 async def test_a_choice_of_many_and_words_of_several_lines(
@@ -52,9 +52,9 @@ async def test_a_choice_of_many_and_words_of_several_lines(
         await seen.dialog("AnswerDialog")
         await seen.see("D-1/1 asks", "expires in", "then 'v3' counts", "3  v3 (counts if nobody")
         await seen.press("9", "9")
-        await seen.see("there is no choice 99; there are 14")
+        await seen.see("invalid choice 99; choose 1 to 14")
         await seen.press("1", "3", "backspace", "2")
-        await seen.see("12, enter: take it")
+        await seen.see("enter: choose 12")
         await seen.press("enter")
         assert "v12" in await seen.wait_for_toast("answered")
         await seen.rows(f"D-{second}/1")
@@ -112,7 +112,7 @@ async def test_two_dashboards_answer_the_same_question(
     make: Factory, rt: Runtime, owner: Actor, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        question_watch, "EVERY", 60
+        question_watch, "POLL_INTERVAL", 60
     )  # neither learns of the other before it is too late
     job = (await make.asked()).number
     ben = people.on(Source.TUI, "ben")
@@ -124,7 +124,7 @@ async def test_two_dashboards_answer_the_same_question(
         await other.press("1")
         await other.wait_for_toast("answered: red")
         await one.press("2")
-        await one.see("was answered by ben", "yours is kept, and changes nothing")
+        await one.see("was answered by ben", "your answer was recorded but has no effect")
     questions, answers = await rt.questions.of_job(job)
     assert (questions[0].resolution or {})["value"] == "red"
     assert sorted(one.accepted for one in answers) == [False, True]
@@ -151,11 +151,11 @@ async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owne
         await seen.dialog("AnswerDialog")
         await seen.press("tab", *"blue")
         await rt.sweeps.expire(LeaderTerm())
-        await seen.see("D-2/1 expired", "enter: hand it in late", "blue")
+        await seen.see("D-2/1 expired", "enter: submit late", "blue")
         await seen.press("enter")
-        await seen.see("D-2/1 expired before. Run D-2 anew with your answer?")
+        await seen.see("D-2/1 has expired. Retry D-2 with your answer?")
         await seen.press("y")
-        await seen.wait_for_toast("D-2 goes on as D-3, with your answer")
+        await seen.wait_for_toast("D-2 retried as D-3, with your answer")
     assert (await rt.read_model.job(3)).overrides["answers"] == {"pick": "blue"}
 
 
@@ -225,7 +225,7 @@ async def test_a_question_is_extended_and_refused_beside_the_line(
         await seen.press("e")
         await seen.dialog("PromptDialog")
         await seen.press(*"x", "enter")
-        await seen.see("'x' is not a duration")
+        await seen.see("invalid duration 'x'")
         await seen.press("ctrl+u", *"never", "enter")
         await seen.wait_for_toast("never expires")
         await seen.command("approve")

@@ -16,7 +16,7 @@ from draftsman_tui.dashboard import job_form
 from draftsman_tui.dashboard.actions import retry_actions
 from draftsman_tui.dashboard.actions.submit_actions import validate_request
 from draftsman_tui.dashboard.filter import parse as filtered
-from draftsman_tui.dashboard.job_form import Errors, of_job, of_line, read
+from draftsman_tui.dashboard.job_form import FormErrors, from_job, from_line, read
 from tests.factories import Factory
 
 PAY = Repo.at(parse("https://git.example/acme/pay"))
@@ -56,9 +56,9 @@ def test_every_field_is_read() -> None:
 
 def test_all_that_is_wrong_is_said_beside_its_field() -> None:
     wrong = {
-        "repo": ("https://a:b@git.example/x", "no user or password"),
-        "notify": ("slack:#general", "give the channel by its id"),
-        "when": ("soon", "give 10m, 2h, 1d, or 2030"),
+        "repo": ("https://a:b@git.example/x", "may not contain a password"),
+        "notify": ("slack:#general", "use the channel's id"),
+        "when": ("soon", "examples: 10m, 2h, 1d, 2030"),
         "priority": ("1001", "allowed: a whole number from -1000 to 1000"),
         "run_timeout": ("0s", "out of range"),
         "max_retries": ("many", "'many' is not a whole number"),
@@ -67,12 +67,12 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
         "type": ("1 2", "a letter first"),
         "tags": ("a " * 101, "must have at most 100 entries"),
         "overrides": ("timeout='soon'", "timeout 'soon': must be a number"),
-        "payload": ("[1]", "not a JSON object"),
+        "payload": ("[1]", "must be a JSON object"),
         "title": ("x" * 501, "at most 500"),
     }
-    with pytest.raises(Errors) as refused:
+    with pytest.raises(FormErrors) as refused:
         read({name: text for name, (text, _) in wrong.items()})
-    beside = refused.value.beside
+    beside = refused.value.problems
     assert beside.keys() == wrong.keys()
     for name, (_, said) in wrong.items():
         assert said in beside[name], (name, beside[name])
@@ -81,17 +81,17 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
 
 
 def test_a_line_is_mode_repository_and_the_rest() -> None:
-    assert of_line('fix acme/pay "Tidy the stock"', KNOWN) == {
+    assert from_line('fix acme/pay "Tidy the stock"', KNOWN) == {
         "mode": "fix",
         "repo": "acme/pay",
         "text": "Tidy the stock",
     }
-    assert of_line("pay Tidy up", KNOWN) == {"repo": "pay", "text": "Tidy up"}
-    assert of_line("https://git.example/x why", KNOWN)["repo"] == "https://git.example/x"
-    assert of_line("docs are wrong", KNOWN) == {"text": "docs are wrong"}
-    assert of_line("", KNOWN) == {}
-    with pytest.raises(UsageError, match="not closed"):
-        of_line('fix "Tidy', KNOWN)
+    assert from_line("pay Tidy up", KNOWN) == {"repo": "pay", "text": "Tidy up"}
+    assert from_line("https://git.example/x why", KNOWN)["repo"] == "https://git.example/x"
+    assert from_line("docs are wrong", KNOWN) == {"text": "docs are wrong"}
+    assert from_line("", KNOWN) == {}
+    with pytest.raises(UsageError, match="missing closing quote"):
+        from_line('fix "Tidy', KNOWN)
 
 
 async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
@@ -111,7 +111,7 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
         "max_retries": 2,
     }
     first = await rt.read_model.job(await make.queued(**fields))
-    typed = of_job(first)
+    typed = from_job(first)
     again = await validate_request(typed, rt)
     assert "answers" not in again.overrides
     assert again.overrides == {"timeout": 600.0, "n": [1]}
@@ -122,31 +122,31 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
 
 
 async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> None:
-    with pytest.raises(Errors) as refused:
+    with pytest.raises(FormErrors) as refused:
         await validate_request({"repo": PAY.remote_url}, rt)
-    assert refused.value.beside == {"text": "say what is to be done"}
-    with pytest.raises(Errors) as refused:
+    assert refused.value.problems == {"text": "instructions are required"}
+    with pytest.raises(FormErrors) as refused:
         await validate_request({"text": "Tidy", "repo": "nowhere"}, rt)
-    assert "nor a repository of that name" in refused.value.beside["repo"]
-    with pytest.raises(Errors) as refused:
+    assert "no directory or repository with this name" in refused.value.problems["repo"]
+    with pytest.raises(FormErrors) as refused:
         await validate_request(
             {"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt
         )
-    assert "there is no webhook 'ops'" in refused.value.beside["notify"]
-    with pytest.raises(Errors) as refused:
+    assert "unknown webhook 'ops'" in refused.value.problems["notify"]
+    with pytest.raises(FormErrors) as refused:
         await validate_request({"type": "http_request", "payload": "{}"}, rt)
-    assert "url" in refused.value.beside[""]
+    assert "url" in refused.value.problems[""]
 
 
 async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
     typed = {"repo": "nowhere", "max_retries": "101", "notify": "webhook:ops", "queue": "a b"}
-    with pytest.raises(Errors) as refused:
+    with pytest.raises(FormErrors) as refused:
         await validate_request(typed, rt)
-    assert refused.value.beside.keys() == {"text", *typed}
-    assert "nor a repository of that name" in refused.value.beside["repo"]
-    with pytest.raises(Errors) as refused:
+    assert refused.value.problems.keys() == {"text", *typed}
+    assert "no directory or repository with this name" in refused.value.problems["repo"]
+    with pytest.raises(FormErrors) as refused:
         await validate_request({"type": "http_request", "payload": "[1]", "priority": "x"}, rt)
-    assert refused.value.beside.keys() == {"payload", "priority"}
+    assert refused.value.problems.keys() == {"payload", "priority"}
 
 
 def test_completion_offers_only_what_is_a_field() -> None:
@@ -162,14 +162,14 @@ def test_what_is_retried_is_read_from_the_line_or_the_filter() -> None:
     wanted = retry_actions.parse("status:failed,dead-letter type:noop repo:pay since:2h fresh")
     assert wanted.statuses == (Status.FAILED, Status.DEAD_LETTER)
     assert (wanted.type, wanted.repo, wanted.since, wanted.fresh) == ("noop", "pay", 7200.0, True)
-    of_filter = retry_actions.of_filter
-    assert of_filter(filtered("agent:tidy"), "dead").statuses == (Status.DEAD_LETTER,)
-    assert of_filter(filtered("status:failed repo:pay"), "jobs").repo == "pay"
-    for wrong, said in (("", "of which status"), ("status:running", "has not ended")):
+    from_filter = retry_actions.from_filter
+    assert from_filter(filtered("agent:tidy"), "dead").statuses == (Status.DEAD_LETTER,)
+    assert from_filter(filtered("status:failed repo:pay"), "jobs").repo == "pay"
+    for wrong, said in (("", "status is required"), ("status:running", "has not ended")):
         with pytest.raises(UsageError, match=said):
             retry_actions.parse(wrong)
     with pytest.raises(UsageError, match="give status:"):
         retry_actions.parse("failed")
     for more in ("status:failed words", "status:failed age<2h", "status:failed by:anna"):
         with pytest.raises(UsageError, match="mark the rows"):
-            of_filter(filtered(more), "jobs")
+            from_filter(filtered(more), "jobs")

@@ -36,41 +36,41 @@ async def test_a_page_is_read_when_somebody_asks_or_something_happened(
     make: Factory, rt: Runtime
 ) -> None:
     live, posted = _live(rt)
-    assert not await live.look()
+    assert not await live.poll()
     assert [type(one) for one in posted] == [RowsLoaded]
-    assert not await live.look()
+    assert not await live.poll()
     assert len(posted) == 1
-    live.ask()
-    assert not await live.look()
+    live.refresh()
+    assert not await live.poll()
     assert [type(one) for one in posted[1:]] == [RowsLoaded]
     await make.queued()
-    await until(live.look, "the event")
+    await until(live.poll, "the event")
     assert [type(one) for one in posted[2:]] == [RowsLoaded]
-    assert not await live.look()
+    assert not await live.poll()
 
 
 async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Runtime) -> None:
     live, posted = _live(rt)
-    await live.look()
+    await live.poll()
     for _ in range(70):
         await make.running()
-    await until(live.look, "the events")
+    await until(live.poll, "the events")
     assert isinstance(found := posted[-1], RowsLoaded)
     assert len(found.rows.items) == 70
-    assert not await live.look()
+    assert not await live.poll()
 
 
 async def test_a_look_is_spared_what_does_not_concern_it(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live, posted = _live(rt)
-    await live.look()
-    monkeypatch.setattr(TableLoader, "is_affected_by", lambda look, events: events[0].job == 2)
+    await live.poll()
+    monkeypatch.setattr(TableLoader, "is_affected_by", lambda loader, events: events[0].job == 2)
     await make.queued()
-    await until(live.look, "the event")
+    await until(live.poll, "the event")
     assert [type(one) for one in posted] == [RowsLoaded]
     await make.queued()
-    await until(live.look, "the event")
+    await until(live.poll, "the event")
     assert [type(one) for one in posted[1:]] == [RowsLoaded]
 
 
@@ -129,8 +129,8 @@ async def test_a_slow_database_is_not_called_unreachable(
 
     monkeypatch.setattr(live, "_probe", noted)
     monkeypatch.setattr(TableLoader, "read", slow)
-    monkeypatch.setattr(module, "PATIENCE", 0.01)
-    await live._look_in_time()
+    monkeypatch.setattr(module, "LOAD_TIMEOUT", 0.01)
+    await live._poll_with_timeout()
     assert [type(one) for one in posted] == [RowsLoaded]
 
 

@@ -14,14 +14,14 @@ from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 from draftsman_tui.dashboard.filter import parse
 from draftsman_tui.dashboard.job.snapshot import JobLoaded
-from draftsman_tui.dashboard.job_form import Errors
+from draftsman_tui.dashboard.job_form import FormErrors
 from draftsman_tui.dashboard.polling.messages import ConnectionLost, RowsLoaded
 from draftsman_tui.dashboard.resource import Rows
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.svg import lines_of
 from tests.tui.dashboard.fixtures_data import GATE, NOW, PATCH, job_snapshot, question
-from tests.tui.dashboard.pictures import EXPECTED, SIZES, THEMES, assert_matches_picture, shown
+from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, shown
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
 """Those of the screen of a job that look different from each other."""
@@ -59,7 +59,7 @@ async def test_a_decision() -> None:
 
 async def test_a_confirmation() -> None:
     async with shown() as seen:
-        await seen.app.push_screen(ConfirmDialog("Cancel D-143?", "What they did is kept."))
+        await seen.app.push_screen(ConfirmDialog("Cancel D-143?", "Work so far is kept."))
         await seen.see("y: yes")
         await assert_matches_picture("confirm", seen)
 
@@ -67,7 +67,7 @@ async def test_a_confirmation() -> None:
 async def test_help() -> None:
     async with shown() as seen:
         await seen.press("question_mark")
-        await seen.see("What can be done here")
+        await seen.see("Commands")
         await assert_matches_picture("help", seen)
 
 
@@ -103,7 +103,7 @@ async def test_the_form_of_a_new_job() -> None:
         form = NewJobDialog("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
         await seen.app.push_screen(form)
         await seen.see("Tidy the stock")
-        form.failed(Errors({"repo": "no repository of that name"}))
+        form.failed(FormErrors({"repo": "no repository of that name"}))
         await seen.see("no repository of that name")
         await assert_matches_picture("new-job", seen)
 
@@ -113,7 +113,7 @@ async def test_a_line_with_an_error() -> None:
         await seen.press("slash")
         await seen.type("age>soon")
         await seen.press("enter")
-        await seen.see("is not a duration")
+        await seen.see("invalid duration")
         await assert_matches_picture("filter-error", seen)
 
 
@@ -127,9 +127,9 @@ async def test_a_line_that_is_completed() -> None:
 
 async def test_a_filter_that_wants_nothing() -> None:
     async with shown() as seen:
-        seen.app.main.narrow(parse("by:me age<1h"))
-        seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], seen.app.main.look.query, Rows([])))
-        await seen.see("esc takes it off")
+        seen.app.main.apply_filter(parse("by:me age<1h"))
+        seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], seen.app.main.loader.query, Rows([])))
+        await seen.see("Esc clears the filter")
         await assert_matches_picture("filter-empty", seen)
 
 
@@ -174,8 +174,5 @@ async def test_without_colours_nothing_is_lost() -> None:
 
 def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
     assert {path.name for path in EXPECTED.iterdir()} == {
-        f"{name}-{width}x{height}-{theme}.svg"
-        for name in NAMES
-        for width, height in SIZES
-        for theme in THEMES
+        f"{name}.{kind}" for name in NAMES for kind in ("svg", "cells")
     }

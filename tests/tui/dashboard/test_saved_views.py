@@ -29,7 +29,7 @@ def _line(seen: DashboardPilot) -> str:
 
 def _find(seen: DashboardPilot, view: str = "jobs") -> None:
     """Let the live source have found rows, as it is asked now."""
-    found = RowsLoaded(VIEWS[view], seen.app.main.look.query, Rows(ROWS[view]))
+    found = RowsLoaded(VIEWS[view], seen.app.main.loader.query, Rows(ROWS[view]))
     seen.app.main.post_message(found)
 
 
@@ -49,11 +49,11 @@ async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
         kept = View("jobs", "status:failed", "TITLE", False, ("JOB", "TITLE"))
         assert main.state.as_view("jobs") == kept
         await seen.command("unsave bad-ones")
-        await seen.see("Forget the view bad-ones?")
+        await seen.see("Delete view bad-ones?")
         await seen.press("enter")
         assert "bad-ones" in main.session.views()
         await seen.command("unsave bad-ones")
-        await seen.see("Forget the view bad-ones?")
+        await seen.see("Delete view bad-ones?")
         await seen.press("y")
         await seen.wait_for_toast("forgot bad-ones")
         assert "bad-ones" not in main.session.views()
@@ -66,7 +66,7 @@ async def test_what_comes_along_is_chosen_from_the_list() -> None:
         await seen.press("down", "down", "enter")
         await seen.see("jobs failed-today")
         await seen.command("unsave mine")
-        await seen.wait_for_toast("no view 'mine' was saved; it comes with the dashboard")
+        await seen.wait_for_toast("no saved view 'mine'; built-in views cannot be deleted")
         await seen.command("save jobs")
         await seen.wait_for_toast(":jobs is a command")
 
@@ -76,7 +76,7 @@ async def test_me_is_whoever_looks() -> None:
         main = seen.app.main
         await seen.command("mine")
         await seen.see("jobs mine · looking")
-        assert (str(main.state.filter), main.look.query.filter.by) == ("by:me", "anna")
+        assert (str(main.state.filter), main.loader.query.filter.by) == ("by:me", "anna")
         _find(seen)
         await seen.see("jobs mine · 13")
 
@@ -88,7 +88,7 @@ async def test_for_me_is_what_i_may_answer(owner: bool, asked: list[str]) -> Non
         main.actor = replace(main.actor, owner=owner)
         await seen.command("for-me")
         await seen.see("inbox for-me")
-        assert list(main.look.query.filter.asked) == asked
+        assert list(main.loader.query.filter.responders) == asked
 
 
 async def test_columns_without_room_are_gone_to() -> None:
@@ -117,7 +117,7 @@ async def test_columns_are_chosen_and_moved() -> None:
         await seen.dialog("MainScreen")
         assert not seen.app.main.state.columns
         await seen.command("columns nonsense")
-        await seen.wait_for_toast("no column 'nonsense'; choose: all, fitting, job")
+        await seen.wait_for_toast("unknown column 'nonsense'; choose from: all, fitting, job")
 
 
 async def test_the_mouse() -> None:
@@ -149,7 +149,7 @@ async def test_the_wheel_moves_the_cursor() -> None:
                 kind(table, **where, shift=False, meta=False, ctrl=False)  # type: ignore[arg-type]
             )
             await seen.pilot.pause()
-            assert table.place == here
+            assert table.cursor_row == here
 
 
 async def test_a_line_is_completed_and_remembered() -> None:
@@ -188,7 +188,7 @@ async def test_a_wrong_filter_is_said_beside_the_line_and_kept() -> None:
 async def test_a_theme_is_remembered() -> None:
     async with shown() as seen:
         await seen.press("t")
-        assert (seen.app.theme, seen.app.session.kept.theme) == ("light", "light")
+        assert (seen.app.theme, seen.app.session.preferences.theme) == ("light", "light")
 
 
 async def test_a_broken_file_is_said_once_and_the_rest_works() -> None:
@@ -206,16 +206,16 @@ async def test_a_broken_file_is_said_once_and_the_rest_works() -> None:
 
 async def test_the_title_says_what_is_sorted() -> None:
     async with shown() as seen:
-        query = seen.app.main.look.query
+        query = seen.app.main.loader.query
         seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], query, Rows(ROWS["jobs"], 131)))
         await seen.command("sort title")
-        await seen.see("jobs · 13 and more · by title ↑ among these 13")
+        await seen.see("jobs · 13+ · by title ↑ among the loaded 13")
 
 
 async def test_a_table_that_is_looked_for_says_so() -> None:
     async with shown() as seen:
         await seen.press("2")
-        await seen.see("inbox · looking …", "  looking …")
+        await seen.see("inbox · loading …", "  loading …")
         assert "Nothing waits" not in seen.text
         assert isinstance(seen.app.screen, MainScreen)
 
@@ -224,8 +224,8 @@ async def test_a_table_that_is_looked_for_says_so() -> None:
     ("typed", "error"),
     [
         ("save my failures", "my failures"),
-        ("theme pink", "no theme is called 'pink'"),
-        ("sort nonsense", "no column 'nonsense' to sort by"),
+        ("theme pink", "unknown theme 'pink'"),
+        ("sort nonsense", "cannot sort by column 'nonsense'"),
         ("D-0", "'D-0' is not a job"),
     ],
 )
@@ -243,7 +243,7 @@ async def test_a_command_that_cannot_be_meant_stays_to_be_mended(typed: str, err
 async def test_a_command_that_asks_closes_its_line() -> None:
     async with shown() as seen:
         await seen.command("views")
-        await seen.see("Go to which view?")
+        await seen.see("Open which view?")
         await seen.press("escape")
         await seen.see("? help")
         assert not seen.app.screen.query_one(CommandLine).has_class("open")
@@ -262,7 +262,7 @@ async def test_the_title_says_how_many_are_marked() -> None:
         await seen.see("jobs · 13")
         await seen.press("space", "space")
         await seen.see("jobs · 13 · 2 marked")
-        seen.app.main.keep([seen.app.main.jobs()[0]])
+        seen.app.main.keep_marked([seen.app.main.jobs()[0]])
         await seen.see("jobs · 13 · 1 marked")
         await seen.press("escape")
         await seen.until(lambda: "marked" not in seen.lines[2])
@@ -275,7 +275,7 @@ async def test_what_nothing_says_is_told_and_taken_off() -> None:
         seen.app.screen.post_message(JobLoaded(job_snapshot()))
         await seen.see("ruff check")
         await seen.command("find elephants")
-        await seen.see("nothing here says elephants; esc takes it off")
+        await seen.see("No matches for elephants. Esc clears the search")
         await seen.press("escape")
         await seen.see("ruff check")
 

@@ -7,7 +7,7 @@ from rich.color import Color as Term
 from rich.color import ColorSystem
 from textual.color import Color
 
-from draftsman_tui.dashboard.themes import NAMES, THEMES, Palette, next_to
+from draftsman_tui.dashboard.themes import NAMES, THEMES, Palette, next_theme
 
 COLOURED = [theme for theme in THEMES if "ansi" not in theme]
 ROLES = ("foreground", "primary", "secondary", "accent", "warning", "error", "success", "quiet")
@@ -66,4 +66,4 @@ def test_a_terminal_of_few_colours_shows_every_role(theme: Palette, system: Colo
 
 def test_one_theme_follows_the_other() -> None:
     assert NAMES == ("dark", "light", "contrast", "none")
-    assert [next_to(name) for name in NAMES] == [*NAMES[1:], NAMES[0]]
+    assert [next_theme(name) for name in NAMES] == [*NAMES[1:], NAMES[0]]

@@ -1,10 +1,10 @@
-"""The dashboard: where operators live.
+"""Interactive dashboard.
 
-    live      one source: hears, looks, and hands out immutable messages; nothing else queries
-    resource  what a table shows: one base, one small file for each in views/
-    commands  the one table of what can be done: keys, `:` line, palette, footer and help come of it
-    verbs     what the commands do, through the services of the Runtime
+    polling        reads the database and posts immutable messages; nothing else queries
+    resource       base class of the tables in views/
+    command_table  commands with their keys, arguments, help and permissions
+    actions        implementations of the commands, through the services of the Runtime
 
-Widgets get values and post messages; `screens/main.py` passes them on. Importing this package
-imports no Textual; `dashboard.app` does.
+Widgets receive values and post messages to their screen. Importing this package does not import
+Textual; importing `dashboard.app` does.
 """

@@ -1,4 +1,4 @@
-"""The application: themes, the palette, one screen with everything else."""
+"""Dashboard application: themes, command palette and screens."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
 
 class Dashboard(App[str]):
-    """Lives as long as somebody looks.
+    """The Textual application.
 
-    The dashboard of `up` knows what was `started`, and returns what is to become of it: `stop`,
-    `leave`, or None where nobody said.
+    With `started` processes, returns `stop` or `leave` for them, or None without a choice.
     """
 
     TITLE = "draftsman"
@@ -44,75 +43,79 @@ class Dashboard(App[str]):
         self,
         rt: Runtime,
         actor: Actor,
-        start: LaunchOptions | None = None,
+        options: LaunchOptions | None = None,
         *,
         read_only: bool = False,
         started: SupervisedProcesses | None = None,
     ) -> None:
         super().__init__()
-        start = start or LaunchOptions()
-        for one in THEMES:
-            self.register_theme(Theme(**one))
-        self.theme = start.theme
-        self.set_keymap({name: keys for name, keys in start.keys.items() if name not in BY_NAME})
-        self.live = Refresher(rt, self._tell)
-        self.session = Session(rt, actor, self.live, read_only, started, start.keys)
-        self.main = MainScreen(self.session, start.view)
+        options = options or LaunchOptions()
+        for palette in THEMES:
+            self.register_theme(Theme(**palette))
+        self.theme = options.theme
+        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in BY_NAME})
+        self.live = Refresher(rt, self._forward)
+        self.session = Session(rt, actor, self.live, read_only, started, options.keys)
+        self.main = MainScreen(self.session, options.view)
 
     def on_mount(self) -> None:
-        """Show the tables, and begin to look."""
         self.push_screen(self.main)
-        self.run_worker(self.live.run(), group="live")
-        for problem in self.session.kept.problems():
+        self.run_worker(self.live.run(), group="refresher")
+        for problem in self.session.preferences.problems():
             self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Leave no colour over where none is wanted."""
-        found = super().get_line_filters()
-        return [*found, NoColor()] if self.theme == "none" else found
+        """Remove all colors in the theme `none`."""
+        filters = super().get_line_filters()
+        return [*filters, NoColor()] if self.theme == "none" else filters
 
-    def on_notify(self, told: Notify) -> None:
-        """Let it stand in place of the same that was told before and is still there."""
-        new = told.notification
-        for one in list(self._notifications):
-            if (one.message, one.severity) == (new.message, new.severity):
-                self._unnotify(one, refresh=False)
+    def on_notify(self, event: Notify) -> None:
+        """Replace an equal notification that is still shown."""
+        new = event.notification
+        for shown in list(self._notifications):
+            if (shown.message, shown.severity) == (new.message, new.severity):
+                self._unnotify(shown, refresh=False)
         if isinstance(self.screen, BaseScreen):
             self.screen.position_toasts()
 
     async def on_event(self, event: events.Event) -> None:
-        """Open a line before the next key is dealt out: a slow network brings several at once."""
+        """Open an input line before the next key, since a slow network delivers several at once."""
         if isinstance(event, events.Key) and not event.is_forwarded:
-            desk = self.screen
-            if isinstance(desk, BaseScreen) and (command := desk.opener(event.key)):
-                await desk.do_now(command)
+            screen = self.screen
+            if isinstance(screen, BaseScreen) and (command := screen.line_command(event.key)):
+                await screen.run_now(command)
                 return
         await super().on_event(event)
 
     def leave(self) -> None:
-        """Leave, as the command does: what was started may have to be asked about."""
+        """Run the quit command."""
         if not isinstance(self.screen, QuitDialog):
-            self.main.do(BY_NAME["quit"])
+            self.main.run(BY_NAME["quit"])
 
     async def action_quit(self) -> None:
-        """Leave, wherever Ctrl-Q is pressed."""
+        """Handle Ctrl-Q."""
         self.leave()
 
     def action_help_quit(self) -> None:
-        """Leave, wherever Ctrl-C is pressed and nothing is there to be copied."""
+        """Handle Ctrl-C without a selection."""
         self.leave()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Offer in the palette every command of the desk in view."""
+        """Offer the commands of the current screen in the palette."""
         if isinstance(screen, BaseScreen):
             for command in COMMANDS:
                 if screen.is_here(command):
-                    yield SystemCommand(command.name, command.help, partial(screen.do, command))
+                    yield SystemCommand(command.name, command.help, partial(screen.run, command))
 
-    def _tell(self, message: Message) -> None:
-        """Hand a message of the live source to the desk in view, behind whatever dialog."""
-        desk = next(
-            (one for one in reversed(self.screen_stack) if isinstance(one, BaseScreen)), None
+    def _forward(self, message: Message) -> None:
+        """Post a refresher message to the top screen below any dialog."""
+        screen = next(
+            (
+                candidate
+                for candidate in reversed(self.screen_stack)
+                if isinstance(candidate, BaseScreen)
+            ),
+            None,
         )
-        if desk is not None:
-            desk.post_message(message)
+        if screen is not None:
+            screen.post_message(message)

@@ -1,4 +1,4 @@
-"""How values look in a cell: short, on one line, without control characters."""
+"""Cell formatting: short, on one line, without control characters."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ ROLES: Final = {
 DENIED: Final = "warns"
 """The role of a job that failed because a person denied it."""
 _SHORT: Final = {
-    Status.WAITING_FOR_INPUT: "asks",
-    Status.WAITING_FOR_APPROVAL: "gate",
-    Status.DEAD_LETTER: "dead",
+    Status.WAITING_FOR_INPUT: "question",
+    Status.WAITING_FOR_APPROVAL: "approval",
 }
 
 
 def status(value: object, error_class: str | None = None) -> Cell:
-    """Return a status; the word says it, the color only repeats it, and marks a denial."""
+    """Format a status with its role; a denial has its own role."""
     name = str(value)
     if error_class == ErrorClass.DENIED:
         return Cell(name, DENIED)
@@ -39,23 +38,23 @@ def status(value: object, error_class: str | None = None) -> Cell:
 
 
 def text(value: object, role: str = "") -> Cell:
-    """Return whatever people or programs said."""
+    """Format untrusted text on one line."""
     return Cell(one_line(str(value)) if value is not None else "", role)
 
 
 def age(moment: datetime | None, now: datetime) -> Cell:
-    """Return how long ago something was."""
+    """Format the time since a moment."""
     return Cell(times.span((now - moment).total_seconds()) if moment else "", "dim")
 
 
 def clock(moment: datetime, now: datetime) -> Cell:
-    """Return the local time of day, or the day and the minute where it is not today."""
+    """Format the local time of day, or day and minute if it is not today."""
     here, today = moment.astimezone(), now.astimezone().date()
     return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
 
 
 def left(moment: datetime | None, now: datetime) -> Cell:
-    """Return how long something still has, louder when it is short."""
+    """Format the time left, with a stronger role when it is short."""
     if moment is None:
         return Cell("never", "dim")
     seconds = (moment - now).total_seconds()

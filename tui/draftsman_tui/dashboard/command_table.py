@@ -1,7 +1,7 @@
-"""The one table of what can be done here.
+"""Table of the dashboard's commands.
 
-Key bindings (which can be mapped anew by the names), the footer, the `:` line and its completion,
-the palette and the help are all made from it.
+Key bindings (remapped by command name), the footer, the command line and its completion, the
+palette and the help are all generated from it.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.job import JobScreen
 
 Run = Callable[[Any, str], Awaitable[None]]
-"""Takes the desk, of the kind that has the place, and what was typed behind the name."""
+"""Takes the screen that the command applies to, and the arguments."""
 TABLES: Final = frozenset(VIEWS)
 JOB: Final = frozenset({"job"})
 """The screen of one job."""
 JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"}) | JOB
-"""Tables whose rows are about a job, and the job itself."""
-ASKING: Final = frozenset({"jobs", "inbox"}) | JOB
-"""Where what is chosen may be about an open question."""
+"""Views whose rows refer to a job, and the job screen."""
+QUESTION_VIEWS: Final = frozenset({"jobs", "inbox"}) | JOB
+"""Views whose selection may have an open question."""
 REPOS: Final = frozenset({"repos"})
 NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)
-"""A job or a question, by its name."""
+"""Name of a job or a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardCommand:
-    """One thing that can be done. `on` are the places that have it; None: all."""
+    """A command. `on` has the names of the views it applies to; None: all."""
 
     name: str
     help: str
@@ -61,78 +61,78 @@ class DashboardCommand:
     group: str = "This table"
     on: frozenset[str] | None = None
     needs: Verb | None = None
-    """The right that the services will ask for; with one, it writes."""
+    """The permission that the service checks; a command with one writes."""
     writes: bool = False
-    """Whether it writes without asking for a right."""
+    """Whether it writes without a permission check."""
     takes: str = ""
-    """What may follow it on the `:` line."""
+    """Its arguments."""
     footer: bool | frozenset[str] = False
-    """Whether its key is shown at the bottom, or in which places it is: 80 columns have little."""
+    """Whether, or in which views, the key bar shows its key."""
 
-    def is_shown(self, place: str) -> bool:
-        """Return whether its key is shown at the bottom of a place."""
-        return self.footer if isinstance(self.footer, bool) else place in self.footer
+    def is_shown(self, view_name: str) -> bool:
+        """Return whether the key bar shows it in a view."""
+        return self.footer if isinstance(self.footer, bool) else view_name in self.footer
 
 
 def _view(nth: int, name: str) -> DashboardCommand:
-    async def run(desk: BaseScreen, text: str) -> None:
-        await navigation.view(desk, name, text)
+    async def run(screen: BaseScreen, text: str) -> None:
+        await navigation.view(screen, name, text)
 
     return DashboardCommand(name, VIEWS[name].help, run, str(nth), "Tables", takes="FILTER")
 
 
-def _part(nth: int, name: str) -> DashboardCommand:
+def _tab(nth: int, name: str) -> DashboardCommand:
     async def run(screen: JobScreen, text: str) -> None:
-        screen.show_part(name)
+        screen.show_tab(name)
 
-    return DashboardCommand(f"job-{name}", JOB_TABS[name].help, run, str(nth % 10), "A job", JOB)
+    return DashboardCommand(f"job-{name}", JOB_TABS[name].help, run, str(nth % 10), "Job", JOB)
 
 
 COMMANDS: Final[tuple[DashboardCommand, ...]] = (
-    *(_part(nth, name) for nth, name in enumerate(JOB_TABS, 1)),
+    *(_tab(nth, name) for nth, name in enumerate(JOB_TABS, 1)),
     *(_view(nth, name) for nth, name in enumerate(VIEWS, 1)),
     DashboardCommand(
         "answer",
-        "Answer a question; decide a gate, with the diff in view.",
+        "Answer a question, or decide an approval with its diff.",
         question_actions.answer,
         "a",
         "Questions",
-        ASKING,
+        QUESTION_VIEWS,
         Verb.ANSWER,
         footer=True,
     ),
     DashboardCommand(
         "approve",
-        "Approve what a job wants to do, with the diff in view.",
+        "Approve an action, with its diff.",
         question_actions.approve,
         "y",
         "Questions",
-        ASKING,
+        QUESTION_VIEWS,
         Verb.APPROVE,
     ),
     DashboardCommand(
         "deny",
-        "Deny what a job wants to do, with the diff in view.",
+        "Deny an action, with its diff.",
         question_actions.deny,
         "x",
         "Questions",
-        ASKING,
+        QUESTION_VIEWS,
         Verb.APPROVE,
         takes="REASON",
     ),
     DashboardCommand(
         "extend",
-        "Give a question more time.",
+        "Extend the deadline of a question.",
         question_actions.extend,
         "e",
         "Questions",
-        ASKING,
+        QUESTION_VIEWS,
         Verb.EXTEND,
         takes="2h|never",
     ),
     DashboardCommand(
         "cancel",
-        "End jobs; asks first.",
+        "Cancel jobs, after confirmation.",
         job_actions.cancel,
         "c",
         "Jobs",
@@ -143,7 +143,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "cancel-force",
-        "End jobs without waiting for their worker; type which.",
+        "Cancel jobs without waiting for their worker, after typed confirmation.",
         job_actions.cancel_force,
         "ctrl+k",
         "Jobs",
@@ -153,7 +153,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "retry",
-        "Retry finished jobs from their last checkpoint; asks first.",
+        "Retry finished jobs from their last checkpoint, after confirmation.",
         retry_actions.retry,
         "r",
         "Jobs",
@@ -164,7 +164,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "retry-all",
-        "Run all anew that ended so: what the filter says, or what follows.",
+        "Retry every finished job that matches the filter.",
         retry_actions.retry_all,
         "",
         "Jobs",
@@ -174,7 +174,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "new",
-        "Ask for a job, in a form.",
+        "Submit a job.",
         submit_actions.new,
         "n",
         "Jobs",
@@ -185,7 +185,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "copy-job",
-        "Ask for a job like this one, in a form.",
+        "Submit a copy of the job.",
         submit_actions.copy_job,
         "N",
         "Jobs",
@@ -193,14 +193,12 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
         Verb.SUBMIT,
     ),
     DashboardCommand(
-        "why", "Say what a job waits for.", job_actions.why, "w", "Jobs", JOBS, footer=True
+        "why", "Show why a job waits.", job_actions.why, "w", "Jobs", JOBS, footer=True
     ),
-    DashboardCommand(
-        "diff", "Show the changes that a job made.", job_actions.diff, "d", "Jobs", JOBS
-    ),
+    DashboardCommand("diff", "Show the diff of a job.", job_actions.diff, "d", "Jobs", JOBS),
     DashboardCommand(
         "redeliver",
-        "Send dead deliveries again.",
+        "Resend dead deliveries.",
         delivery_actions.redeliver,
         "R",
         "Deliveries",
@@ -210,7 +208,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "redeliver-job",
-        "Send all dead deliveries of the job again.",
+        "Resend all dead deliveries of the job.",
         delivery_actions.redeliver_job,
         "R",
         "Deliveries",
@@ -219,7 +217,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "redeliver-dead",
-        "Send all dead deliveries again.",
+        "Resend all dead deliveries.",
         delivery_actions.redeliver_dead,
         "",
         "Deliveries",
@@ -228,94 +226,90 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "open",
-        "Open the job of a row, or what the cursor is on; a job by its number.",
+        "Open the job or item under the cursor, or the named job.",
         navigation.open_row,
         "enter",
         on=JOBS,
         takes="D-142",
     ),
-    DashboardCommand(
-        "job", "Open a job, from anywhere.", navigation.job, group="Jobs", takes="D-142"
-    ),
+    DashboardCommand("job", "Open a job.", navigation.job, group="Jobs", takes="D-142"),
     DashboardCommand(
         "log",
-        "Follow the log of a job; of one run.",
+        "Follow the log of a job or a run.",
         tab_actions.log,
         "l",
-        "A job",
+        "Job",
         JOBS,
         takes="RUN|all",
     ),
     DashboardCommand(
         "previous-part",
-        "Go to the part to the left.",
+        "Go to the previous tab.",
         tab_actions.previous_tab,
         "left,h",
-        "A job",
+        "Job",
         JOB,
     ),
-    DashboardCommand(
-        "next-part", "Go to the part to the right.", tab_actions.next_tab, "right", "A job", JOB
-    ),
+    DashboardCommand("next-part", "Go to the next tab.", tab_actions.next_tab, "right", "Job", JOB),
     DashboardCommand(
         "follow",
         "Keep the end of the log or the timeline in view.",
         tab_actions.follow,
         "f",
-        "A job",
+        "Job",
         JOB,
     ),
     DashboardCommand(
-        "find", "Show only what says this.", tab_actions.find, "slash", "A job", JOB, takes="WORDS"
+        "find", "Search the tab.", tab_actions.find, "slash", "Job", JOB, takes="TEXT"
     ),
     DashboardCommand(
         "previous-job",
-        "Go to the job before in the table.",
+        "Go to the previous job in the table.",
         tab_actions.previous_job,
         "left_square_bracket,K",
-        "A job",
+        "Job",
         JOB,
     ),
     DashboardCommand(
         "next-job",
-        "Go to the next job of the table.",
+        "Go to the next job in the table.",
         tab_actions.next_job,
         "right_square_bracket,J",
-        "A job",
+        "Job",
         JOB,
     ),
     DashboardCommand(
-        "back", "Go back to the table.", tab_actions.back, "escape", "A job", JOB, footer=True
+        "back", "Go back to the table.", tab_actions.back, "escape", "Job", JOB, footer=True
     ),
-    DashboardCommand("copy", "Copy the ids of the chosen rows.", job_actions.copy, "ctrl+y,Y"),
+    DashboardCommand("copy", "Copy the ids of the selected rows.", job_actions.copy, "ctrl+y,Y"),
     DashboardCommand(
         "browse",
-        "Open the page of a row in the browser.",
+        "Open the web page of a row in the browser.",
         browser_actions.browse,
         "o",
         takes="ticket|pr|thread",
     ),
     DashboardCommand(
         "filter",
-        "Show only some rows.",
-        navigation.narrow,
+        "Filter the rows.",
+        navigation.apply_filter,
         "slash",
         on=TABLES,
         takes="FILTER",
         footer=True,
     ),
     DashboardCommand(
-        "clear", "Take the filter and the marks off.", navigation.clear, "escape", on=TABLES
+        "clear", "Clear the marks or the filter.", navigation.clear, "escape", on=TABLES
     ),
     DashboardCommand(
         "sort",
-        "Sort by the next column; by one that is named.",
+        "Sort by the next column, or by the named column.",
         navigation.sort,
         "s",
         on=TABLES,
         takes="COLUMN",
     ),
-    DashboardCommand("reverse", "Sort the other way round.", navigation.reverse, "S", on=TABLES),
+    DashboardCommand("reverse", "Reverse the sort order.", navigation.reverse, "S", on=TABLES),
     DashboardCommand(
         "mark", "Mark a row for the next command.", navigation.mark, "space", on=TABLES
     ),
@@ -328,7 +322,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "columns",
-        "Choose the columns and their order; all, or those that are named.",
+        "Choose the columns and their order.",
         view_actions.columns,
         "C",
         on=TABLES,
@@ -336,7 +330,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "views",
-        "List the saved views; go to one.",
+        "List and open the saved views.",
         view_actions.views,
         "v",
         "Saved views",
@@ -344,7 +338,7 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "save",
-        "Save this table as it is shown, under a name.",
+        "Save the table's filter, order and columns as a view.",
         view_actions.save,
         group="Saved views",
         on=TABLES,
@@ -352,139 +346,145 @@ COMMANDS: Final[tuple[DashboardCommand, ...]] = (
     ),
     DashboardCommand(
         "unsave",
-        "Forget a saved view; asks first.",
+        "Delete a saved view, after confirmation.",
         view_actions.unsave,
         group="Saved views",
         takes="VIEW",
     ),
-    DashboardCommand("refresh", "Look again now.", navigation.refresh, "ctrl+r"),
+    DashboardCommand("refresh", "Reload the data.", navigation.refresh, "ctrl+r"),
     DashboardCommand(
         "default",
-        "Let this repository be meant where a request names none, or none be.",
+        "Set or clear the default repository.",
         admin_actions.set_default_repo,
         "",
-        "Upkeep",
+        "Administration",
         REPOS,
         Verb.REPOS,
     ),
     DashboardCommand(
         "map",
-        "Let a label stand for this repository.",
+        "Map a label to the repository.",
         admin_actions.map_label,
         "",
-        "Upkeep",
+        "Administration",
         REPOS,
         Verb.REPOS,
         takes="LABEL [//FOLDER]",
     ),
     DashboardCommand(
         "unmap",
-        "Let a label stand for this repository no more.",
+        "Remove a label mapping of the repository.",
         admin_actions.unmap_label,
         "",
-        "Upkeep",
+        "Administration",
         REPOS,
         Verb.REPOS,
         takes="LABEL",
     ),
     DashboardCommand(
         "forget",
-        "Forget this repository, its labels and profiles.",
+        "Remove the repository, its label mappings and profiles.",
         admin_actions.remove_repo,
         "",
-        "Upkeep",
+        "Administration",
         REPOS,
         Verb.REPOS,
     ),
     DashboardCommand(
         "unwatch",
-        "Watch this board no more.",
+        "Stop watching the board.",
         admin_actions.remove_board,
         "",
-        "Upkeep",
+        "Administration",
         frozenset({"boards"}),
         Verb.BOARDS,
     ),
-    DashboardCommand("people", "Show who is who.", admin_actions.people, "", "Upkeep"),
+    DashboardCommand(
+        "people",
+        "List people, roles and linked chat accounts.",
+        admin_actions.people,
+        "",
+        "Administration",
+    ),
     DashboardCommand(
         "link",
-        "Join an identity of chat to you, by the code it was given.",
+        "Link a chat account to you, by its code.",
         admin_actions.link,
         "",
-        "Upkeep",
+        "Administration",
         writes=True,
         takes="CODE",
     ),
     DashboardCommand(
         "unlink",
-        "Part an identity of chat from its person.",
+        "Unlink a chat account.",
         admin_actions.unlink,
         "",
-        "Upkeep",
+        "Administration",
         None,
         Verb.UNLINK,
         takes="slack:ID",
     ),
     DashboardCommand(
         "sweep",
-        "Do now what the leader does from time to time.",
+        "Run a maintenance sweep now.",
         admin_actions.sweep,
         "",
-        "Upkeep",
+        "Administration",
         None,
         Verb.SWEEP,
         takes="NAME",
     ),
     DashboardCommand(
         "restore",
-        "Bring an archived month of the trail back.",
+        "Restore an archived month of events.",
         admin_actions.restore,
         "",
-        "Upkeep",
+        "Administration",
         None,
         Verb.RESTORE,
         takes="FILE",
     ),
     DashboardCommand(
-        "command", "Type a command.", navigation.command, "colon", "Everywhere", footer=True
+        "command", "Type a command.", navigation.command, "colon", "General", footer=True
     ),
     DashboardCommand(
         "theme",
-        "Take the next theme; one that is named.",
+        "Switch to the next theme, or to the named theme.",
         navigation.theme,
         "t",
-        "Everywhere",
+        "General",
         takes="dark|light|contrast|none",
     ),
     DashboardCommand(
         "help",
-        "List everything that can be done.",
+        "List all commands.",
         navigation.help,
         "question_mark",
-        "Everywhere",
+        "General",
         footer=True,
     ),
     DashboardCommand(
         "processes",
-        "Show what the processes log that `draftsman up` started.",
+        "Show the log of the processes started by `draftsman up`.",
         navigation.processes,
         "L",
-        "Everywhere",
+        "General",
     ),
     DashboardCommand(
         "suspend",
-        "Go back to the shell for a while; fg comes back.",
+        "Suspend to the shell; fg resumes.",
         navigation.suspend,
         "ctrl+z",
-        "Everywhere",
+        "General",
     ),
-    DashboardCommand("quit", "Leave.", navigation.leave, "q,ctrl+q", "Everywhere", footer=True),
+    DashboardCommand("quit", "Quit.", navigation.leave, "q,ctrl+q", "General", footer=True),
 )
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
 def bindings(keys: Mapping[str, str] | None = None) -> Sequence[Binding]:
-    """Return the key bindings, `keys` in place of a command's own; each has its name as id."""
+    """Return the key bindings, with `keys` overriding defaults; the id is the command's name."""
     mapped = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
     return [
         Binding(
@@ -499,7 +499,7 @@ def bindings(keys: Mapping[str, str] | None = None) -> Sequence[Binding]:
 def refusal(
     command: DashboardCommand, policy: Policy, actor: Actor, invoker: str | None, *, read_only: bool
 ) -> str | None:
-    """Return why somebody may not do this, as far as can be told before asking core."""
+    """Return why the user may not run the command, or None."""
     if read_only and (command.needs or command.writes):
         return f"{command.name}: this dashboard is read-only"
     if command.needs is None:
@@ -512,44 +512,50 @@ def refusal(
 
 
 def parse_command(text: str, views: Iterable[str] = ()) -> tuple[DashboardCommand, str]:
-    """Return the command that a `:` line means, and what follows it; raises UsageError.
+    """Parse a command line into a command and its arguments; raises UsageError.
 
-    The name of a saved view means to go there, that of a job or a question to open it.
+    The name of a saved view opens the view; the name of a job or a question opens it.
     """
     if NAMED.fullmatch(text.strip()):
         return BY_NAME["job"], text.strip()
     name, _, rest = text.strip().partition(" ")
-    known = [*BY_NAME, *(view for view in views if view not in BY_NAME)]
-    found = [name] if name in known else [one for one in known if name and one.startswith(name)]
-    if len(found) == 1:
+    names = [*BY_NAME, *(view for view in views if view not in BY_NAME)]
+    matches = (
+        [name] if name in names else [other for other in names if name and other.startswith(name)]
+    )
+    if len(matches) == 1:
         return (
-            (BY_NAME[found[0]], rest.strip())
-            if found[0] in BY_NAME
-            else (BY_NAME["views"], found[0])
+            (BY_NAME[matches[0]], rest.strip())
+            if matches[0] in BY_NAME
+            else (BY_NAME["views"], matches[0])
         )
-    if found:
-        raise UsageError(f"{name!r} may be several: {', '.join(found)}")
-    raise UsageError(f"there is no command and no view {name!r}; ? lists them all")
+    if matches:
+        raise UsageError(f"ambiguous command {name!r}: {', '.join(matches)}")
+    raise UsageError(f"unknown command: {name}; press ? for a list")
 
 
 def default_keys() -> dict[str, DefaultKeys]:
-    """Return the keys of every command as it comes."""
+    """Return the default keys of every command."""
     return {command.name: DefaultKeys(command.keys.split(","), command.on) for command in COMMANDS}
 
 
-def help_groups(desk: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:
-    """Return for each group (keys, name and what it takes, help), those of other places last."""
+def help_groups(screen: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:
+    """Return (keys, name and arguments, help) by group; unavailable commands come last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
-    for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
-        keys = " ".join(display_key(key) for key in desk.keys_of(one))
-        groups.setdefault(one.group if desk.is_here(one) else "Elsewhere", []).append(
-            (keys, f":{one.name} {one.takes}".strip(), f"{one.help}{_barred(desk, one)}")
+    for command in sorted(COMMANDS, key=lambda command: not screen.is_here(command)):
+        keys = " ".join(display_key(key) for key in screen.keys_of(command))
+        groups.setdefault(command.group if screen.is_here(command) else "Other views", []).append(
+            (
+                keys,
+                f":{command.name} {command.takes}".strip(),
+                f"{command.help}{_denied_mark(screen, command)}",
+            )
         )
     return groups
 
 
-def _barred(desk: BaseScreen, command: DashboardCommand) -> str:
-    """Say of a command that this person may not give it."""
-    who = desk.rt.policy, desk.actor, desk.invoker
-    refused = refusal(command, *who, read_only=desk.read_only)
-    return " (not for you)" if refused else ""
+def _denied_mark(screen: BaseScreen, command: DashboardCommand) -> str:
+    denied = refusal(
+        command, screen.rt.policy, screen.actor, screen.invoker, read_only=screen.read_only
+    )
+    return " (not permitted)" if denied else ""

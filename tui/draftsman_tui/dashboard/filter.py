@@ -1,11 +1,9 @@
-"""What `/` takes: `tidy status:failed,dead_letter repo:pay by:anna age<2h /time ?out/`.
+"""Table filters: `tidy status:failed,dead_letter repo:pay by:anna age<2h /time ?out/`.
 
-Everything given must hold. Words are searched in what a row says and in what its columns show,
-whatever their case; a word that begins with `-` must not be there. A word with a colon is a field
-unless it is quoted. Pure: parsed, matched and written without a database.
+All terms must match. Words are matched, ignoring case, against the text and the columns of a row;
+a word that starts with `-` must not occur. A word with a colon is a field unless it is quoted.
 
-Regular expressions are those of RE2: no row and no expression makes one take longer than its length
-times that of the row.
+Regular expressions use RE2, so that matching time is linear in the length of the row.
 """
 
 from __future__ import annotations
@@ -24,26 +22,26 @@ from draftsman.errors import UsageError
 from draftsman_tui.common import times
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "for")
-"""`channel:` is `source:`; `by:me` and `for:me` are whoever looks."""
+"""`channel:` is an alias of `source:`; `me` in `by:me` and `for:me` is the current user."""
 _PLAIN: Final = ("repo", "by", "agent", "tag", "source")
 ANYBODY: Final = "anybody"
-"""For whom a question is that names nobody."""
-LONGEST: Final = 500
-"""Characters of a filter."""
-SEARCHED: Final = 1000
-"""Characters of a row that a regular expression is tried on."""
+"""Responder of a question without designated responders."""
+MAX_LENGTH: Final = 500
+"""Maximum characters of a filter."""
+REGEX_INPUT: Final = 1000
+"""Maximum characters of a row that a regular expression is matched against."""
 _AGE = re.compile(r"age([<>])(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
-_OTHER_NAMES: Final = {"channel": "source", "repository": "repo", "state": "status"}
+_FIELD_ALIASES: Final = {"channel": "source", "repository": "repo", "state": "status"}
 _FIELD = re.compile(r"(-?)([A-Za-z][A-Za-z_]+):(?!//)(.*)", re.DOTALL)
-"""A field, as it is typed; `https://a.example`, `D-7:` and `12:30` are words."""
+"""A field; `https://a.example`, `D-7:` and `12:30` are words."""
 _SPACE: Final = " \t\r\n"
-"""What parts tokens, as in `shlex`."""
+"""Token separators, as in `shlex`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterFields:
-    """What a filter looks at of one row."""
+    """Values of a row that a filter matches."""
 
     text: str
     status: str = ""
@@ -53,15 +51,15 @@ class FilterFields:
     tags: tuple[str, ...] = ()
     at: datetime | None = None
     source: str = ""
-    asked: tuple[str, ...] = ()
-    """People and groups whom it waits for."""
+    responders: tuple[str, ...] = ()
+    """People and groups that it waits for."""
     shown: str = ""
-    """What its columns show, and the names of its status; empty where no word is searched."""
+    """Text of its columns and aliases of its status; empty unless the filter searches text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is wanted. Ages are in seconds: `older` than, `newer` than."""
+    """A parsed filter. `older` and `newer` are ages in seconds."""
 
     words: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
@@ -71,8 +69,8 @@ class Filter:
     agent: str | None = None
     tag: str | None = None
     source: str | None = None
-    asked: tuple[str, ...] = ()
-    """Any of them."""
+    responders: tuple[str, ...] = ()
+    """A row must have at least one."""
     older: float | None = None
     newer: float | None = None
     regex: str | None = None
@@ -85,8 +83,8 @@ class Filter:
         parts += [_quoted(f"-{word}") for word in self.without]
         if self.statuses:
             parts.append(shlex.quote(f"status:{','.join(self.statuses)}"))
-        if self.asked:
-            parts.append(shlex.quote(f"for:{','.join(self.asked)}"))
+        if self.responders:
+            parts.append(shlex.quote(f"for:{','.join(self.responders)}"))
         for name in _PLAIN:
             if (value := getattr(self, name)) is not None:
                 parts.append(shlex.quote(f"{name}:{value}"))
@@ -99,19 +97,19 @@ class Filter:
 
     @property
     def fields(self) -> list[str]:
-        """Names of the fields that it gives; `age` for both of its signs."""
+        """Names of its fields; `age` covers `older` and `newer`."""
         has = {name: getattr(self, name) is not None for name in _PLAIN}
-        has |= {"status": bool(self.statuses), "for": bool(self.asked)}
+        has |= {"status": bool(self.statuses), "for": bool(self.responders)}
         has["age"] = self.older is not None or self.newer is not None
         return [name for name in (*FIELDS, "age") if has[name]]
 
     @property
     def searches(self) -> bool:
-        """Whether it looks for text."""
+        """Whether it searches text."""
         return bool(self.words or self.without or self.regex)
 
     def matches(self, row: FilterFields, now: datetime) -> bool:
-        """Return whether a row is wanted."""
+        """Return whether a row matches."""
         text = f"{row.text}\n{row.shown}".casefold()
         return (
             all(word.casefold() in text for word in self.words)
@@ -122,21 +120,23 @@ class Filter:
             and _is_in(self.agent, (row.agent,))
             and _is_in(self.tag, row.tags)
             and _is_in(self.source, (row.source,))
-            and (not self.asked or any(_is_in(one, row.asked) for one in self.asked))
+            and (
+                not self.responders or any(_is_in(name, row.responders) for name in self.responders)
+            )
             and self._has_age(row.at, now)
             and self._has_regex(row)
         )
 
-    def of(self, me: str, asked: Iterable[str] | None) -> Filter:
-        """Return it with `me` replaced, by who looks and by how questions name them.
+    def resolve_me(self, me: str, responders: Iterable[str] | None) -> Filter:
+        """Replace `me` in `by:` with the user, and in `for:` with the user's names and groups.
 
-        None: every question is for them.
+        With None, the user may answer every question.
         """
-        found = replace(self, by=me) if self.by == "me" else self
-        if "me" not in self.asked:
-            return found
-        others = tuple(one for one in self.asked if one != "me")
-        return replace(found, asked=() if asked is None else (*others, *asked))
+        resolved = replace(self, by=me) if self.by == "me" else self
+        if "me" not in self.responders:
+            return resolved
+        others = tuple(name for name in self.responders if name != "me")
+        return replace(resolved, responders=() if responders is None else (*others, *responders))
 
     def _has_regex(self, row: FilterFields) -> bool:
         if self.regex is None or _is_found(self.regex, row.text):
@@ -153,30 +153,30 @@ class Filter:
 
 
 NOTHING: Final = Filter()
-"""Wants every row."""
+"""Matches every row."""
 
 
 def parse(text: str) -> Filter:
-    """Read a filter; raises UsageError, whose message says what is allowed."""
-    if len(text) > LONGEST:
-        raise UsageError(f"a filter has at most {LONGEST} characters")
-    found = NOTHING
+    """Parse a filter; raises UsageError."""
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"filter is longer than {MAX_LENGTH} characters")
+    result = NOTHING
     for pattern in _REGEX.findall(text):
-        if found.regex is not None:
-            raise UsageError("one regular expression is enough; join two with |")
-        found = replace(found, regex=_checked(pattern))
+        if result.regex is not None:
+            raise UsageError("only one regular expression is allowed; combine alternatives with |")
+        result = replace(result, regex=_validated(pattern))
     try:
         tokens = list(_tokens(_REGEX.sub(" ", text)))
     except ValueError:
-        raise UsageError("a quotation mark is not closed; close it, or leave it out") from None
+        raise UsageError("missing closing quote; close or remove it") from None
     for token, is_quoted in tokens:
         if token:
-            found = _with(found, token, is_quoted=is_quoted)
-    return found
+            result = _add_token(result, token, is_quoted=is_quoted)
+    return result
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each token and whether it begins with a quotation mark; raises ValueError."""
+    """Yield each token and whether it starts with a quote; raises ValueError."""
     stream = io.StringIO(text)
     lexer = shlex.shlex(stream, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -187,58 +187,58 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
         start = end
 
 
-def _with(found: Filter, token: str, *, is_quoted: bool) -> Filter:
+def _add_token(result: Filter, token: str, *, is_quoted: bool) -> Filter:
     if age := _AGE.fullmatch(token):
         seconds = times.parse_duration(age[2])
-        return replace(found, older=seconds) if age[1] == ">" else replace(found, newer=seconds)
+        return replace(result, older=seconds) if age[1] == ">" else replace(result, newer=seconds)
     name, colon, value = token.partition(":")
-    name = _OTHER_NAMES.get(name.casefold(), name.casefold())
+    name = _FIELD_ALIASES.get(name.casefold(), name.casefold())
     if not is_quoted and (typed := _FIELD.fullmatch(token)) and (typed[1] or name not in FIELDS):
         raise UsageError(_unknown(typed[2], name, token))
     if colon and name in FIELDS:
         if not value:
-            raise UsageError(f"{name}: what? give {name}:VALUE, or leave it out")
+            raise UsageError(f"{name}: needs a value, as in {name}:VALUE")
         if name == "status":
-            return replace(found, statuses=(*found.statuses, *_statuses(value)))
+            return replace(result, statuses=(*result.statuses, *_statuses(value)))
         if name == "for":
-            return replace(found, asked=(*found.asked, *filter(None, value.split(","))))
+            return replace(result, responders=(*result.responders, *filter(None, value.split(","))))
         fields: dict[str, Any] = {name: value}
-        return replace(found, **fields)
+        return replace(result, **fields)
     if token.startswith("-") and len(token) > 1:
-        return replace(found, without=(*found.without, token[1:]))
-    return replace(found, words=(*found.words, token))
+        return replace(result, without=(*result.without, token[1:]))
+    return replace(result, words=(*result.words, token))
 
 
 def _statuses(value: str) -> list[str]:
     names = [name.strip().casefold().replace("-", "_") for name in value.split(",") if name.strip()]
     if not names:
-        raise UsageError("status: which? give status:failed, or status:failed,dead_letter")
+        raise UsageError("status: needs a value, as in status:failed or status:failed,dead_letter")
     return names
 
 
 def _unknown(typed: str, name: str, token: str) -> str:
-    """Say which fields there are, and how to search for text that looks like one."""
-    known = [*FIELDS, *_OTHER_NAMES]
+    """Return an error message with the allowed fields and the quoted text."""
+    known = [*FIELDS, *_FIELD_ALIASES]
     if token.startswith("-") and name.lstrip("-") in known:
-        return f"{token!r}: - is for words alone, as in -attic; give {typed}: without it"
+        return f"{token!r}: - excludes words only, as in -attic; use {typed}: without it"
     if name == "age":
-        return "age takes < or >: age<2h, age>1d"
-    near = "".join(f"; did you mean {one}:?" for one in get_close_matches(name, known, 1))
+        return "age needs < or >, as in age<2h or age>1d"
+    hint = "".join(f"; did you mean {match}:?" for match in get_close_matches(name, known, 1))
     fields = " ".join(f"{field}:" for field in FIELDS)
     return (
-        f"unknown field {typed!r}{near}; fields: {fields} age< age>;"
+        f"unknown field {typed!r}{hint}; fields: {fields} age< age>;"
         f" to search for this text, quote it: {_quoted(token)}"
     )
 
 
-def _checked(pattern: str) -> str:
+def _validated(pattern: str) -> str:
     _compiled(pattern)
     return pattern
 
 
 @lru_cache(maxsize=16)
 def _compiled(pattern: str) -> Any:
-    import re2  # only who types an expression pays for it
+    import re2  # deferred, since importing it is slow
 
     options = re2.Options()
     options.case_sensitive = False
@@ -246,19 +246,19 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        said = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-        raise UsageError(f"/{pattern}/ is no regular expression of RE2: {said}") from None
+        problem = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise UsageError(f"invalid regular expression /{pattern}/: {problem}") from None
 
 
 def _is_found(pattern: str, text: str) -> bool:
-    return _compiled(pattern).search(text[:SEARCHED].encode("utf-8", "replace")) is not None
+    return _compiled(pattern).search(text[:REGEX_INPUT].encode("utf-8", "replace")) is not None
 
 
-def _is_in(wanted: str | None, values: tuple[str, ...]) -> bool:
-    return wanted is None or wanted.casefold() in {value.casefold() for value in values}
+def _is_in(value: str | None, values: tuple[str, ...]) -> bool:
+    return value is None or value.casefold() in {item.casefold() for item in values}
 
 
 def _quoted(token: str) -> str:
-    """Quote a word for a filter: `shlex` would leave a colon bare, which makes a field of it."""
+    """Quote a word; unlike `shlex`, also if it has a colon, which would make it a field."""
     quoted = shlex.quote(token)
     return f"'{token}'" if ":" in token and quoted == token else quoted

@@ -1,6 +1,6 @@
-"""What the form of a new job asks, and what is typed there read as a request. Pure.
+"""Form of a new job: its fields, and their conversion to a request.
 
-Each field is read, and checked, as `draftsman submit` does with its option of that name.
+Each field is parsed and validated like the option of `draftsman submit` with its name.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.common import params, times
 from draftsman_tui.common.job_request import AGENT_TYPE
 
-_OWN: Final = ("value_error", "assertion_error")
-"""Rules, by pydantic's names, that a validator of ours words for people."""
+_CUSTOM_RULES: Final = ("value_error", "assertion_error")
+"""Pydantic's names of the rules whose messages come from this project's validators."""
 Typed = Mapping[str, str]
-"""What stands in each field."""
+"""Text by field name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of the form. `read` makes of its text what an Invocation takes."""
+    """A form field. `read` converts its text to fields of an Invocation."""
 
     name: str
     label: str
     hint: str
     read: Callable[[str], dict[str, Any]]
     more: bool = True
-    either: tuple[str, ...] = ()
-    """What alone it may be; the first where nothing is chosen."""
-    several: bool = False
-    """Whether it has words of which each is completed."""
+    choices: tuple[str, ...] = ()
+    """The only allowed values; the first is the default."""
+    multiple: bool = False
+    """Whether it takes multiple words, each of which is completed."""
     allowed: str = ""
-    """What may stand there, where what core says of it is a rule for programs."""
+    """Allowed values in words, in place of the schema's message."""
 
 
-class Errors(UsageError):
-    """Something typed cannot be meant: what is wrong, beside which field; '' is beside none."""
+class FormErrors(UsageError):
+    """Problems by field name; '' has the problem of the whole form."""
 
-    def __init__(self, beside: Mapping[str, str]) -> None:
-        super().__init__("; ".join(beside.values()))
-        self.beside = beside
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__("; ".join(problems.values()))
+        self.problems = problems
 
 
 def _plain(name: str) -> Callable[[str], dict[str, Any]]:
@@ -71,11 +71,11 @@ def _number(name: str) -> Callable[[str], dict[str, Any]]:
 
 
 def _notify(text: str) -> dict[str, Any]:
-    named = tuple(text.replace(",", " ").split())
-    for one in named:
-        if one != "none":
-            parse(one)
-    return {"notify": named}
+    names = tuple(text.replace(",", " ").split())
+    for target in names:
+        if target != "none":
+            parse(target)
+    return {"notify": names}
 
 
 def _when(text: str) -> dict[str, Any]:
@@ -88,15 +88,15 @@ def _when(text: str) -> dict[str, Any]:
     try:
         return {"run_at": times.parse_instant(text)}
     except UsageError:
-        said = f"{text[:40]!r} is no time; give 10m, 2h, 1d, or 2030-12-31T18:00"
-        raise UsageError(said) from None
+        problem = f"invalid time {text[:40]!r}; examples: 10m, 2h, 1d, 2030-12-31T18:00"
+        raise UsageError(problem) from None
 
 
 def _overrides(text: str) -> dict[str, Any]:
     try:
         pairs = shlex.split(text)
     except ValueError:
-        raise UsageError("a quotation mark is not closed") from None
+        raise UsageError("missing closing quote") from None
     return {"overrides": dict(params.PAIR.convert(pair, None, None) for pair in pairs)}
 
 
@@ -109,102 +109,101 @@ def _payload(text: str) -> dict[str, Any]:
 
 
 FIELDS: Final = (
-    Field("text", "What", "what is to be done; ctrl+j: a new line", _plain("text"), more=False),
-    Field("repo", "Repo", "known name, URL or path; none: the job asks", _plain("repo"),
+    Field("text", "Task", "instructions; ctrl+j: new line", _plain("text"), more=False),
+    Field("repo", "Repo", "registered name, URL or path; (the job asks)", _plain("repo"),
           more=False),
-    Field("agent", "Agent", "none: that of the repository, or the only one", _plain("agent"),
+    Field("agent", "Agent", "(repository's default)", _plain("agent"),
           more=False),
-    Field("mode", "Mode", "investigate looks, and changes nothing", _plain("mode"), more=False,
-          either=tuple(str(mode) for mode in reversed(Mode))),
-    Field("title", "Title", "none: the first line of what is to be done", _plain("title")),
+    Field("mode", "Mode", "investigate makes no changes", _plain("mode"), more=False,
+          choices=tuple(str(mode) for mode in reversed(Mode))),
+    Field("title", "Title", "(first line of the task)", _plain("title")),
     Field("ref", "Ref", "branch, tag or commit to start from", _plain("ref")),
-    Field("tags", "Tags", "words: urgent billing", _words("tags"), several=True),
+    Field("tags", "Tags", "for example: urgent billing", _words("tags"), multiple=True),
     Field("notify", "Notify", "log  webhook:NAME  slack:CHANNEL  trello:CARD  none", _notify,
-          several=True),
+          multiple=True),
     Field("when", "Not before", "10m, 2h, 1d, or 2030-12-31T18:00", _when,
-          allowed="in 366 days at the latest"),
+          allowed="at most 366 days from now"),
     Field("priority", "Priority", "-1000 to 1000; higher runs first", _number("priority"),
           allowed="a whole number from -1000 to 1000"),
-    Field("run_timeout", "Run time", "running time in all: 10m, 2h", _timeout),
-    Field("max_retries", "Retries", "failures of the work it survives", _number("max_retries"),
+    Field("run_timeout", "Run time", "total run time: 10m, 2h", _timeout),
+    Field("max_retries", "Retries", "retries after the job's own errors", _number("max_retries"),
           allowed="a whole number from 0 to 100"),
-    Field("max_attempts", "Attempts", "lost runs and failures of machines it survives",
+    Field("max_attempts", "Attempts", "retries after infrastructure failures",
           _number("max_attempts"), allowed="a whole number from 0 to 100"),
-    Field("on_lost", "On lost", "when its worker dies", _plain("on_lost"),
-          either=("default", *(str(one) for one in OnLost))),
-    Field("skills", "Skills", "skills it asks for", _words("skills"), several=True),
-    Field("subject_key", "Subject", "what it is about; a live job of it is joined",
+    Field("on_lost", "On lost", "when the worker is lost", _plain("on_lost"),
+          choices=("default", *(str(policy) for policy in OnLost))),
+    Field("skills", "Skills", "skills to request", _words("skills"), multiple=True),
+    Field("subject_key", "Subject", "joins a live job with the same subject",
           _plain("subject_key")),
-    Field("queue", "Queue", "none: default", _plain("queue")),
+    Field("queue", "Queue", "(default)", _plain("queue")),
     Field("overrides", "Overrides", "key=value …", _overrides),
-    Field("type", "Type", "none: run_agent", _plain("type")),
+    Field("type", "Type", "(run_agent)", _plain("type")),
     Field("payload", "Payload", '{"key": "value"}', _payload),
 )  # fmt: skip
 BY_NAME: Final = {field.name: field for field in FIELDS}
 
 
 def hints(catalog: Catalog) -> dict[str, str]:
-    """Return what stands in an empty field, where that depends on what is known."""
+    """Return placeholders that depend on the repository catalog."""
     if not catalog.repos:
         return {"repo": "path or URL of a git repository"}
-    named = next((repo.full_name for repo in catalog.repos if repo.is_default), None)
-    return {"repo": f"known name, URL or path; none: {named}"} if named else {}
+    default = next((repo.full_name for repo in catalog.repos if repo.is_default), None)
+    return {"repo": f"registered name, URL or path; ({default})"} if default else {}
 
 
 def read(typed: Typed) -> dict[str, Any]:
-    """Return the fields of the Invocation; raises Errors with all that is wrong."""
-    found, wrong = partition(typed)
-    if wrong:
-        raise Errors(wrong)
-    return found
+    """Return the fields of the Invocation; raises FormErrors with every problem."""
+    fields, problems = partition(typed)
+    if problems:
+        raise FormErrors(problems)
+    return fields
 
 
 def partition(typed: Typed) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the fields of the Invocation that can be meant, and what is wrong with the others."""
-    found: dict[str, Any] = {}
-    wrong: dict[str, str] = {}
+    """Return the valid fields of the Invocation, and the problems of the others."""
+    fields: dict[str, Any] = {}
+    problems: dict[str, str] = {}
     for field in FIELDS:
         text = typed.get(field.name, "").strip()
-        if not text or text == next(iter(field.either), None):
+        if not text or text == next(iter(field.choices), None):
             continue
         try:
             value = field.read(text)
         except UsageError as error:
-            wrong[field.name] = str(error)
+            problems[field.name] = str(error)
             continue
         try:
             invocation(**value)
         except FieldError as error:
-            wrong[field.name] = _worded(field, error)
+            problems[field.name] = _problem_text(field, error)
             continue
         except UsageError as error:
-            wrong[field.name] = str(error)
+            problems[field.name] = str(error)
             continue
-        found |= _merged(found, value)
-    return found, wrong
+        fields |= _merge(fields, value)
+    return fields, problems
 
 
-def _worded(field: Field, error: FieldError) -> str:
-    """Return what is wrong with a value, without the field's name, which stands beside it."""
-    is_bound = error.rule not in _OWN
+def _problem_text(field: Field, error: FieldError) -> str:
+    is_bound = error.rule not in _CUSTOM_RULES
     return f"allowed: {field.allowed}" if field.allowed and is_bound else error.problem
 
 
-def of_job(job: Job) -> dict[str, str]:
-    """Return what would be typed to ask for the same once more."""
+def from_job(job: Job) -> dict[str, str]:
+    """Return the form that submits a copy of the job."""
     payload = dict(job.payload)
-    place = payload.pop("repo", None) or {}
+    repo = payload.pop("repo", None) or {}
     payload.pop("labels", None)
     overrides = {key: value for key, value in job.overrides.items() if key != "answers"}
     timeout = overrides.pop("timeout", None)
-    source, path = place.get("source") or "", place.get("path")
+    source, path = repo.get("source") or "", repo.get("path")
     typed = {
         "text": job.ticket_text or "",
         "repo": f"{job.repo}//{path}" if path and job.repo else source,
         "agent": job.agent or "",
         "mode": str(job.mode),
         "title": _own_title(job),
-        "ref": place.get("ref") or "",
+        "ref": repo.get("ref") or "",
         "tags": " ".join(job.tags),
         "priority": str(job.priority or ""),
         "run_timeout": f"{timeout:g}s" if isinstance(timeout, int | float) else "",
@@ -219,15 +218,15 @@ def of_job(job: Job) -> dict[str, str]:
     return {name: text for name, text in typed.items() if text}
 
 
-def of_line(text: str, catalog: Catalog) -> dict[str, str]:
-    """Read `fix acme/pay "Tidy the stock"`: a mode and a repository, where they are, and the rest.
+def from_line(text: str, catalog: Catalog) -> dict[str, str]:
+    """Parse `fix acme/pay "Tidy the stock"`: optional mode, optional repository, task.
 
     Raises UsageError.
     """
     try:
         tokens = shlex.split(text)
     except ValueError:
-        raise UsageError("a quotation mark is not closed; close it, or leave it out") from None
+        raise UsageError("missing closing quote; close or remove it") from None
     typed: dict[str, str] = {}
     if tokens and tokens[0] in set(Mode):
         typed["mode"] = tokens.pop(0)
@@ -242,11 +241,11 @@ def _is_repo(word: str, catalog: Catalog) -> bool:
     return " " not in word and (is_repo_url(word) or bool(catalog.named(word)))
 
 
-def _merged(found: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value, with what an earlier field said of the same, which counts."""
+def _merge(fields: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested objects; an earlier field wins."""
     return {
-        key: {**one, **found[key]} if isinstance(one, dict) and key in found else one
-        for key, one in value.items()
+        key: {**item, **fields[key]} if isinstance(item, dict) and key in fields else item
+        for key, item in value.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Keys of one's own: `[dashboard.keys]`, checked before anything is shown."""
+"""Custom key bindings: validation of `[dashboard.keys]`."""
 
 from __future__ import annotations
 
@@ -14,78 +14,82 @@ from draftsman.errors import ConfigError
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt"})
 RESERVED: Final = frozenset({"ctrl+c", "tab", "shift+tab"})
-"""Keys that a terminal or a dialog needs."""
-_WRITTEN: Final = {"ctrl+space": "ctrl+@", "esc": "escape", "return": "enter"}
+"""Keys that the terminal or dialogs use."""
+_SPELLINGS: Final = {"ctrl+space": "ctrl+@", "esc": "escape", "return": "enter"}
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultKeys:
-    """The keys of a command as it comes, and the places that have it; None: all."""
+    """Default keys of a command, and the views it applies to; None: all."""
 
     keys: Sequence[str]
     on: frozenset[str] | None = None
 
-    def meets(self, other: DefaultKeys) -> bool:
-        """Return whether there is a place that has both."""
+    def overlaps(self, other: DefaultKeys) -> bool:
+        """Return whether a view has both commands."""
         return self.on is None or other.on is None or bool(self.on & other.on)
 
 
-def validate_keys(keys: Mapping[str, str], own: Mapping[str, DefaultKeys]) -> dict[str, str]:
-    """Return the keys by command as Textual names them; raises ConfigError in one line.
+def validate_keys(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) -> dict[str, str]:
+    """Return keys by command, with Textual's key names; raises ConfigError.
 
-    `own` are all commands as they come. Refused are commands that there are not, keys that no
-    terminal sends, and a key that two commands of one place would have.
+    `defaults` has every command. Rejects unknown commands, unknown keys, and a key that two
+    commands of one view would share.
     """
-    found: dict[str, str] = {}
+    mapped: dict[str, str] = {}
     for name, text in keys.items():
-        if name not in own:
-            raise _wrong(name, f"there is no such command; choose: {', '.join(own)}")
-        found[name] = ",".join(_key(name, one) for one in _parts(text))
-    for name, text in found.items():
-        for other in (one for one in own if one != name and own[name].meets(own[one])):
-            theirs = found[other].split(",") if other in found else own[other].keys
-            if both := [key for key in text.split(",") if key in theirs]:
-                what = "give one of them another" if other in found else f"give {other} another too"
-                raise _wrong(name, f"{display_key(both[0])!r} is the key of {other}; {what}")
-    return found
+        if name not in defaults:
+            raise _wrong(name, f"unknown command; choose from: {', '.join(defaults)}")
+        mapped[name] = ",".join(_key_name(name, part) for part in _split(text))
+    for name, text in mapped.items():
+        for other in (
+            part for part in defaults if part != name and defaults[name].overlaps(defaults[part])
+        ):
+            theirs = mapped[other].split(",") if other in mapped else defaults[other].keys
+            if conflicts := [key for key in text.split(",") if key in theirs]:
+                hint = "choose another key for either" if other in mapped else f"remap {other} too"
+                raise _wrong(
+                    name, f"{display_key(conflicts[0])!r} is already bound to {other}; {hint}"
+                )
+    return mapped
 
 
 def display_key(key: str) -> str:
-    """Return a key as people write it: `/`, not `slash`."""
-    return _SHOWN.get(key, key)
+    """Return a key as shown to users: `/`, not `slash`."""
+    return _DISPLAY.get(key, key)
 
 
-def _parts(text: str) -> list[str]:
-    """Part several keys; a comma alone is the key."""
-    return [text] if text == "," else [one.strip() for one in text.split(",")]
+def _split(text: str) -> list[str]:
+    """Split a comma-separated list; a single comma is the key itself."""
+    return [text] if text == "," else [part.strip() for part in text.split(",")]
 
 
-def _key(name: str, text: str) -> str:
+def _key_name(name: str, text: str) -> str:
     """Return Textual's name of a key."""
-    if text in _WRITTEN:
-        return _WRITTEN[text]
+    if text in _SPELLINGS:
+        return _SPELLINGS[text]
     before, plus, base = text.rpartition("+") if len(text) > 1 else ("", "", text)
-    given = before.split("+") if plus else []
+    modifiers = before.split("+") if plus else []
     if len(base) == 1 and base.isprintable() and not base.isspace():
-        base = base if base.isalnum() else _named(base)
-    known = len(base) == 1 or base in _NAMED
-    if not known or not set(given) <= MODIFIERS or ("shift" in given and len(base) == 1):
-        raise _wrong(name, f"there is no key {text!r}; give one like x, X, ?, f5, space, ctrl+x")
-    key = "+".join([*given, base])
+        base = base if base.isalnum() else _character_name(base)
+    known = len(base) == 1 or base in _KEY_NAMES
+    if not known or not set(modifiers) <= MODIFIERS or ("shift" in modifiers and len(base) == 1):
+        raise _wrong(name, f"unknown key {text!r}; examples: x, X, ?, f5, space, ctrl+x")
+    key = "+".join([*modifiers, base])
     if key in RESERVED:
-        raise _wrong(name, f"{text!r} is needed elsewhere; give another key")
+        raise _wrong(name, f"{text!r} is reserved; choose another key")
     return key
 
 
-def _named(character: str) -> str:
+def _character_name(character: str) -> str:
     name = unicodedata.name(character, character).lower().replace("-", "_").replace(" ", "_")
     return KEY_NAME_REPLACEMENTS.get(name, name)
 
 
-_SHOWN: Final = {"ctrl+@": "ctrl+space", "escape": "esc"} | {
-    _named(one): one for one in string.punctuation
+_DISPLAY: Final = {"ctrl+@": "ctrl+space", "escape": "esc"} | {
+    _character_name(character): character for character in string.punctuation
 }
-_NAMED: Final = frozenset(key.value for key in Keys if key.value.isalnum()) | _SHOWN.keys()
+_KEY_NAMES: Final = frozenset(key.value for key in Keys if key.value.isalnum()) | _DISPLAY.keys()
 
 
 def _wrong(name: str, why: str) -> ConfigError:

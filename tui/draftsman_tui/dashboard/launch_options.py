@@ -1,4 +1,4 @@
-"""What a dashboard begins with: the options, else the configuration, else what was chosen last."""
+"""Launch options of the dashboard: command line, then configuration, then preferences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """The table or the saved view that comes first, the theme, the keys that are not our own."""
+    """Initial table or saved view, theme and remapped keys."""
 
     view: str | tuple[str, View] = "jobs"
     theme: str = "dark"
@@ -34,34 +34,43 @@ class LaunchOptions:
 def resolve_options(
     settings: DashboardSettings, view: str | None = None, theme: str | None = None
 ) -> LaunchOptions:
-    """Return it; raises ConfigError or UsageError in one line. `view`, `theme` are options."""
-    kept = Preferences()
-    chosen = theme or settings.theme or (kept.theme if kept.theme in NAMES else None) or "dark"
+    """Resolve the options; raises ConfigError or UsageError."""
+    preferences = Preferences()
+    chosen = (
+        theme
+        or settings.theme
+        or (preferences.theme if preferences.theme in NAMES else None)
+        or "dark"
+    )
     mapped = keymap(settings)
-    return LaunchOptions(_view(kept, settings, view), chosen, mapped)
+    return LaunchOptions(_view(preferences, settings, view), chosen, mapped)
 
 
 def keymap(settings: DashboardSettings) -> dict[str, str]:
-    """Return the keys that are mapped anew; raises ConfigError."""
-    return key_map.validate_keys(settings.keys, {**default_keys(), **_moves()})
+    """Return the remapped keys; raises ConfigError."""
+    return key_map.validate_keys(settings.keys, {**default_keys(), **_table_keys()})
 
 
-def _moves() -> dict[str, key_map.DefaultKeys]:
-    bindings = (one for one in ResourceTable.BINDINGS if isinstance(one, Binding))
-    return {str(one.id): key_map.DefaultKeys(one.key.split(",")) for one in bindings}
+def _table_keys() -> dict[str, key_map.DefaultKeys]:
+    bindings = (binding for binding in ResourceTable.BINDINGS if isinstance(binding, Binding))
+    return {str(binding.id): key_map.DefaultKeys(binding.key.split(",")) for binding in bindings}
 
 
 def _view(
-    kept: Preferences, settings: DashboardSettings, option: str | None
+    preferences: Preferences, settings: DashboardSettings, option: str | None
 ) -> str | tuple[str, View]:
     name = option or settings.view or "jobs"
     if name in VIEWS:
         return name
-    views = dict(BUILTIN_VIEWS) if name in BUILTIN_VIEWS and kept.problems() else kept.views()
+    views = (
+        dict(BUILTIN_VIEWS)
+        if name in BUILTIN_VIEWS and preferences.problems()
+        else preferences.views()
+    )
     if name in views:
         return name, views[name]
     known = [*VIEWS, *views]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-    text = f"there is no table and no saved view {name!r}; {hint}"
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]}?" if close else f"available: {', '.join(known)}"
+    text = f"unknown table or saved view {name!r}; {hint}"
     raise UsageError(text) if option else ConfigError(f"[dashboard] view: {text}")

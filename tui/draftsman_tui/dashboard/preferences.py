@@ -1,8 +1,8 @@
-"""What outlives a dashboard: saved views, and the theme that was chosen last.
+"""Persistent preferences: saved views and the last theme.
 
-One JSON file in the user's state directory. Dashboards that write at the same time take turns, by
-a lock beside it; a reader sees the old file or the new one. What is not understood in it is left
-as it is, and a file that cannot be read is never written over.
+Stored as a JSON file in the user's state directory. A lock file serializes writers, and a rename
+replaces the file atomically. Unknown keys are preserved, and an unreadable file is never
+overwritten.
 """
 
 from __future__ import annotations
@@ -24,72 +24,72 @@ from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 
 
 def preferences_path() -> Path:
-    """Return where the file is: `~/.local/state/draftsman/dashboard.json` on Linux."""
+    """Return the file's path: `~/.local/state/draftsman/dashboard.json` on Linux."""
     return Path(user_state_dir("draftsman", appauthor=False)) / "dashboard.json"
 
 
 class Preferences:
-    """The file. Each call reads it anew: another dashboard may have written."""
+    """Preferences file. Each call reads it, since another dashboard may have changed it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or preferences_path()
 
     @property
     def theme(self) -> str | None:
-        """The theme that was chosen last; None as well where the file cannot be read."""
+        """The last theme; None also if the file cannot be read."""
         try:
-            found = self._read().get("theme")
+            name = self._read().get("theme")
         except ConfigError:
             return None
-        return found if isinstance(found, str) else None
+        return name if isinstance(name, str) else None
 
     def views(self) -> dict[str, View]:
-        """Return every view by its name, those that are there by themselves first.
+        """Return the views by name, built-in views first.
 
-        Raises ConfigError; a view that is not understood is left out, see `problems`.
+        Raises ConfigError. Invalid views are omitted; see `problems`.
         """
-        found = dict(BUILTIN_VIEWS)
+        views = dict(BUILTIN_VIEWS)
         for name, data in self._saved().items():
             try:
-                found[name] = saved_views.read(data)
+                views[name] = saved_views.read(data)
             except UsageError:
                 continue
-        return found
+        return views
 
     def problems(self) -> list[str]:
-        """Return a line for everything that cannot be used."""
+        """Return a line for each invalid entry."""
         try:
             views = self._saved()
         except ConfigError as error:
             return [str(error)]
-        found = []
+        problems = []
         for name, data in views.items():
             try:
                 saved_views.read(data)
             except UsageError as error:
-                found.append(f"{self.path}: the view {name!r} cannot be used: {error}")
-        return found
+                problems.append(f"{self.path}: invalid view {name!r}: {error}")
+        return problems
 
     def save_theme(self, name: str) -> None:
-        """Remember the theme; raises ConfigError, Refused."""
+        """Save the theme; raises ConfigError or Refused."""
         self._change(lambda data: data.update(theme=name))
 
     def save(self, name: str, view: View) -> bool:
-        """Keep a view; return whether there was another of that name. Raises as `keep_theme`."""
-        before = self._saved().get(name)
-        self._change(lambda data: self._views_of(data).update({name: saved_views.written(view)}))
-        return before is not None
+        """Save a view and return whether it replaced another; raises ConfigError or Refused."""
+        previous = self._saved().get(name)
+        self._change(lambda data: self._views_of(data).update({name: saved_views.to_json(view)}))
+        return previous is not None
 
     def has(self, name: str) -> bool:
-        """Return whether a view of that name was saved."""
+        """Return whether a saved view has the name."""
         return name in self._saved()
 
     def drop(self, name: str) -> None:
-        """Forget a view; raises NotFound, and as `keep_theme`."""
+        """Delete a view; raises NotFound, ConfigError or Refused."""
 
         def change(data: dict[str, Any]) -> None:
             if self._views_of(data).pop(name, None) is None:
-                raise NotFound(f"no view {name!r} was saved; :views lists them")
+                raise NotFound(f"no saved view {name!r}; :views lists the saved views")
 
         self._change(change)
 
@@ -99,7 +99,7 @@ class Preferences:
     def _views_of(self, data: dict[str, Any]) -> dict[str, Any]:
         views = data.setdefault("views", {})
         if not isinstance(views, dict):
-            raise self._broken("its views are no object")
+            raise self._invalid("views must be an object")
         return views
 
     def _read(self) -> dict[str, Any]:
@@ -110,15 +110,14 @@ class Preferences:
         except OSError as error:
             raise ConfigError(f"{self.path}: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
-            raise self._broken(f"{error}") from None
+            raise self._invalid(f"{error}") from None
         if not isinstance(data, dict):
-            raise self._broken("it is no object")
+            raise self._invalid("expected an object")
         return data
 
-    def _broken(self, why: str) -> ConfigError:
+    def _invalid(self, reason: str) -> ConfigError:
         return ConfigError(
-            f"{self.path} is no file of the dashboard any more, and is left alone: {why};"
-            " mend it, or move it away"
+            f"{self.path} is not a valid preferences file: {reason}; fix or remove it"
         )
 
     def _change(self, change: Callable[[dict[str, Any]], None]) -> None:
@@ -128,7 +127,7 @@ class Preferences:
                 change(data)
                 self._write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
         except OSError as error:
-            raise Refused(f"{self.path} cannot be written: {error.strerror}") from None
+            raise Refused(f"cannot write {self.path}: {error.strerror}") from None
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -138,7 +137,7 @@ class Preferences:
             yield
 
     def _write(self, text: str) -> None:
-        """Replace the file at once: nobody reads half of it, and a power cut leaves one of both."""
+        """Replace the file atomically, synced to disk."""
         descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=".dashboard-")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""What a table shows: a resource says how it is read, named, filtered and written in cells.
+"""Table resources: how rows are read, identified, filtered and formatted.
 
-No Textual here: a resource turns the values of a service into plain cells, so that it is tested
-without a screen.
+Does not import Textual: a resource converts service values to plain cells, so that it can be
+tested without a screen.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE: Final = 200
-"""Rows that are read at first, and added each time the end is reached."""
-MOST: Final = 1000
-"""Rows that a table holds; to go on from there is to leave the first ones."""
-ROUNDS: Final = 5
-"""Pages that one look goes through for rows that a filter of ours wants."""
+"""Rows of a page."""
+MAX_ROWS: Final = 1000
+"""Rows that a table holds; scrolling past them drops the first."""
+MAX_PAGES: Final = 5
+"""Pages that a fetch scans for rows that match the filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A piece of text and what it is: a role that the theme has a colour for."""
+    """Text with a role that the theme colors."""
 
     text: str
     role: str = ""
@@ -38,10 +38,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A column. `width` in cells; 0 is the one that takes what is left.
+    """A column. `width` in cells; 0 takes the remaining width.
 
-    One with `from_width` is shown from a terminal of so many cells on. One with `most` is as wide
-    as its text in view, up to that; beyond, and as any other, where room is left.
+    `from_width` is the terminal width from which it is shown. With `most`, it grows with its
+    visible text up to that width.
     """
 
     head: str
@@ -50,12 +50,12 @@ class Column(Generic[T]):
     from_width: int = 0
     most: int = 0
     order: Callable[[T], Any] | None = None
-    """What rows are sorted by; None: they are not."""
+    """Sort key; None: not sortable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is wanted of a resource: which rows, from where on, how many."""
+    """Filter, page cursor and limit."""
 
     filter: Filter
     now: datetime
@@ -66,125 +66,125 @@ class Query:
 
 @dataclass(frozen=True)
 class Rows(Generic[T]):
-    """What was found. `next` is what to ask for `before` to go on; None: that was all."""
+    """A page of rows. `next` is the `before` of the next page; None: last page."""
 
     items: Sequence[T]
     next: Any = None
-    looked: str = ""
-    """Where a look ended that found less than was wanted."""
+    scanned: str = ""
+    """Where a bounded scan stopped before the page was full."""
 
 
 class Resource(ABC, Generic[T]):
-    """One kind of thing. A subclass is a small file: columns, a page, a name, cells."""
+    """A kind of table row."""
 
     name: ClassVar[str]
-    """What `:` takes, and what the title says."""
+    """Name in commands and in the title."""
     help: ClassVar[str]
     empty: ClassVar[str]
-    """What is said where there is nothing, and what to do about it."""
+    """Message for an empty table."""
     statuses: ClassVar[Sequence[str]] = ()
-    """What `status:` may name here."""
+    """Statuses that `status:` accepts."""
     fields: ClassVar[Sequence[str]] = ()
-    """Fields of a filter that its rows have: those that `facts` fills, and `age` for `at`."""
+    """Supported filter fields: those that `filter_fields` fills, and `age` for `at`."""
     columns: tuple[Column[T], ...]
     poll_interval: ClassVar[float] = 10.0
-    """Seconds after which it is read again though no event told of a change."""
+    """Maximum seconds between reads without events."""
     follows: ClassVar[bool] = False
-    """Whether a cursor on the first row stays there when new rows come, instead of on its row."""
+    """Whether a cursor on the first row stays first when rows are added above."""
 
     @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
-        """Return rows that the database filtered as far as its services can."""
+        """Read a page, filtered as far as the services support."""
 
     @abstractmethod
     def key(self, row: T) -> str:
-        """Return what stays the same of a row while its cells change, and what is copied."""
+        """Return the stable id of a row, which is also copied."""
 
     @abstractmethod
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
-        """Return one cell a column."""
+        """Return a cell for each column."""
 
     @abstractmethod
     def filter_fields(self, row: T) -> FilterFields:
-        """Return what a filter looks at."""
+        """Return the values that a filter matches."""
 
     def job(self, row: T) -> int | None:
-        """Return the job that a row is about."""
+        """Return the row's job number."""
         return None
 
     def invoker(self, row: T) -> str | None:
-        """Return who asked for the job, where the row tells."""
+        """Return the invoker of the job."""
         return None
 
     def question(self, row: T) -> tuple[int, int] | None:
-        """Return the open question that a row is about: job and ordinal."""
+        """Return the row's open question as job and ordinal."""
         return None
 
     def item(self, row: T) -> tuple[str, str | None]:
-        """Return the part of the job screen that a row leads to, and an item there."""
+        """Return the job screen's tab and item that the row opens."""
         return "timeline", None
 
-    def address(self, row: T) -> str | None:
-        """Return the page in a browser that a row has."""
+    def page_url(self, row: T) -> str | None:
+        """Return the row's web page."""
         return None
 
-    def resolve(self, wanted: Filter) -> Filter:
-        """Return a filter with the full names of its statuses.
+    def resolve(self, row_filter: Filter) -> Filter:
+        """Expand status aliases of a filter.
 
-        Raises UsageError for a field or a status that no row here has.
+        Raises UsageError for a field or status that the table does not have.
         """
-        if strange := [name for name in wanted.fields if name not in self.fields]:
-            raise UsageError(
-                f"{self.name}: no row has a field {strange[0]!r}; {self._known_fields}"
-            )
-        found: list[str] = []
-        for name in wanted.statuses:
-            if not (meant := status_aliases.matching(name, self.statuses)):
-                known = ", ".join(self.status_words)
-                raise UsageError(f"unknown status {name!r}; one of: {known}")
-            found += meant
-        return replace(wanted, statuses=tuple(dict.fromkeys(found)))
+        if unsupported := [name for name in row_filter.fields if name not in self.fields]:
+            raise UsageError(f"{self.name} has no field {unsupported[0]!r}; {self._allowed_fields}")
+        statuses: list[str] = []
+        for name in row_filter.statuses:
+            if not (matches := status_aliases.matching(name, self.statuses)):
+                known = ", ".join(self.status_completions)
+                raise UsageError(f'unknown status "{name}"; one of: {known}')
+            statuses += matches
+        return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
 
     @property
-    def _known_fields(self) -> str:
+    def _allowed_fields(self) -> str:
         known = [f"{name}:" for name in self.fields if name != "age"]
         known += ["age<", "age>"] * ("age" in self.fields)
-        return f"fields here: {' '.join(known)}" if known else "give words"
+        return f"allowed fields: {' '.join(known)}" if known else "only text search is supported"
 
     @property
-    def status_words(self) -> Sequence[str]:
-        """Return what completes `status:`."""
+    def status_completions(self) -> Sequence[str]:
+        """Return the completions of `status:`."""
         waiting = len(status_aliases.matching("waiting", self.statuses)) > 1
         return ("waiting", *self.statuses) if waiting else self.statuses
 
     async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
-        """Return the rows that the filter wants, after a bounded look at most."""
+        """Return a page of matching rows from a bounded scan."""
         query = replace(query, filter=self.resolve(query.filter))
-        kept: list[T] = []
-        before, looked = query.before, ""
-        for _ in range(ROUNDS):
-            wanted = replace(query, before=before, limit=query.limit - len(kept))
-            found = await self.read(rt, wanted)
-            kept += [row for row in found.items if self._is_wanted(row, query)]
-            before, looked = found.next, found.looked
-            if before is None or len(kept) >= query.limit:
-                return Rows(kept, before, looked)
-        return Rows(kept, before, looked or "the newest were looked through; go on at the end")
+        rows: list[T] = []
+        before, scanned = query.before, ""
+        for _ in range(MAX_PAGES):
+            page_query = replace(query, before=before, limit=query.limit - len(rows))
+            page_rows = await self.read(rt, page_query)
+            rows += [row for row in page_rows.items if self._matches(row, query)]
+            before, scanned = page_rows.next, page_rows.scanned
+            if before is None or len(rows) >= query.limit:
+                return Rows(rows, before, scanned)
+        return Rows(
+            rows, before, scanned or "searched the newest rows; scroll past the end to continue"
+        )
 
-    def _is_wanted(self, row: T, query: Query) -> bool:
+    def _matches(self, row: T, query: Query) -> bool:
         if not query.filter:
             return True
-        facts = self.filter_fields(row)
+        fields = self.filter_fields(row)
         if query.filter.searches:
-            facts = replace(facts, shown=self._shown(row, facts.status, query.now))
-        return query.filter.matches(facts, query.now)
+            fields = replace(fields, shown=self._column_text(row, fields.status, query.now))
+        return query.filter.matches(fields, query.now)
 
-    def _shown(self, row: T, status: str, now: datetime) -> str:
-        """Return what the columns of a row show, in view or not, and the names of its status."""
+    def _column_text(self, row: T, status: str, now: datetime) -> str:
+        """Return the text of all columns, visible or not, and the aliases of the status."""
         texts = (cell.text for cell in self.cells(row, now))
         return " ".join(filter(None, (*texts, status_aliases.words(status))))
 
 
 def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:
-    """Return rows whose last one tells where the next page begins, if there is one."""
+    """Return a page whose cursor is taken from its last row, if the page is full."""
     return Rows(items, cursor(items[-1]) if len(items) >= limit > 0 else None)

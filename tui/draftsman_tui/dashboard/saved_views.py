@@ -1,4 +1,4 @@
-"""Saved views: a table, how it is narrowed, sorted and laid out, under a name. Pure."""
+"""Saved views: a table with its filter, order and columns, under a name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What `:save` keeps. `columns` are heads in the order wanted; none: those that fit."""
+    """A saved view. `columns` are column heads in display order; empty means those that fit."""
 
     table: str
     filter: str = ""
@@ -38,39 +38,41 @@ BUILTIN_VIEWS: Final = {
     "failed-today": View("jobs", "status:failed,dead_letter age<1d"),
     "running": View("jobs", "status:running"),
 }
-"""Views that are there; one that is saved under the same name takes its place."""
+"""Built-in views; a saved view of the same name overrides one of them."""
 
 
 def validate_name(name: str, commands: frozenset[str]) -> str:
-    """Return a name that a view may have; raises UsageError. `commands` are taken."""
+    """Return the normalized name; raises UsageError if it is invalid or a command."""
     name = name.strip().casefold()
     if _NAME.fullmatch(name) is None:
         raise UsageError(
-            f"a view cannot be called {name!r}; give 1 to 40 of a-z, 0-9, - and _, not - or _ first"
+            f"invalid view name {name!r}; use 1 to 40 of a-z, 0-9, - and _, starting a-z or 0-9"
         )
     if name in commands:
-        raise UsageError(f":{name} is a command; give the view another name")
+        raise UsageError(f":{name} is a command; choose another name")
     return name
 
 
 def read(data: Any) -> View:
-    """Read a view as it was kept; raises UsageError, which says what is wrong."""
+    """Parse a view from JSON data; raises UsageError."""
     if not isinstance(data, dict):
-        raise UsageError("it is no object")
+        raise UsageError("expected an object")
     table, sort, columns = data.get("table"), data.get("sort"), data.get("columns") or []
     if not isinstance(table, str) or table not in VIEWS:
-        raise UsageError(f"there is no table {table!r}")
+        raise UsageError(f"unknown table {table!r}")
     if not isinstance(columns, list) or not isinstance(data.get("filter") or "", str):
-        raise UsageError("its filter is no text, or its columns are no list")
-    columns = [str(one) for one in columns]
+        raise UsageError("filter must be a string, and columns a list")
+    columns = [str(column) for column in columns]
     heads = {column.head for column in VIEWS[table].columns}
-    if strange := [one for one in (sort, *columns) if one is not None and one not in heads]:
-        raise UsageError(f"{table} has no column {strange[0]!r}")
+    if unknown := [
+        column for column in (sort, *columns) if column is not None and column not in heads
+    ]:
+        raise UsageError(f"unknown column {unknown[0]!r} of {table}")
     text = data.get("filter") or ""
     VIEWS[table].resolve(filters.parse(text))
     return View(table, text, sort, bool(data.get("down")), tuple(columns))
 
 
-def written(view: View) -> dict[str, Any]:
-    """Return what is kept of it."""
+def to_json(view: View) -> dict[str, Any]:
+    """Return the fields that differ from an empty view."""
     return {key: value for key, value in asdict(view).items() if value}

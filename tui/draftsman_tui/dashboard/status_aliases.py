@@ -1,11 +1,11 @@
-"""Names that people give a status, beside its own: what screens show, and common synonyms. Pure."""
+"""Status aliases in filters: labels of the screens and common synonyms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-NEAR: Final[dict[str, tuple[str, ...]]] = {
+ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "waiting_for_input": ("asks", "asking", "waiting", "question", "input"),
     "waiting_for_approval": ("gate", "asking", "waiting", "approval"),
     "input": ("question", "asks"),
@@ -14,23 +14,23 @@ NEAR: Final[dict[str, tuple[str, ...]]] = {
     "canceled": ("cancelled",),
     "completed": ("done", "succeeded"),
 }
-"""By the status of a job, or the kind of a question."""
-SHORTEST: Final = 3
-"""Letters from which on the beginning of a status names it."""
+"""By job status or question kind."""
+MIN_PREFIX: Final = 3
+"""Length from which a unique prefix matches a status."""
 
 
 def matching(name: str, statuses: Sequence[str]) -> tuple[str, ...]:
-    """Return the statuses that a name stands for: its own, a near name's, or what it begins."""
+    """Return the statuses that match a name exactly, by alias or by unique prefix."""
     if name in statuses:
         return (name,)
-    near = tuple(status for status in statuses if name in NEAR.get(status, ()))
-    if near or len(name) < SHORTEST:
-        return near
-    begun = tuple(status for status in statuses if status.startswith(name))
-    return begun if len(begun) == 1 else ()
+    aliased = tuple(status for status in statuses if name in ALIASES.get(status, ()))
+    if aliased or len(name) < MIN_PREFIX:
+        return aliased
+    prefixed = tuple(status for status in statuses if status.startswith(name))
+    return prefixed if len(prefixed) == 1 else ()
 
 
 def words(status: str) -> str:
-    """Return every way to write a status, for the search of words."""
-    written = (status.replace("_", sign) for sign in "_ -")
-    return " ".join(dict.fromkeys((*written, *NEAR.get(status, ()))))
+    """Return the spellings and aliases of a status, for text search."""
+    spellings = (status.replace("_", sign) for sign in "_ -")
+    return " ".join(dict.fromkeys((*spellings, *ALIASES.get(status, ()))))

@@ -1,4 +1,4 @@
-"""What `up` started and its dashboard looks after besides: the processes, and their log."""
+"""Processes started by `draftsman up`, and their log."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import Final
 from draftsman.log import LogEvent
 
 SUPERVISOR: Final = "draftsman_tui.cli.process.supervisor"
-"""The logger of what keeps the processes running."""
+"""The supervisor's logger."""
 ARRIVALS: Final = frozenset(LogEvent)
-"""Events of a worker or a leader that comes or goes."""
+"""Log events for a worker or leader that starts or stops."""
 _EVENT: Final = re.compile(r" event=(\w+)(?= |$)")
 BAD: Final = ("warning", "error", "critical")
 
 
 @dataclass(slots=True)
 class SupervisedProcesses:
-    """The supervisor's pid, the file that all of them log to, and what went wrong last."""
+    """Supervisor pid, shared log file, and the last error."""
 
     pid: int
     log: Path
     last_error: str = ""
-    at: float = 0.0
-    """When the trouble was heard of, by the monotonic clock."""
+    error_at: float = 0.0
+    """Time of the last error, by the monotonic clock."""
 
     def read_log(self, lines: Iterable[str]) -> bool:
-        """Note what the supervisor says of a process that died.
+        """Record the supervisor's errors from new log lines.
 
-        Returns whether a worker or a leader came or went, of which no event tells.
+        Returns whether a worker or leader started or stopped, which no database event reports.
         """
         changed = False
         for line in lines:
             match line.split(" ", 3):
                 case [_, level, logger, text] if level in BAD and logger == SUPERVISOR:
-                    self.last_error, self.at = text, time.monotonic()
+                    self.last_error, self.error_at = text, time.monotonic()
                 case [_, _, _, text] if ARRIVALS.intersection(_EVENT.findall(text)):
                     changed = True
         return changed

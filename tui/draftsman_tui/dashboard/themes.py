@@ -1,8 +1,8 @@
-"""Four themes of ours; each meaning is a word as well, so the last has no colour at all.
+"""Color themes; `none` uses no color, since every role is also expressed by a word.
 
-A test computes the contrast of every role by WCAG: 4.5 at least, 7 in `contrast`.
+A test checks the WCAG contrast of every role: at least 4.5, and 7 in `contrast`.
 
-No Textual here: the command line reads the names.
+Does not import Textual, since the command line reads the names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NotRequired, TypedDict
 
 
 class Palette(TypedDict):
-    """What Textual makes a theme of."""
+    """Arguments of a Textual theme."""
 
     name: str
     primary: str
@@ -113,6 +113,6 @@ THEMES: Final = (
 NAMES: Final = tuple(theme["name"] for theme in THEMES)
 
 
-def next_to(name: str) -> str:
-    """Return the theme after this one."""
+def next_theme(name: str) -> str:
+    """Return the name of the theme after `name`, the first after the last."""
     return NAMES[(NAMES.index(name) + 1) % len(NAMES)] if name in NAMES else NAMES[0]

@@ -1,4 +1,4 @@
-"""What an approval allows, in words: `push draftsman/D-13 to origin`. Pure."""
+"""Text of the action that an approval allows: `push draftsman/D-13 to origin`. Pure."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 VERBS: Final = ("action", "do", "verb", "command", "operation")
-"""Keys whose text is itself what is done; the first that is there leads."""
+"""Keys whose value is the verb; the first of them begins the text."""
 PREPOSITIONS: Final = (
     *("of", "from", "in", "on", "into", "to", "at", "for", "with", "as", "by", "via"),
     *("after", "before", "until"),
 )
-"""Keys that follow what is done, in this order: the database keeps none of its own."""
+"""Keys that end the text, in this order, since the database does not keep the order of keys."""
 _PLAIN: Final = re.compile(r"[^\s,()\"]+")
-"""A text that needs no quotation marks to stay one."""
+"""Text that needs no quotation marks."""
 
 
 def action_text(action: Mapping[str, Any]) -> str:
-    """Return an action in words on one line, with all of its keys and values.
+    """Return an action as one line of text with all of its keys and values.
 
-    A text with spaces or punctuation is quoted, so that no value reads as another key.
+    Text with spaces or punctuation is quoted, so that no value can look like another key.
     """
     verb = next((key for key in VERBS if isinstance(action.get(key), str)), None)
     head = [_value(action[verb])] if verb is not None else []
-    what = [key for key in action if key != verb and key not in PREPOSITIONS]
-    where = [key for key in PREPOSITIONS if key in action]
-    phrases = ", ".join(_phrase(key, action[key]) for key in what)
+    objects = [key for key in action if key != verb and key not in PREPOSITIONS]
+    adverbials = [key for key in PREPOSITIONS if key in action]
+    phrases = ", ".join(_phrase(key, action[key]) for key in objects)
     return " ".join(
-        [*head, *filter(None, [phrases]), *(_phrase(key, action[key]) for key in where)]
+        [*head, *filter(None, [phrases]), *(_phrase(key, action[key]) for key in adverbials)]
     )
 
 

@@ -1,4 +1,4 @@
-"""What is too long for a message in a chat: shown in part there, and whole in a file. Pure."""
+"""Files for content that is too long for a chat message. Pure."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from draftsman.domain.messages.diff import is_diff
 from draftsman.domain.messages.plain_text import raw_data, render_plain
 
 CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
-"""Channels where people look at files."""
+"""Channels that show files to people."""
 LINES: Final = 30
 LENGTH: Final = 2800
-"""Lines of a context, and characters of any text, that a message shows."""
+"""Maximum lines of a context and characters of any text in a message."""
 
 
 def is_long(text: str, lines: int | None = None) -> bool:
-    """Return whether a message shows only a part of it."""
+    """Return whether a message truncates this text."""
     return len(text) > LENGTH or (lines is not None and len(text.splitlines()) > lines)
 
 
 def overflow_files(message: Message) -> list[dict[str, Any]]:
-    """Return the payloads of the files that a message needs beside it."""
+    """Return the payloads of the files that complete a message."""
     question, payload = message.question, message.payload or {}
     if message.kind is DeliveryKind.QUESTION and question is not None:
         snippet = question.context_snippet or ""
-        ending = "diff" if is_diff(snippet) else "txt"
-        found = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{ending}"}
-        return [found] if is_long(snippet, LINES) else []
+        suffix = "diff" if is_diff(snippet) else "txt"
+        file = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{suffix}"}
+        return [file] if is_long(snippet, LINES) else []
     if message.kind is DeliveryKind.RESULT and (is_long(render_plain(message)) or _data(message)):
         return [{"whole": "result", "name": f"{message.subject.name}-result.md"}]
     if message.kind is DeliveryKind.NOTICE and "to" not in payload:
-        said = str(payload.get("text", ""))
+        text = str(payload.get("text", ""))
         name = f"{message.subject.name}-{message.seq}.txt"
-        return [{"text": said, "name": name}] if is_long(said) else []
+        return [{"text": text, "name": name}] if is_long(text) else []
     return []
 
 
 def file_content(message: Message) -> str | None:
-    """Return what a file of `wholes` holds; None for another file."""
+    """Return the content of a file of `overflow_files`; None for another file."""
     payload = message.payload or {}
     if isinstance(payload.get("text"), str):
         return str(payload["text"])
@@ -52,11 +52,11 @@ def file_content(message: Message) -> str | None:
 
 
 def _report(message: Message) -> str:
-    """Return a result with its raw data, which messages do not show."""
+    """Return a result with the raw data that messages omit."""
     if not (data := _data(message)):
         return render_plain(message)
-    shown = json.dumps(data, ensure_ascii=False, indent=2)
-    return f"{render_plain(message)}\n\n```json\n{shown}\n```\n"
+    formatted = json.dumps(data, ensure_ascii=False, indent=2)
+    return f"{render_plain(message)}\n\n```json\n{formatted}\n```\n"
 
 
 def _data(message: Message) -> dict[str, Any]:

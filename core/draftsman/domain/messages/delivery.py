@@ -1,4 +1,4 @@
-"""Deliveries: what is said to a target, and how saying it ended. Pure."""
+"""Deliveries: messages to targets, and the decision after an attempt. Pure."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from draftsman.domain.retries.retry_policy import LONGEST_WAIT, RetryPolicy, app
 from draftsman.errors import Failure
 
 COPY_GONE: Final = "copy_gone"
-"""Code of a Failure to edit what somebody deleted."""
+"""Failure code: the copy to edit was deleted."""
 TARGET_GONE: Final = "target_gone"
-"""Code of a Failure at a target where nothing can be said any more."""
+"""Failure code: the target no longer accepts messages."""
 
 
 class ChannelName(StrEnum):
-    """Where messages can go."""
+    """Channels that deliver messages."""
 
     LOG = "log"
     WEBHOOK = "webhook"
@@ -33,7 +33,7 @@ class ChannelName(StrEnum):
 
 
 class DeliveryKind(StrEnum):
-    """What a message is about; `question_closed` updates the copy of a closed question."""
+    """Kind of a message; `question_closed` updates the copy of a closed question."""
 
     STATUS = "status"
     QUESTION = "question"
@@ -45,7 +45,7 @@ class DeliveryKind(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """State of a delivery; `unconfirmed` may have arrived and is looked up before a repeat."""
+    """Status of a delivery; an `unconfirmed` message may have arrived, which is checked first."""
 
     PENDING = "pending"
     SENDING = "sending"
@@ -56,12 +56,12 @@ class DeliveryStatus(StrEnum):
 
 
 QUESTION_KINDS: Final = frozenset({DeliveryKind.QUESTION, DeliveryKind.REMINDER})
-"""Kinds that are unsaid, or rewritten, when their question is closed."""
+"""Kinds that are dropped or updated when their question is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The job that a message is about, as it was when the message was made."""
+    """A snapshot of the job that a message is about."""
 
     number: int
     id: UUID
@@ -74,7 +74,7 @@ class Subject:
     invoker: str = ""
     error: str | None = None
     denied: bool = False
-    """Whether a person denied it: `error` says who, and why."""
+    """Whether a person denied it; `error` has the person and the reason."""
     canceled_by: str | None = None
     cancel_reason: str | None = None
     next_retry_at: datetime | None = None
@@ -84,18 +84,17 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Display name: `D-142`."""
         return f"D-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a channel sends. It renders it in its own way, with the marker where it can find it.
+    """A message for a channel, which renders it and includes the marker.
 
-    `root` is the reference of the job's status message at this target, for what belongs under it;
-    `edits` that of the copy to rewrite; `thread` what the target named. `payload` is what a service
-    said: `text` of a notice, and `to` whom alone, if so; `name` of a file. `asked` are the people
-    whom a question is for: who may decide a gate, or answer because it is theirs.
+    `root` is the reference of the job's status message at this target; `edits` is the reference of
+    the copy to update; `thread` is the target's own. `payload` has the `text` of a notice, `to` for
+    its only recipient, or the `name` of a file. `asked` are the people who may answer the question.
     """
 
     marker: str
@@ -114,7 +113,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What is uploaded."""
+    """A file to upload."""
 
     name: str
     data: bytes
@@ -122,7 +121,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """A bucket of which each call takes one: refilled every so many seconds, up to `burst`."""
+    """A token bucket: a token is added after `every` seconds, up to `burst`; a call takes one."""
 
     bucket: str
     every: float
@@ -131,9 +130,9 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """It is there; `ref` is the channel's own name of the copy, by which it can be rewritten.
+    """The message was delivered; `ref` is the channel's reference of the copy, for updates.
 
-    `absent` are targets of people who were asked and cannot see it there: each gets a copy.
+    `absent` has targets of people who were asked and cannot see the copy; each gets another.
     """
 
     ref: str
@@ -142,21 +141,21 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Unconfirmed:
-    """It may be there: the reply was lost, or made no sense."""
+    """The message may have been delivered: the reply was lost or invalid."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Obsolete:
-    """There was nothing to say any more, and nothing was said."""
+    """Nothing was sent: the message is obsolete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Nothing was tried for so many seconds: a limit is reached.
+    """Nothing was sent; try again after `seconds`.
 
-    Without `limited` it is this delivery alone that waits, and not its target.
+    `limited` tells whether a rate limit delays the whole target, or only this delivery waits.
     """
 
     seconds: float
@@ -165,13 +164,13 @@ class Deferred:
 
 
 SendResult = Receipt | Unconfirmed | Failure
-"""How a channel's call ended."""
+"""Outcome of a channel's call."""
 DeliveryOutcome = Receipt | Unconfirmed | Failure | Obsolete | Deferred
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """A delivery in the hands of a dispatcher, under a lease."""
+    """A delivery that a dispatcher has claimed with a lease."""
 
     seq: int
     id: UUID
@@ -191,14 +190,14 @@ class ClaimedDelivery:
     created_at: datetime
     due_at: datetime
     urgent: bool
-    """Goes before others: by its kind, by what waits behind it, or by its age."""
+    """Whether it goes first: by its kind, by the deliveries that wait for it, or by its age."""
     call_left: float
-    """Seconds for which the call of an earlier sender, which ended meanwhile, may still arrive."""
+    """Seconds for which the call of an earlier sender, which has died, may still arrive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One row, as people look at it."""
+    """A row of `job_deliveries`."""
 
     seq: int
     id: UUID
@@ -221,7 +220,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTransition:
-    """What is written of a try; `pending` is tried again after `delay` seconds, or at `due`."""
+    """The update after an attempt; `pending` is retried after `delay` seconds, or at `due`."""
 
     status: DeliveryStatus
     delay: float | None = None
@@ -238,10 +237,10 @@ def after_attempt(
     policy: RetryPolicy,
     jitter: Callable[[], float] = random.random,
 ) -> DeliveryTransition:
-    """Decide what follows a try. `attempts` counts this one.
+    """Return the transition after an attempt; `attempts` includes it.
 
-    Full jitter below a growing limit; the last try of `policy.max_retries` is the end. A refusal
-    that says when to come back (429, or a channel that is closed for a while) spends nothing.
+    The delay has full jitter below a growing limit; after `policy.max_retries` attempts the
+    delivery is dead. A failure with `retry_after` (429, or a closed bucket) does not count.
     """
     match outcome:
         case Receipt(ref):
@@ -251,9 +250,9 @@ def after_attempt(
         case Deferred(seconds, reason):
             return DeliveryTransition(DeliveryStatus.PENDING, seconds, spent=False, error=reason)
         case Unconfirmed(reason):
-            end = _again(attempts, policy, jitter)
+            retry = _retry(attempts, policy, jitter)
             return DeliveryTransition(
-                end.status, end.delay, doubt=True, error=f"no reply: {reason}"
+                retry.status, retry.delay, doubt=True, error=f"no reply: {reason}"
             )
         case Failure():
             error = classify(outcome)
@@ -264,11 +263,11 @@ def after_attempt(
                 return DeliveryTransition(
                     DeliveryStatus.PENDING, seconds, spent=False, error=str(outcome)
                 )
-            end = _again(attempts, policy, jitter)
-            return DeliveryTransition(end.status, end.delay, error=str(outcome))
+            retry = _retry(attempts, policy, jitter)
+            return DeliveryTransition(retry.status, retry.delay, error=str(outcome))
 
 
-def _again(attempts: int, policy: RetryPolicy, jitter: Callable[[], float]) -> DeliveryTransition:
+def _retry(attempts: int, policy: RetryPolicy, jitter: Callable[[], float]) -> DeliveryTransition:
     if attempts >= policy.max_retries:
         return DeliveryTransition(DeliveryStatus.DEAD_LETTER)
     return DeliveryTransition(DeliveryStatus.PENDING, app_delay(policy, attempts, jitter))

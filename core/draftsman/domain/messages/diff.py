@@ -1,4 +1,4 @@
-"""Diffs: whether a text is one, and its statistics. Pure."""
+"""Detection of diffs, and their statistics. Pure."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-MOST: Final = 20
-"""Files that are named."""
+MAX_FILES: Final = 20
+"""Files listed by name."""
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
 
 def is_diff(text: str) -> bool:
-    """Return whether this is the difference of two trees."""
+    """Return whether a text is a unified diff."""
     lines = text.splitlines()
     return any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
 
 
 def diffstat(diff: str) -> str:
-    """Return how many lines each file gains and loses, and the sum: as `git diff --stat` counts."""
+    """Count the added and removed lines of each file, and their sums, as `git diff --stat`."""
     files = list(_files(diff.splitlines()))
-    plus, minus = sum(one[1] for one in files), sum(one[2] for one in files)
-    lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:MOST]]
-    if len(files) > MOST:
-        lines.append(f"… and {len(files) - MOST} more")
+    plus = sum(added for _, added, _ in files)
+    minus = sum(removed for _, _, removed in files)
+    lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:MAX_FILES]]
+    if len(files) > MAX_FILES:
+        lines.append(f"… and {len(files) - MAX_FILES} more")
     noun = "file" if len(files) == 1 else "files"
     return "\n".join([*lines, f"{len(files)} {noun} changed, +{plus} -{minus}"])
 
 
 def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, lines added, lines removed); what stands in a hunk is counted, not read."""
+    """Yield (name, lines added, lines removed) of each file."""
     name: str | None = None
     added = removed = old = new = 0
     for line in lines:
@@ -57,5 +58,5 @@ def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
 def _name(line: str) -> str | None:
     if line.startswith("diff --git "):
         return line.rpartition(" b/")[2] or None
-    found = line[4:].partition("\t")[0].strip()
-    return None if found == "/dev/null" else found.removeprefix("a/").removeprefix("b/")
+    path = line[4:].partition("\t")[0].strip()
+    return None if path == "/dev/null" else path.removeprefix("a/").removeprefix("b/")

@@ -1,4 +1,4 @@
-"""What a message says in plain text, for channels without markup. Pure."""
+"""Plain-text rendering of messages, for channels without markup. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import is_link
 
 _CHANGE: Final = ("branch", "commit", "files_changed", "insertions", "deletions")
-"""What of a result says what was changed: `change` puts it in words."""
+"""Fields of a result that `change_summary` renders."""
 _ENDED: Final = {
     Status.FAILED: "failed",
-    Status.DEAD_LETTER: "failed for the last time",
+    Status.DEAD_LETTER: "is a dead letter",
     Status.CANCELED: "was canceled",
     Status.EXPIRED: "expired",
 }
@@ -28,11 +28,11 @@ _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
 _NOUNS: Final = {"approved": "approval", "denied": "denial"}
 _CHOICES: Final = 10
-"""Choices that a notification names."""
+"""Maximum number of choices in a notification."""
 _COUNTS: Final = 12
-"""Numbers of a result that are shown."""
+"""Maximum number of counts of a result in a message."""
 _NAME: Final = re.compile(r"\w[\w -]{0,39}")
-"""What a number of a result may be called to be shown."""
+"""Names of counts that a message shows."""
 Numbers = dict[str, int | float]
 
 
@@ -52,11 +52,11 @@ def _lines(message: Message) -> Iterator[str]:
             yield from _result(subject.result)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if question is not None:
             if message.kind is DeliveryKind.REMINDER:
-                yield str(payload.get("text") or f"{question.name} still waits for an answer")
+                yield str(payload.get("text") or f"{question.name} is waiting for an answer")
             yield from question_lines(question)
         case DeliveryKind.QUESTION_CLOSED if question is not None:
             yield f"{question.name} {resolution_text(question)}"
-            yield f"it was: {question.text}"
+            yield f"question: {question.text}"
         case DeliveryKind.FILE:
             yield f"{subject.name}: file {payload.get('name')}"
         case DeliveryKind.NOTICE:
@@ -68,69 +68,69 @@ def _lines(message: Message) -> Iterator[str]:
 
 
 def notice_text(subject: Subject, text: str) -> str:
-    """Return a notice that begins with its job's name, once: the text may begin with it."""
+    """Return a notice with the job's name in front, unless the text begins with it."""
     named = text.startswith(subject.name) and not text[len(subject.name) :][:1].isdigit()
     return text if named else f"{subject.name}: {text}"
 
 
 def render_brief(message: Message, reply: str = "reply in this thread") -> str:
-    """Return the message as the notification of a chat says it, whose buttons stand below.
+    """Return the message as the short text of a chat notification, above its buttons.
 
-    Of a result it has what people wrote, and no data; of many choices the first. `reply` is how
-    an answer in words is given.
+    A result has its summary without data, and a question its first choices. `reply` tells how to
+    answer in free text.
     """
     subject, question, payload = message.subject, message.question, message.payload or {}
     if message.kind is DeliveryKind.RESULT:
-        said = summary_lines(subject.result or {})
-        return "\n".join([f"{_headline(subject)} {job_outcome_text(subject, again='')}", *said])
-    waits = message.kind is DeliveryKind.STATUS and subject.status is Status.RETRYING
-    if waits and subject.next_retry_at is not None:
+        outcome = job_outcome_text(subject, again="")
+        return "\n".join([f"{_headline(subject)} {outcome}", *summary_lines(subject.result or {})])
+    retrying = message.kind is DeliveryKind.STATUS and subject.status is Status.RETRYING
+    if retrying and subject.next_retry_at is not None:
         when = format_time(subject.next_retry_at)
-        return f"{_headline(subject)} tries again at {when}: {subject.error}"
-    asks = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
-    if not asks or question is None:
+        return f"{_headline(subject)} will be retried at {when}: {subject.error}"
+    if message.kind not in (DeliveryKind.QUESTION, DeliveryKind.REMINDER) or question is None:
         return render_plain(message)
-    lines = list(_asked(question, reply))
+    lines = list(_brief_question(question, reply))
     if message.kind is DeliveryKind.REMINDER:
-        lines.insert(0, str(payload.get("text") or f"{question.name} still waits for an answer"))
+        lines.insert(0, str(payload.get("text") or f"{question.name} is waiting for an answer"))
     return "\n".join(lines)
 
 
-def _asked(question: Question, reply: str) -> Iterator[str]:
-    gate = question.kind is QuestionKind.APPROVAL
-    yield f"{question.name} {'asks for approval' if gate else 'asks'}: {question.text}"
-    yield from (f"{n}. {one['label']}" for n, one in enumerate(question.choices[:_CHOICES], 1))
+def _brief_question(question: Question, reply: str) -> Iterator[str]:
+    approval = question.kind is QuestionKind.APPROVAL
+    yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
+    choices = question.choices[:_CHOICES]
+    yield from (f"{number}. {choice['label']}" for number, choice in enumerate(choices, 1))
     if (more := len(question.choices) - _CHOICES) > 0:
         yield f"and {more} more"
     if question.expires_at is not None:
         yield f"expires at {format_time(question.expires_at)}"
-    how = "approve, or deny and why" if gate else "your answer"
-    yield f"{reply}: {how}"
+    response = "approve, or deny with a reason" if approval else "your answer"
+    yield f"{reply}: {response}"
 
 
 def format_time(when: datetime) -> str:
-    """Return a time as people write it: `22 Nov 2026, 07:48 UTC`."""
+    """Format a time: `22 Nov 2026, 07:48 UTC`."""
     return f"{when.day} {when:%b %Y, %H:%M %Z}".rstrip()
 
 
 def change_summary(result: Mapping[str, Any]) -> str:
-    """Return what was changed: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or ""."""
-    found = {key: result.get(key) for key in _CHANGE}
-    said = [f"branch {found['branch']}"] if isinstance(found["branch"], str) else []
-    if isinstance(found["commit"], str):
-        said.append(f"commit {found['commit'][:12]}")
-    if isinstance(files := found["files_changed"], int):
-        said.append(f"{files} file{'' if files == 1 else 's'} changed")
-    lines = [(sign, found[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
-    if counted := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
-        said.append(counted)
-    return ", ".join(said)
+    """Return the changes: `branch fix/it, commit 0123abcd, 1 file changed, +2 -1`; or ""."""
+    change = {key: result.get(key) for key in _CHANGE}
+    parts = [f"branch {change['branch']}"] if isinstance(change["branch"], str) else []
+    if isinstance(change["commit"], str):
+        parts.append(f"commit {change['commit'][:12]}")
+    if isinstance(files := change["files_changed"], int):
+        parts.append(f"{files} file{'' if files == 1 else 's'} changed")
+    lines = [(sign, change[key]) for sign, key in (("+", "insertions"), ("-", "deletions"))]
+    if counts := " ".join(f"{sign}{n}" for sign, n in lines if isinstance(n, int)):
+        parts.append(counts)
+    return ", ".join(parts)
 
 
 def pr_url(result: Mapping[str, Any]) -> str | None:
-    """Return the page of the pull request that a result or its agent's data names."""
-    for place in (result, result.get("data")):
-        url = place.get("pr_url") if isinstance(place, Mapping) else None
+    """Return the URL of the pull request in a result or its agent's data."""
+    for table in (result, result.get("data")):
+        url = table.get("pr_url") if isinstance(table, Mapping) else None
         if isinstance(url, str) and is_link(url.strip()):
             return url.strip()
     return None
@@ -138,29 +138,32 @@ def pr_url(result: Mapping[str, Any]) -> str | None:
 
 def validation_summary(result: Mapping[str, Any]) -> str:
     """Return how many validators passed: `validation 2 of 3 passed`; or ""."""
-    ran = result.get("validation")
-    if not isinstance(ran, list) or not ran:
+    validators = result.get("validation")
+    if not isinstance(validators, list) or not validators:
         return ""
-    passed = sum(isinstance(one, Mapping) and one.get("passed") is True for one in ran)
-    return f"validation {passed} of {len(ran)} passed"
+    passed = sum(
+        isinstance(validator, Mapping) and validator.get("passed") is True
+        for validator in validators
+    )
+    return f"validation {passed} of {len(validators)} passed"
 
 
 def counts_summary(result: Mapping[str, Any]) -> str:
-    """Return what else can be counted: `validation 2 of 3 passed, lines 7`; or ""."""
-    numbers, _ = _parted(result)
+    """Return validation and other counts: `validation 2 of 3 passed, lines 7`; or ""."""
+    numbers, _ = _split_numbers(result)
     counts = [f"{name} {_short(number)}" for name, number in numbers.items()]
     return ", ".join(text for text in (validation_summary(result), *counts) if text)
 
 
 def unrendered_fields(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that `written`, `change` and `checks` do not put in words."""
-    worded = _worded(result)
-    return {key: value for key, value in result.items() if key not in worded}
+    """Return the fields that no summary of a result contains."""
+    rendered = _rendered_keys(result)
+    return {key: value for key, value in result.items() if key not in rendered}
 
 
 def raw_data(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the raw data of a result: what no message shows, and a file holds."""
-    return _parted(result)[1]
+    """Return the data of a result that messages omit, for a file."""
+    return _split_numbers(result)[1]
 
 
 def summary_lines(result: Mapping[str, Any]) -> list[str]:
@@ -169,51 +172,51 @@ def summary_lines(result: Mapping[str, Any]) -> list[str]:
     return [text for text in (summary, pr_url(result)) if isinstance(text, str) and text.strip()]
 
 
-def _parted(result: Mapping[str, Any]) -> tuple[Numbers, dict[str, Any]]:
-    """Return the numbers of a result and of its agent's data, and everything that has no words."""
-    hidden = _worded(result)
+def _split_numbers(result: Mapping[str, Any]) -> tuple[Numbers, dict[str, Any]]:
+    """Return the counts of a result and of its agent's data, and the fields without a rendering."""
+    rendered = _rendered_keys(result)
     data = result.get("data")
     if not isinstance(data, Mapping):
-        return _numbered(result, hidden, _COUNTS)
-    numbers, left = _numbered(result, hidden | {"data"}, _COUNTS)
-    more, inner = _numbered(data, hidden, _COUNTS - len(numbers))
-    return more | numbers, left | ({"data": inner} if inner else {})
+        return _take_numbers(result, rendered, _COUNTS)
+    numbers, rest = _take_numbers(result, rendered | {"data"}, _COUNTS)
+    data_numbers, data_rest = _take_numbers(data, rendered, _COUNTS - len(numbers))
+    return data_numbers | numbers, rest | ({"data": data_rest} if data_rest else {})
 
 
-def _numbered(
-    table: Mapping[str, Any], hidden: set[str], most: int
+def _take_numbers(
+    table: Mapping[str, Any], rendered: set[str], limit: int
 ) -> tuple[Numbers, dict[str, Any]]:
-    """Return the numbers of a table, so many at most, and the rest of it."""
+    """Return at most `limit` numbers of a table, and its other fields."""
     numbers: Numbers = {}
-    left: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
     for key, value in table.items():
-        if key in hidden or not value:
+        if key in rendered or not value:
             continue
-        found = _numbers(str(key), value)
-        if found and len(numbers) + len(found) <= most:
-            numbers |= found
+        field_numbers = _numbers(str(key), value)
+        if field_numbers and len(numbers) + len(field_numbers) <= limit:
+            numbers |= field_numbers
         else:
-            left[str(key)] = value
-    return numbers, left
+            rest[str(key)] = value
+    return numbers, rest
 
 
-def _worded(result: Mapping[str, Any]) -> set[str]:
-    """Return the keys of a result that `written`, `change` and `details` put in words."""
-    found = set(_CHANGE) if change_summary(result) else set()
+def _rendered_keys(result: Mapping[str, Any]) -> set[str]:
+    """Return the keys of a result that a summary contains."""
+    keys = set(_CHANGE) if change_summary(result) else set()
     kinds = {"summary": str, "validation": list, "validated": bool}
-    found |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
-    return found | {"pr_url"} if pr_url(result) else found
+    keys |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
+    return keys | {"pr_url"} if pr_url(result) else keys
 
 
 def _numbers(key: str, value: Any) -> Numbers:
-    """Return the number of this name, or those of a table of numbers; else nothing."""
+    """Return a number, or a table of numbers, by display name; empty for another value."""
     table = value if isinstance(value, Mapping) else {"": value}
-    found = {f"{key} {name}".strip().replace("_", " "): number for name, number in table.items()}
-    fine = all(
+    numbers = {f"{key} {name}".strip().replace("_", " "): number for name, number in table.items()}
+    valid = all(
         isinstance(number, int | float) and not isinstance(number, bool) and _NAME.fullmatch(name)
-        for name, number in found.items()
+        for name, number in numbers.items()
     )
-    return found if fine else {}
+    return numbers if valid else {}
 
 
 def _short(number: int | float) -> str:
@@ -221,98 +224,101 @@ def _short(number: int | float) -> str:
 
 
 def question_lines(question: Question) -> Iterator[str]:
-    """Yield the question, what can be chosen, until when, and how to answer."""
-    gate = question.kind is QuestionKind.APPROVAL
-    yield f"{question.name} {'asks for approval' if gate else 'asks'}: {question.text}"
+    """Yield the question with its context, choices, expiry and the command to answer."""
+    approval = question.kind is QuestionKind.APPROVAL
+    yield f"{question.name} {'asks for approval' if approval else 'asks'}: {question.text}"
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
     if question.action:
         yield f"if approved: {action_text(question.action)}"
     if missing := missing_diff(question):
         yield missing
-    for place, choice in enumerate(question.choices, 1):
-        note = f" - {choice['description']}" if choice.get("description") else ""
-        yield f"  {place}  {choice['label']}{note}"
+    for number, choice in enumerate(question.choices, 1):
+        description = f" - {choice['description']}" if choice.get("description") else ""
+        yield f"  {number}  {choice['label']}{description}"
     if question.escalated_at is not None:
-        yield f"nobody answered in time: it goes to {question.escalate_to} as well"
+        yield f"not answered in time; escalated to {question.escalate_to}"
     if question.expires_at is not None:
         yield f"expires at {question.expires_at.isoformat(timespec='seconds')}"
     yield how_to_answer(question)
 
 
 def missing_diff(question: Question) -> str:
-    """Return why an approval comes without a patch; empty for one with a patch, and for others."""
+    """Return why an approval has no patch; empty if it has one, and for other questions."""
     if question.kind is not QuestionKind.APPROVAL or is_diff(question.context_snippet or ""):
         return ""
-    known = {None: "diff not available", _NOTHING: "no changes so far"}
-    return known.get(question.patch_sha256, "")
+    reasons = {None: "diff not available", _NOTHING: "no changes so far"}
+    return reasons.get(question.patch_sha256, "")
 
 
 def how_to_answer(question: Question) -> str:
-    """Return what to type."""
+    """Return the command that answers a question."""
     if question.kind is QuestionKind.APPROVAL:
         return f"draftsman approve {question.name}, or draftsman deny {question.name} --reason …"
     if not question.choices:
         return f"draftsman answer {question.name} 'your answer'"
-    own = ", or your own words" if question.freeform_allowed else ""
-    return f"draftsman answer {question.name} NUMBER{own}"
+    free_text = ", or free text" if question.freeform_allowed else ""
+    return f"draftsman answer {question.name} NUMBER{free_text}"
 
 
 def resolution_text(question: Question) -> str:
-    """Return how a question ended and by whom: `was answered by anna: red`."""
+    """Return the resolution of a question: `was answered by anna: red`."""
     return "".join(resolution_parts(question))
 
 
 def resolution_parts(question: Question) -> tuple[str, str]:
-    """Return the two parts of `settled`: how and by whom, and what that person wrote."""
+    """Return the two parts of `resolution_text`: outcome with person, and the person's text."""
     if question.status is QuestionStatus.OPEN:
         return "is open", ""
-    how = question.resolution or {}
-    outcome = how.get("outcome", str(question.status))
-    by = ", ".join(how.get("by", ())) or (how["via"] if how.get("via") == "policy" else "")
-    said = how.get("value") or how.get("text") or how.get("reason")
+    resolution = question.resolution or {}
+    outcome = resolution.get("outcome", str(question.status))
+    policy = "policy" if resolution.get("via") == "policy" else ""
+    by = ", ".join(resolution.get("by", ())) or policy
+    text = resolution.get("value") or resolution.get("text") or resolution.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"
-    own = ", who asked for the job" if how.get("self_approved") else ""
-    return f"{verb}{f' by {by}{own}' if by else ''}", f": {said}" if said else ""
+    own = " (own request)" if resolution.get("self_approved") else ""
+    return f"{verb}{f' by {by}{own}' if by else ''}", f": {text}" if text else ""
 
 
 def already_recorded(verdict: Verdict) -> str:
-    """Return what is said to a person whose earlier response counts, as plain text."""
+    """Return the reply to a person whose earlier response counts, as plain text."""
     if not verdict.resolved:
         return (
             f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
             f" {verdict.quorum}."
         )
-    ended = verdict.resolution or {}
-    kind = _NOUNS.get(str(ended.get("outcome")), "answer")
-    what = ended.get("value") or ended.get("text") or ""
-    return f"{verdict.name}: your {kind} is already recorded{f': {what}' if what else ''}."
+    resolution = verdict.resolution or {}
+    kind = _NOUNS.get(str(resolution.get("outcome")), "answer")
+    text = resolution.get("value") or resolution.get("text") or ""
+    return f"{verdict.name}: your {kind} is already recorded{f': {text}' if text else ''}."
 
 
 def job_outcome_text(subject: Subject, again: str | None = None) -> str:
-    """Return how a job ended, and why where it did not complete.
+    """Return the outcome of a job, with the reason if it did not complete.
 
-    `again` is what to do for another try; unset: the command of a terminal.
+    `again` tells how to retry the job; default: the command.
     """
     return "".join(job_outcome_parts(subject, again))
 
 
 def job_outcome_parts(subject: Subject, again: str | None = None) -> tuple[str, str]:
-    """Return the two parts of `ending`: how and by whom, and the words of a person or an error."""
+    """Return the two parts of `job_outcome_text`: outcome with person, and reason or error."""
     again = f"draftsman retry {subject.name}" if again is None else again
-    then = f"; again: {again}" if again else ""
+    then = f"; to retry: {again}" if again else ""
     match subject.status:
         case Status.CANCELED:
-            why = f": {subject.cancel_reason}" if subject.cancel_reason else ""
-            return f"was canceled{f' by {subject.canceled_by}' if subject.canceled_by else ''}", why
+            by = f" by {subject.canceled_by}" if subject.canceled_by else ""
+            return (
+                f"was canceled{by}",
+                f": {subject.cancel_reason}" if subject.cancel_reason else "",
+            )
         case Status.FAILED if subject.denied:
-            # the database words a denial: `denied by VOTER: REASON`
-            head, colon, words = (subject.error or "denied").partition(": ")
-            return f"was {head}", f"{colon}{words}{then}"
+            # the error of a denial is `denied by VOTER: REASON`
+            head, colon, reason = (subject.error or "denied").partition(": ")
+            return f"was {head}", f"{colon}{reason}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
-            dead = " for the last time" if subject.status is Status.DEAD_LETTER else ""
-            return f"failed{dead}", f": {subject.error}{then}"
+            return _ENDED[subject.status], f": {subject.error}{then}"
         case Status.EXPIRED:
-            return "expired", f": nobody answered in time{then}"
+            return "expired", f": no answer in time{then}"
         case _:
             return str(subject.status).replace("_", " "), ""
 
@@ -331,4 +337,4 @@ def _state(subject: Subject) -> str:
 def _result(result: dict[str, Any] | None) -> Iterator[str]:
     if result:
         yield from summary_lines(result)
-        yield from (said for said in (change_summary(result), counts_summary(result)) if said)
+        yield from (line for line in (change_summary(result), counts_summary(result)) if line)

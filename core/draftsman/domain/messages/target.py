@@ -1,4 +1,4 @@
-"""Targets: where the messages of a job go, as people write them."""
+"""Notification targets of a job, and their notation."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.errors import UsageError
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL or trello:CARD"
-"""What is offered: the places that a worker delivers to."""
+"""The notations of a target, for error messages."""
 NONE: Final = "none"
-"""What a request names that wants nobody told, the defaults neither."""
+"""In a request: no notifications, not even to the default targets."""
 ALL_KINDS: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.QUESTION_CLOSED)
-LONGEST: Final = 500
+MAX_LENGTH: Final = 500
 _OBJECT: Final = re.compile(r"[0-9a-f]{24}")
 _TS: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One place, and what it wants to hear; `outcomes` are those whose result it wants, None all.
+    """A target with its kinds of messages; `outcomes` limits its results, None means all.
 
-    Who was asked a question always learns how it ended.
+    A target that got a question always gets its resolution.
     """
 
     channel: ChannelName
@@ -36,71 +36,71 @@ class Target:
 
     @property
     def name(self) -> str:
-        """How people write it."""
+        """Notation of the target: `slack:C012`."""
         if self.channel is ChannelName.LOG:
             return str(self.channel)
         return f"{self.channel}:{self.target}" + (f"/{self.thread}" if self.thread else "")
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the store takes."""
+        """Return the fields for the database."""
         return asdict(self)
 
 
 def parse(text: str) -> Target:
-    """Read `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:5f1e…`; raises UsageError."""
+    """Parse `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:5f1e…`; raises UsageError."""
     channel, _, rest = text.strip().partition(":")
     target, _, thread = rest.partition("/")
     known = channel in ChannelName.__members__.values()
     if channel == ChannelName.LOG and not rest:
         return Target(ChannelName.LOG, "log")
-    if not known or channel == ChannelName.LOG or not target or len(text) > LONGEST:
-        raise UsageError(f"{text[:60]!r} is no target; give {FORMS}")
+    if not known or channel == ChannelName.LOG or not target or len(text) > MAX_LENGTH:
+        raise UsageError(f"{text[:60]!r} is not a target; use {FORMS}")
     if thread and channel != ChannelName.SLACK:
-        raise UsageError(f"{text[:60]!r}: only slack has threads; give {FORMS}")
+        raise UsageError(f"{text[:60]!r}: only Slack has threads; use {FORMS}")
     if channel == ChannelName.SLACK:
         _check_slack(text, target, thread)
     if channel == ChannelName.TRELLO and not _OBJECT.fullmatch(target):
         raise UsageError(
-            f"{text[:60]!r}: give the card by its id, 24 hexadecimal digits: it is the first `id`"
-            " at the card's address with .json added"
+            f"{text[:60]!r}: use the card's id, 24 hexadecimal digits: the first `id` at the"
+            " card's URL with .json appended"
         )
     return Target(ChannelName(channel), target, thread or None)
 
 
 def _check_slack(text: str, target: str, thread: str) -> None:
-    """Raise UsageError for a name, which may come to mean another channel, and for no thread."""
+    """Raise UsageError for a name, which can be reused for another channel, or a wrong thread."""
     if not target.isalnum() or not target.isascii():
         raise UsageError(
-            f"{text[:60]!r}: give the channel by its id, C0…, which Slack shows at the end of"
-            " 'View channel details', or a person by theirs, U0…"
+            f"{text[:60]!r}: use the channel's id, C0…, which Slack shows at the end of"
+            " 'View channel details', or a member's id, U0…"
         )
     if thread and not _TS.fullmatch(thread):
-        raise UsageError(f"{text[:60]!r}: a thread is the ts of a message: 1700000000.000100")
+        raise UsageError(f"{text[:60]!r}: a thread is a message's ts, such as 1700000000.000100")
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Who is told of which request: by default, and webhooks of how any of them ends."""
+    """The configured targets: the defaults, and webhooks for outcomes of any job."""
 
     default: tuple[Target, ...] = ()
     hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The ends that each webhook of the configuration is told of."""
+    """Outcomes that each configured webhook is notified of."""
 
     def of(self, invocation: Invocation) -> list[Target]:
-        """Return the targets of a request; raises UsageError for one that cannot be."""
+        """Return the targets of a request; raises UsageError for an invalid target."""
         named = [parse(text) for text in invocation.notify if text != NONE]
-        wanted = named if invocation.notify else list(self.default)
-        for target in wanted:
+        targets = named if invocation.notify else list(self.default)
+        for target in targets:
             self.check(target)
-        there = {target.name for target in wanted}
+        names = {target.name for target in targets}
         for name, outcomes in self.hooks.items():
             hook = Target(ChannelName.WEBHOOK, name, None, (DeliveryKind.RESULT,), tuple(outcomes))
-            if outcomes and hook.name not in there:
-                wanted.append(hook)
-        return wanted
+            if outcomes and hook.name not in names:
+                targets.append(hook)
+        return targets
 
     def check(self, target: Target) -> None:
-        """Raise UsageError for a webhook that nobody configured."""
+        """Raise UsageError for a webhook that is not configured."""
         if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
             known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
-            raise UsageError(f"there is no webhook {target.target!r}; configured: {known}")
+            raise UsageError(f"unknown webhook {target.target!r}; configured: {known}")

@@ -1,6 +1,6 @@
-"""Signs a webhook after the Standard Webhooks headers, and checks such a signature. Pure.
+"""Signatures of webhooks, according to Standard Webhooks. Pure.
 
-webhook-id: msg_…           the same in every repetition: what the receiver removes doubles by
+webhook-id: msg_…           the same in every retry, for deduplication by the receiver
 webhook-timestamp: 1715947200
 webhook-signature: v1,<base64 of HMAC-SHA256 over "id.timestamp.body"> [v1,… of another secret]
 """
@@ -19,25 +19,25 @@ ID: Final = "webhook-id"
 TIMESTAMP: Final = "webhook-timestamp"
 SIGNATURE: Final = "webhook-signature"
 TOLERANCE: Final = 300.0
-"""Seconds that a message may be old, or ahead, for its receiver (Standard Webhooks: 5 minutes)."""
+"""Maximum difference between the clocks, in seconds (Standard Webhooks: 5 minutes)."""
 _PREFIX: Final = "whsec_"
-_SHORTEST: Final = 16
-"""Bytes of a secret at least."""
+_MIN_BYTES: Final = 16
+"""Minimum length of a secret."""
 
 
 def keys(secret: str) -> tuple[bytes, ...]:
-    """Return the keys that a secret's text holds: one, or several while it is being changed.
+    """Parse the keys of a secret; there are several during a rotation.
 
-    Each is the base64 of random bytes, with or without `whsec_` before it. Raises UsageError.
+    Each is the base64 of random bytes, with or without the prefix `whsec_`. Raises UsageError.
     """
-    found = tuple(_key(part) for part in secret.split())
-    if not found:
-        raise UsageError("the webhook's secret is empty; make one: openssl rand -base64 32")
-    return found
+    parsed = tuple(_key(part) for part in secret.split())
+    if not parsed:
+        raise UsageError("the webhook's secret is empty; create it: openssl rand -base64 32")
+    return parsed
 
 
 def sign(keys: Sequence[bytes], id: str, at: int, body: bytes) -> dict[str, str]:
-    """Return the three headers of a message sent at `at`, in seconds since 1970."""
+    """Return the three headers of a message sent at the Unix time `at`."""
     signatures = " ".join(f"v1,{_signature(key, id, at, body)}" for key in keys)
     return {ID: id, TIMESTAMP: str(at), SIGNATURE: signatures}
 
@@ -49,14 +49,14 @@ def verify(
     now: float,
     tolerance: float = TOLERANCE,
 ) -> bool:
-    """Whether a message was signed with one of the keys, and lately; names in lower case."""
+    """Return whether a recent message was signed with one of the keys; `headers` are lower-case."""
     id, at = headers.get(ID, ""), headers.get(TIMESTAMP, "")
     if not (id and at.isascii() and at.isdigit()) or abs(now - int(at)) > tolerance:
         return False
-    given = [part[3:] for part in headers.get(SIGNATURE, "").split() if part.startswith("v1,")]
-    wanted = [_signature(key, id, int(at), body) for key in keys]
+    actual = [part[3:] for part in headers.get(SIGNATURE, "").split() if part.startswith("v1,")]
+    expected = [_signature(key, id, int(at), body) for key in keys]
     return any(
-        hmac.compare_digest(one.encode(), other.encode()) for one in given for other in wanted
+        hmac.compare_digest(left.encode(), right.encode()) for left in actual for right in expected
     )
 
 
@@ -65,14 +65,14 @@ def _key(text: str) -> bytes:
         key = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
         key = b""
-    if len(key) < _SHORTEST:
+    if len(key) < _MIN_BYTES:
         raise UsageError(
-            f"the webhook's secret is no base64 of at least {_SHORTEST} bytes;"
-            " make one: openssl rand -base64 32"
+            f"the webhook's secret is not the base64 of at least {_MIN_BYTES} bytes;"
+            " create it: openssl rand -base64 32"
         )
     return key
 
 
 def _signature(key: bytes, id: str, at: int, body: bytes) -> str:
-    signed = b".".join((id.encode(), str(at).encode(), body))
-    return base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+    content = b".".join((id.encode(), str(at).encode(), body))
+    return base64.b64encode(hmac.digest(key, content, "sha256")).decode()

@@ -1,4 +1,4 @@
-"""Who does something."""
+"""Actors: the origin of an action."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from draftsman.domain.job import Source
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody on a channel, and the person behind it where one is mapped.
+    """An account on a channel, with the person that it is mapped to.
 
-    `id` is the channel's own id: a login, a Slack user, a Trello member.
+    `id` is the channel's id: a login, a Slack user, a Trello member.
     """
 
     channel: Source
@@ -20,16 +20,16 @@ class Actor:
     person: str | None = None
     roles: frozenset[str] = frozenset()
     owner: bool = False
-    """The owner of an embedded database: has every role and may approve his own jobs."""
+    """Whether it is the owner of an embedded database, who has every role and may self-approve."""
 
     @property
     def name(self) -> str:
-        """How the trail records it: `cli:anna`."""
+        """Name of the actor in events: `cli:anna`."""
         return f"{self.channel}:{self.id}"
 
     @property
     def voter(self) -> str:
-        """One per human: the person, whatever the channel; else the channel's id."""
+        """Identity for votes: the person on all channels, else the account."""
         return self.person or self.name
 
 

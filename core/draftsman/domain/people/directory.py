@@ -1,4 +1,4 @@
-"""People, identities and groups as an administrator keeps them, and how two of them differ."""
+"""Directory of people, accounts and groups, and the differences between two directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Channel = Literal["cli", "slack", "trello"]
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """One person; `ids` by channel, `cli` being the login or the database role."""
+    """A person; `ids` by channel, where `cli` is the login or the database role."""
 
     roles: frozenset[str] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class DirectoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryChange:
-    """One difference: what happens to which person, group or switch."""
+    """A difference in a person, a group or the policy."""
 
     action: Literal["add", "change", "remove"]
     what: Literal["person", "group", "policy"]
@@ -39,7 +39,7 @@ class DirectoryChange:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Everybody that is known."""
+    """People, groups and the policy of approvals."""
 
     people: Mapping[str, DirectoryEntry] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -49,38 +49,38 @@ class Directory:
         return bool(self.people or self.groups)
 
     def with_person(self, name: str, entry: DirectoryEntry, groups: Iterable[str]) -> Directory:
-        """Return a directory in which this person is exactly so, and in these groups."""
+        """Return a copy in which the person has this entry and these groups."""
         rest = self.without_person(name)
         members = {group: (*rest.groups.get(group, ()), name) for group in groups}
         return replace(rest, people={**rest.people, name: entry}, groups={**rest.groups, **members})
 
     def without_person(self, name: str) -> Directory:
-        """Return a directory without this person; a group without members is none."""
-        left = {
-            group: kept
+        """Return a copy without the person, and without groups that become empty."""
+        groups = {
+            group: others
             for group, members in self.groups.items()
-            if (kept := tuple(member for member in members if member != name))
+            if (others := tuple(member for member in members if member != name))
         }
         people = {key: entry for key, entry in self.people.items() if key != name}
-        return replace(self, people=people, groups=left)
+        return replace(self, people=people, groups=groups)
 
     def changes(self, new: Directory) -> list[DirectoryChange]:
-        """Return what would be added, changed and removed to get from this one to `new`."""
+        """Return the changes that lead from this directory to `new`."""
         old_people = {name: entry.describe() for name, entry in self.people.items()}
         new_people = {name: entry.describe() for name, entry in new.people.items()}
         old_groups = {name: ", ".join(sorted(members)) for name, members in self.groups.items()}
         new_groups = {name: ", ".join(sorted(members)) for name, members in new.groups.items()}
-        found = [
+        changes = [
             *_differences("person", old_people, new_people),
             *_differences("group", old_groups, new_groups),
         ]
         if self.self_approval != new.self_approval:
             detail = "on" if new.self_approval else "off"
-            found.append(DirectoryChange("change", "policy", "self_approval", detail))
-        return found
+            changes.append(DirectoryChange("change", "policy", "self_approval", detail))
+        return changes
 
     def as_json(self) -> dict[str, Any]:
-        """Return the directory as the database takes it."""
+        """Return the directory as JSON for the database."""
         return {
             "people": [
                 {
@@ -98,12 +98,12 @@ class Directory:
 
 
 def from_json(data: Mapping[str, Any]) -> Directory:
-    """Return the directory that the database gave."""
+    """Build the directory from the database's JSON."""
     people = {
-        each["name"]: DirectoryEntry(
-            frozenset(each["roles"]), each["ids"] or {}, each["quiet"], each["timezone"]
+        person["name"]: DirectoryEntry(
+            frozenset(person["roles"]), person["ids"] or {}, person["quiet"], person["timezone"]
         )
-        for each in data["people"] or ()
+        for person in data["people"] or ()
     }
     groups = {name: tuple(members) for name, members in (data["groups"] or {}).items()}
     return Directory(people, groups, bool(data["self_approval"]))

@@ -1,4 +1,4 @@
-"""Who may do what. Pure: the services call it inside their transactions, front ends before."""
+"""Authorization policy. Pure: services check it in their transactions, front ends beforehand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = frozenset({"invoker", "responder", "approver", "operator"})
 
 
 class Verb(StrEnum):
-    """What an actor may want; the value is how a refusal names it."""
+    """Actions that need authorization; the value is used in error messages."""
 
     SUBMIT = "submit"
     ANSWER = "answer"
@@ -47,25 +47,25 @@ _ROLE = {
     Verb.REPOS: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
-"""What the invoker of a job may do to it without the role."""
+"""Actions that the invoker of a job may do without the role."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One human and the ids that lead to them."""
+    """A person with roles and accounts."""
 
     name: str
     roles: frozenset[str]
     ids: Mapping[Source, str] = field(default_factory=dict)
     quiet: QuietHours | None = None
-    """When no reminder should reach them."""
+    """Hours without reminders."""
 
 
 @dataclass(slots=True)
 class Policy:
-    """People, groups and what they may do. Without people, nobody may do anything.
+    """People, groups and their permissions; without people, every action is refused.
 
-    All services of a process share one; `adopt` brings it up to date.
+    All services of a process share an instance, which `update_from` refreshes.
     """
 
     people: Mapping[str, Person] = field(default_factory=dict)
@@ -76,15 +76,15 @@ class Policy:
 
     @property
     def owner(self) -> str | None:
-        """The person who owns an embedded database: whose login it is, else the login itself."""
+        """Person of the owner of an embedded database, else the login."""
         if self.login is None:
             return None
         return self.resolve(Actor(Source.CLI, self.login, self.login, owner=True)).person
 
     def requester(self, invoker: str) -> str:
-        """Return the person behind the recorded invoker of a job, else the invoker as recorded.
+        """Return the person of a job's recorded invoker, else the recorded invoker.
 
-        A job from before a login or chat account was mapped to a person names the account.
+        A job that is older than the mapping of an account to a person has the account as invoker.
         """
         if invoker in self.people:
             return invoker
@@ -96,12 +96,12 @@ class Policy:
         return invoker
 
     def update_from(self, other: Policy) -> None:
-        """Take over the people of another policy, for everything that holds this one."""
+        """Copy the people of another policy, for all holders of this instance."""
         self.people, self.groups = other.people, other.groups
         self.self_approval = other.self_approval
 
     def resolve(self, actor: Actor) -> Actor:
-        """Return the actor with the person, the roles that the configuration gives it."""
+        """Return the actor with its person and roles."""
         actor = replace(actor, id=clean(actor.id), display_name=clean(actor.display_name))
         for person in self.people.values():
             if person.ids.get(actor.channel) == actor.id:
@@ -112,7 +112,7 @@ class Policy:
         return actor
 
     def check(self, actor: Actor, verb: Verb, *, invoker: str | None = None) -> None:
-        """Raise NotPermitted unless the actor may. `invoker` is the job's own invoker, if any."""
+        """Raise NotPermitted unless the actor may act; `invoker` is that of the job, if any."""
         if actor.owner or _ROLE[verb] in actor.roles:
             return
         if verb not in _OWN or invoker is None:
@@ -121,31 +121,31 @@ class Policy:
             raise NotPermitted(self._refusal(actor, verb))
 
     def approvers(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the people that a list of people and groups stands for; nobody for no list."""
+        """Expand a list of people and groups to people."""
         people: set[str] = set()
         for name in names:
             people.update(self.groups.get(name, (name,)))
         return frozenset(people)
 
     def knows(self, name: str) -> bool:
-        """Return whether this is a group or a person."""
+        """Return whether the name is a group or a person."""
         return name in self.groups or name in self.people
 
     def answering(self, names: Sequence[str], invoker: str, *, gate: bool) -> list[Person]:
-        """Return the people who may answer a question, or decide a gate, of somebody's job."""
-        named, invoker = set(self.approvers(names)), self.requester(invoker)
+        """Return the people who may answer a question, or with `gate` decide an approval."""
+        allowed, invoker = set(self.approvers(names)), self.requester(invoker)
         if not gate:
-            named |= {n for n, person in self.people.items() if "responder" in person.roles}
-            named.add(invoker)
+            allowed |= {n for n, person in self.people.items() if "responder" in person.roles}
+            allowed.add(invoker)
         elif not self.self_approval:
-            named.discard(invoker)
-        return [self.people[name] for name in sorted(named) if name in self.people]
+            allowed.discard(invoker)
+        return [self.people[name] for name in sorted(allowed) if name in self.people]
 
     def eligible_approvers(self, names: Sequence[str], invoker: str) -> frozenset[str]:
-        """Return the people whose approval of a gate would count.
+        """Return the people whose approval would count.
 
-        They are among the approvers, have the role, and did not ask for the job (`self_approval`
-        lifts the last).
+        They are among the approvers, have the role and, unless `self_approval` is set, did not
+        request the job.
         """
         return frozenset(
             name
@@ -156,57 +156,61 @@ class Policy:
         )
 
     def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
-        """Raise NotPermitted unless the actor may answer a question; those it went to may, too."""
+        """Raise NotPermitted unless the actor may answer a question or is among `names`."""
         if actor.person is None or actor.person not in self.approvers(names):
             self.check(actor, Verb.ANSWER, invoker=invoker)
 
     def check_vote(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
-        """Raise NotPermitted unless the actor may decide a gate with these approvers.
+        """Raise NotPermitted unless the actor may decide an approval with these approvers.
 
-        A gate fails closed: without approvers nobody but the owner of an embedded database may.
+        Without approvers, only the owner of an embedded database may decide.
         """
         if actor.owner:
             return
         if _ROLE[Verb.APPROVE] not in actor.roles:
             raise NotPermitted(self._refusal(actor, Verb.APPROVE, self._voters(names, invoker)))
         if actor.person is None:
-            raise NotPermitted(f"{actor.display_name} is not mapped to a person; ask an operator")
+            raise NotPermitted(
+                f"{actor.display_name} is not mapped to a person; an operator can add the mapping"
+            )
         self.check_approver(actor.person, names, invoker=invoker)
 
     def check_approver(self, person: str, names: Sequence[str], *, invoker: str) -> None:
-        """Raise NotPermitted unless this person, however they come, may decide the gate."""
+        """Raise NotPermitted unless the person may decide the approval."""
         invoker = self.requester(invoker)
-        who = self._voters(names, invoker)
+        allowed = self._voters(names, invoker)
         if person not in self.approvers(names):
-            raise NotPermitted(f"{person} may not decide this; who may: {who}")
+            raise NotPermitted(f"{person} may not decide this approval; allowed: {allowed}")
         if person == invoker and not self.self_approval:
-            raise NotPermitted(f"{person} asked for this job and may not decide it; who may: {who}")
+            raise NotPermitted(
+                f"{person} requested this job and may not approve it; allowed: {allowed}"
+            )
 
     def _voters(self, names: Sequence[str], invoker: str) -> str:
-        """Say who may decide a gate."""
+        """Return the people who may decide an approval, as text."""
         allowed = self.approvers(names)
         others = allowed if self.self_approval else allowed - {invoker}
         if not allowed:
-            return "nobody: the gate names no approvers"
-        return ", ".join(sorted(others)) or "nobody else unless [questions] self_approval is set"
+            return "none, because the approval has no approvers"
+        return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
 
-    def _refusal(self, actor: Actor, verb: Verb, who: str = "") -> str:
+    def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> str:
         role = _ROLE[verb]
-        found = sorted(name for name, person in self.people.items() if role in person.roles)
+        holders = sorted(name for name, person in self.people.items() if role in person.roles)
         if not self.people:
             tail = "no people are configured: add [people]"
-        elif not found:
-            tail = self._nobody_with(role)
+        elif not holders:
+            tail = self._unassigned_role(role)
         else:
-            tail = f"who may: {who or ', '.join(found)}"
+            tail = f"allowed: {allowed or ', '.join(holders)}"
         return f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"
 
-    def _nobody_with(self, role: str) -> str:
-        """Say that no person has a role, and who can give it."""
+    def _unassigned_role(self, role: str) -> str:
+        """Return that no person has a role, and how to grant it."""
         table = f'roles = ["{role}"] in [people.NAME]'
         if self.owner is not None:
-            return f"no person has it; {self.owner}, who owns the database, can give it: {table}"
+            return f"no person has it; the database owner {self.owner} can grant it: {table}"
         return (
-            f"no person has it; the owner of the database can give it: {table},"
+            f"no person has it; the database owner can grant it: {table},"
             " then draftsman people import"
         )

@@ -1,4 +1,4 @@
-"""Quiet hours: when people are not reminded, by the clock on their wall. Pure."""
+"""Quiet hours: daily hours without reminders, in local time. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 NONE = "none"
-"""What somebody writes who has no quiet hours, whatever the default is."""
+"""Setting for no quiet hours, which overrides the default."""
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """From `start` to `end` of every day, over midnight where `end` comes first; never all day.
+    """From `start` to `end` of every day, across midnight if `end` is earlier; never all day.
 
-    Where the clocks are set back over one of them, the hours last from its first `start` to its
-    last `end`; where they are set forward over one, it is the moment when that happens.
+    A `start` or `end` that occurs twice, as clocks are set back, counts as the first `start` or the
+    last `end`. If clocks are set forward over it, it is the moment of the change.
     """
 
     start: time
@@ -25,13 +25,13 @@ class QuietHours:
     zone: ZoneInfo
 
     def over(self, now: datetime) -> datetime:
-        """Return `now` where it is not quiet, else when the quiet hours are over."""
+        """Return `now` outside of quiet hours, else their end."""
         while (end := self._end(now)) is not None:
             now = end
         return now
 
     def _end(self, now: datetime) -> datetime | None:
-        """Return the end of the quiet hours that `now` is in."""
+        """Return the end of the current quiet hours, or None."""
         today = now.astimezone(self.zone).date()
         for day in (today - DAY, today, today + DAY):
             begin = _instant(day, self.start, self.zone, last=False)
@@ -43,7 +43,7 @@ class QuietHours:
 
 
 def parse(hours: str | None, zone: str) -> QuietHours | None:
-    """Read `22:00-07:00`, as the configuration has checked it; None for none."""
+    """Parse validated hours such as `22:00-07:00`; None for no quiet hours."""
     if hours is None or hours == NONE:
         return None
     start, _, end = hours.partition("-")
@@ -51,21 +51,22 @@ def parse(hours: str | None, zone: str) -> QuietHours | None:
 
 
 def next_allowed(now: datetime, hours: Iterable[QuietHours | None]) -> datetime:
-    """Return when the first of them may be reminded: `now` if anybody may."""
-    return min((now if one is None else one.over(now) for one in hours), default=now)
+    """Return the earliest time at which any of the people may be reminded."""
+    times = (now if quiet is None else quiet.over(now) for quiet in hours)
+    return min(times, default=now)
 
 
 def _instant(day: date, wall: time, zone: ZoneInfo, *, last: bool) -> datetime:
-    """Return when a clock shows this, for the first or the last time."""
-    shown = datetime.combine(day, wall, zone).replace(fold=int(last))
-    found = shown.astimezone(UTC)
-    if found.astimezone(zone).replace(tzinfo=None) == shown.replace(tzinfo=None):
-        return found
-    return _jump(shown)
+    """Return the first or last instant with this local time."""
+    local = datetime.combine(day, wall, zone).replace(fold=int(last))
+    instant = local.astimezone(UTC)
+    if instant.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None):
+        return instant
+    return _jump(local)
 
 
 def _jump(skipped: datetime) -> datetime:
-    """Return when the clocks are set forward over a time that they never show."""
+    """Return the instant at which the clocks skip a local time."""
     before = int(skipped.replace(fold=1).timestamp())
     after = int(skipped.replace(fold=0).timestamp())
     zone = skipped.tzinfo

@@ -1,4 +1,4 @@
-"""Repositories that are known by name, and how a request finds its own."""
+"""Catalog of repositories, and the resolution of a request's repository."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CONFIDENCE: Final = {
     "url": 0.8,
     "default": 0.5,
 }
-"""How sure each method is; a label's name may mean something else on another board, a URL may be
-beside the point, and the default is what is left."""
+"""Confidence of each method: a label's name is ambiguous between boards, and a URL may be
+incidental."""
 METHODS: Final = tuple(CONFIDENCE)
 FOLDER_SEPARATOR: Final = "//"
-"""Between the name of a repository and a folder of it: `acme/mono//services/api`."""
+"""Separator between a repository and its folder: `acme/mono//services/api`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A repository; `id` is None for one that is not known, only named by its address."""
+    """A repository; `id` is None for a repository that is known by its URL only."""
 
     id: int | None
     host: str
@@ -45,23 +45,23 @@ class Repo:
 
     @property
     def full_name(self) -> str:
-        """Return owner/name, or the name alone where nobody owns it."""
+        """Return owner/name, or the name of a repository without an owner."""
         return f"{self.owner}/{self.name}" if self.owner else self.name
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What its address is compared by."""
+        """Key for the comparison of URLs."""
         return (self.host.casefold(), self.owner.casefold(), self.name.casefold())
 
     @classmethod
     def at(cls, address: RepoUrl) -> Repo:
-        """Return the repository of an address that nobody made known."""
+        """Return the repository of a URL that is not in the catalog."""
         return cls(None, address.host, address.owner, address.name, address.url)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelMapping:
-    """A label that stands for a repository, or for a folder of one."""
+    """A mapping of a label to a repository, or to a folder of it."""
 
     id: int
     trello_label_id: str | None
@@ -74,14 +74,14 @@ class LabelMapping:
 
 @dataclass(frozen=True, slots=True)
 class RepoLocation:
-    """What the work is about: a repository, or a folder of one."""
+    """A repository, or a folder of it."""
 
     repo: Repo
     path: str = ""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Display name: `acme/pay`, `acme/mono//services/api`."""
         return (
             f"{self.repo.full_name}{FOLDER_SEPARATOR}{self.path}"
             if self.path
@@ -91,7 +91,7 @@ class RepoLocation:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRepo:
-    """The repository of a request, how sure that is (0 to 1), and by which of METHODS."""
+    """The repository of a request, with the confidence (0 to 1) and the method of METHODS."""
 
     repo: Repo
     confidence: float
@@ -100,28 +100,28 @@ class ResolvedRepo:
 
     @property
     def request(self) -> dict[str, Any]:
-        """Return what of it goes into an `invocation(…)`: `repo` and `resolution`."""
+        """Return the fields `repo` and `resolution` of an invocation."""
         how = {"method": self.method, "confidence": self.confidence, "path": self.path}
         return {"repo": self.repo.remote_url, "resolution": how}
 
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousRepo:
-    """Nobody can tell: the job asks before it begins. No choices: no repository is known."""
+    """The repository is ambiguous and the job asks; without choices the catalog is empty."""
 
     choices: tuple[RepoLocation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All that is known: repositories, labels, and folders that have a profile of their own."""
+    """Known repositories, label mappings, and folders with their own profile."""
 
     repos: Sequence[Repo]
     mappings: Sequence[LabelMapping] = ()
     parts: Sequence[tuple[int, str]] = ()
 
     def places(self) -> list[RepoLocation]:
-        """Return everything that can be chosen."""
+        """Return all repositories and folders."""
         inner: dict[int | None, list[str]] = {}
         for repo, path in self.parts:
             if path:
@@ -133,17 +133,17 @@ class Catalog:
         ]
 
     def named(self, name: str) -> list[RepoLocation]:
-        """Return what a name stands for: `pay`, `acme/pay`, `host/acme/pay`, with `//folder`."""
-        whole, _, path = name.strip().partition(FOLDER_SEPARATOR)
-        parts = tuple(part.casefold() for part in whole.strip("/").split("/"))
+        """Find a name: `pay`, `acme/pay`, `host/acme/pay`, optionally with `//folder`."""
+        repo_part, _, path = name.strip().partition(FOLDER_SEPARATOR)
+        parts = tuple(part.casefold() for part in repo_part.strip("/").split("/"))
         path = path.strip("/")
-        found = [repo for repo in self.repos if _ends_with(repo, parts)]
-        exact = [repo for repo in found if repo.full_name.casefold() == "/".join(parts)]
-        known = {place.path for place in self.places()}
-        return [RepoLocation(repo, path) for repo in exact or found if path in known]
+        matches = [repo for repo in self.repos if _ends_with(repo, parts)]
+        exact = [repo for repo in matches if repo.full_name.casefold() == "/".join(parts)]
+        paths = {location.path for location in self.places()}
+        return [RepoLocation(repo, path) for repo in exact or matches if path in paths]
 
     def of(self, address: RepoUrl) -> Repo | None:
-        """Return the known repository with this address."""
+        """Return the known repository with this URL."""
         for repo in self.repos:
             if repo.remote_url == address.url or (address.host and repo.key == address.key):
                 return repo
@@ -153,9 +153,9 @@ class Catalog:
 def repo_names_by_source(
     known: Iterable[Repo], sources: Iterable[str]
 ) -> dict[str, tuple[str | None, str]]:
-    """Return (owner, name) under which the jobs of each source are filed.
+    """Return (owner, name) of each source.
 
-    A repository that is known has one name, whichever of its addresses a request gives.
+    A known repository has the same name for all of its URLs.
     """
     known = list(known)
     urls = {repo.remote_url: repo for repo in known}
@@ -164,7 +164,7 @@ def repo_names_by_source(
     for source in sources:
         try:
             address = parse(source)
-        except UsageError:  # a place that git understands and we do not
+        except UsageError:  # a source that only git understands
             names[source] = repo_name(source)
             continue
         repo = urls.get(address.url) or keys.get(address.key) or Repo.at(address)
@@ -181,78 +181,80 @@ def resolve(
 ) -> ResolvedRepo | AmbiguousRepo:
     """Return the repository of a request: explicit > label id > label name > URL > default > ask.
 
-    The first method that finds something decides; where it finds two it asks and never guesses.
-    Raises NotFound for an explicit name that nobody knows, UsageError for a wrong address.
+    The first method with a match decides; several matches are ambiguous. Raises UnknownRepo for an
+    unknown explicit name, UsageError for an invalid URL.
     """
     if explicit:
         return _explicit(catalog, explicit)
     labels = list(labels)
-    for method, places in (
+    for method, locations in (
         ("label_id", _by_id(catalog, {id for id, _ in labels if id})),
         ("label_name", _by_name(catalog, {name.casefold() for _, name in labels if name})),
         ("url", _by_url(catalog, text or "")),
         ("default", [RepoLocation(repo) for repo in catalog.repos if repo.is_default]),
     ):
-        if places:
-            return _decided(method, places)
+        if locations:
+            return _decided(method, locations)
     return AmbiguousRepo(tuple(catalog.places()))
 
 
-def _explicit(catalog: Catalog, wanted: str) -> ResolvedRepo | AmbiguousRepo:
-    if found := catalog.named(wanted):
-        return _decided("explicit", found)
-    if is_repo_url(wanted):
-        address = parse(wanted)
+def _explicit(catalog: Catalog, name: str) -> ResolvedRepo | AmbiguousRepo:
+    if locations := catalog.named(name):
+        return _decided("explicit", locations)
+    if is_repo_url(name):
+        address = parse(name)
         repo = catalog.of(address) or Repo.at(address)
         return ResolvedRepo(repo, CONFIDENCE["explicit"], "explicit")
-    known = tuple(sorted(place.name for place in catalog.places())[:20])
-    shown = " ".join(word.rpartition("@")[2] for word in wanted.split())[:60]
+    known = tuple(sorted(location.name for location in catalog.places())[:20])
+    without_user = " ".join(word.rpartition("@")[2] for word in name.split())[:60]
     raise UnknownRepo(
-        f"no repository is called {shown!r}; known are: {', '.join(known) or 'none'}",
+        f"unknown repository {without_user!r}; known: {', '.join(known) or 'none'}",
         known=known,
-        hint=CommandHint("repos add", "PATH|URL", lead="or give a URL, or"),
+        hint=CommandHint("repos add", "PATH|URL", lead="use a URL, or run"),
     )
 
 
-def _decided(method: str, places: list[RepoLocation]) -> ResolvedRepo | AmbiguousRepo:
-    unique = list(dict.fromkeys(places))
+def _decided(method: str, locations: list[RepoLocation]) -> ResolvedRepo | AmbiguousRepo:
+    unique = list(dict.fromkeys(locations))
     if len(unique) > 1:
         return AmbiguousRepo(tuple(unique))
     return ResolvedRepo(unique[0].repo, CONFIDENCE[method], method, unique[0].path)
 
 
 def _by_id(catalog: Catalog, ids: set[str]) -> list[RepoLocation]:
-    return _mapped(catalog, [one for one in catalog.mappings if one.trello_label_id in ids])
+    mappings = [mapping for mapping in catalog.mappings if mapping.trello_label_id in ids]
+    return _mapped(catalog, mappings)
 
 
 def _by_name(catalog: Catalog, names: set[str]) -> list[RepoLocation]:
-    meant = [
-        one
-        for one in catalog.mappings
-        if one.trello_label_name and one.trello_label_name.casefold() in names
+    mappings = [
+        mapping
+        for mapping in catalog.mappings
+        if mapping.trello_label_name and mapping.trello_label_name.casefold() in names
     ]
-    return _mapped(catalog, meant)
+    return _mapped(catalog, mappings)
 
 
 def _mapped(catalog: Catalog, mappings: list[LabelMapping]) -> list[RepoLocation]:
     repos = {repo.id: repo for repo in catalog.repos}
-    return [RepoLocation(repos[one.repo], one.path) for one in mappings if one.repo in repos]
+    known = (mapping for mapping in mappings if mapping.repo in repos)
+    return [RepoLocation(repos[mapping.repo], mapping.path) for mapping in known]
 
 
 def _by_url(catalog: Catalog, text: str) -> list[RepoLocation]:
-    """Return the known repositories that URLs of the text lead to, or into: `…/pay/pull/12`."""
+    """Return the known repositories of the text's URLs, such as `…/pay/pull/12`."""
     known = {repo.key: repo for repo in catalog.repos if repo.host}
-    found = []
+    locations = []
     for host, path in find_repo_urls(text):
         steps = [step.casefold() for step in path if step]
         for length in range(len(steps), 0, -1):
             *owner, name = steps[:length]
             if repo := known.get((host.casefold(), "/".join(owner), name.removesuffix(".git"))):
-                found.append(RepoLocation(repo))
+                locations.append(RepoLocation(repo))
                 break
-    return found
+    return locations
 
 
 def _ends_with(repo: Repo, parts: tuple[str, ...]) -> bool:
-    whole = tuple(part for part in (repo.host, *repo.owner.split("/"), repo.name) if part)
-    return tuple(part.casefold() for part in whole)[-len(parts) :] == parts
+    full = tuple(part for part in (repo.host, *repo.owner.split("/"), repo.name) if part)
+    return tuple(part.casefold() for part in full)[-len(parts) :] == parts

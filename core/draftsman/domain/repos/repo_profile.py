@@ -1,4 +1,4 @@
-"""How a repository is set up, validated and fixed: what `draftsman repos` keeps of it."""
+"""Repository profiles: setup, validation and fix commands, and limits."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
 
-MOST_COMMANDS: Final = 50
+MAX_COMMANDS: Final = 50
 _KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
 _SECRET: Final = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY")
 
 
 def folder(path: str) -> str:
-    """Return a folder of a repository in its one form, '' for the top; raises ValueError."""
+    """Normalize a folder of a repository, '' for the root; raises ValueError."""
     if path.startswith("/") or "\\" in path or any(ord(char) < 32 for char in path):
-        raise ValueError("give a folder inside the repository, such as services/api")
+        raise ValueError("must be a folder inside the repository, such as services/api")
     parts = PurePosixPath(path).parts
     if ".." in parts or ".git" in parts or len(path) > 1000:
-        raise ValueError("give a folder inside the repository, such as services/api")
+        raise ValueError("must be a folder inside the repository, such as services/api")
     return "/".join(parts)
 
 
@@ -34,29 +34,29 @@ Folder = Annotated[str, AfterValidator(folder)]
 def _public(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         if not name.isidentifier() or len(value) > 10_000:
-            raise ValueError(f"{name[:60]!r} is no name of a variable, or its value is too long")
+            raise ValueError(f"{name[:60]!r} is not a variable name, or its value is too long")
         if any(word in name.upper() for word in _SECRET):
-            raise ValueError(f"{name} looks like a secret, and a profile is stored: use pass_env")
+            raise ValueError(f"{name} looks like a secret, but a profile is stored: use pass_env")
     return env
 
 
 class RepoProfile(ProfileSettings):
-    """The profile of a repository, or of one folder of it."""
+    """Profile of a repository, or of a folder of it."""
 
     path: Folder = ""
-    """The folder that the commands run in; '' is the top."""
+    """Folder in which the commands run; '' is the root."""
     profile_type: Annotated[str, matching(r"[a-z][a-z0-9_+-]{0,39}", _KIND)] = "unknown"
-    setup_commands: tuple[SetupSettings, ...] = Field((), max_length=MOST_COMMANDS)
-    """Run in each fresh clone before the agent; one that fails fails the run."""
-    validation_commands: tuple[CommandSettings, ...] = Field((), max_length=MOST_COMMANDS)
-    fix_commands: tuple[FixSettings, ...] = Field((), max_length=MOST_COMMANDS)
+    setup_commands: tuple[SetupSettings, ...] = Field((), max_length=MAX_COMMANDS)
+    """Commands that run in each new clone before the agent; a failure fails the run."""
+    validation_commands: tuple[CommandSettings, ...] = Field((), max_length=MAX_COMMANDS)
+    fix_commands: tuple[FixSettings, ...] = Field((), max_length=MAX_COMMANDS)
     env: Annotated[dict[str, str], AfterValidator(_public)] = Field({}, max_length=100)
-    """Variables of the agent and of the commands; no secrets."""
+    """Environment variables of the agent and the commands; no secrets."""
     agent: str | None = Field(None, min_length=1, max_length=100)
-    """The agent of jobs that name none."""
+    """Default agent of the repository's jobs."""
     network: bool = True
     budget: dict[str, Annotated[float, Field(gt=0)]] = Field({}, max_length=20)
-    """What a job may spend: `cost_usd`, `input_tokens`, `output_tokens`."""
+    """Budget of a job: `cost_usd`, `input_tokens`, `output_tokens`."""
     path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
     risky_paths: tuple[str, ...] | None = Field(None, max_length=1000)
     default_skills: tuple[str, ...] = Field((), max_length=100)
@@ -71,7 +71,7 @@ class RepoProfile(ProfileSettings):
         return clean_fields(data)
 
     @model_validator(mode="after")
-    def _names_differ(self) -> RepoProfile:
+    def _check_names(self) -> RepoProfile:
         for commands in (self.setup_commands, self.validation_commands):
             names = [command.name for command in commands]
             if len(names) != len(set(names)):
@@ -80,8 +80,8 @@ class RepoProfile(ProfileSettings):
 
     @property
     def limits(self) -> dict[str, Any]:
-        """What the agent is told that it may do and spend."""
-        found: dict[str, Any] = {
+        """Limits and budget that the agent receives."""
+        limits: dict[str, Any] = {
             "max_iterations": self.max_iterations,
             "max_runtime_seconds": self.max_runtime_seconds,
             "max_files_changed": self.max_files_changed,
@@ -90,15 +90,15 @@ class RepoProfile(ProfileSettings):
         }
         for name in ("path_allowlist", "risky_paths"):
             if (paths := getattr(self, name)) is not None:
-                found[name] = list(paths)
-        return found | ({"budget": self.budget} if self.budget else {})
+                limits[name] = list(paths)
+        return limits | ({"budget": self.budget} if self.budget else {})
 
 
 def effective_profile(saved: RepoProfile | None, configured: ProfileSettings) -> ProfileSettings:
-    """Return the profile whose commands an agent gets.
+    """Return the profile with the commands of an agent.
 
-    A saved profile without validation commands keeps those of the configuration, and with no fix
-    commands either also its fix commands: to be known must not turn validation off.
+    A saved profile without validation commands uses the configured validation commands, so that
+    adding a repository does not turn validation off; so do missing fix commands then.
     """
     if saved is None:
         return configured
@@ -111,7 +111,7 @@ def effective_profile(saved: RepoProfile | None, configured: ProfileSettings) ->
 
 
 def profile(fields: Any) -> RepoProfile:
-    """Build a profile from what somebody wrote; raises UsageError in one line."""
+    """Parse a profile; raises UsageError."""
     try:
         return RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:

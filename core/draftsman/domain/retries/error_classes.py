@@ -1,4 +1,4 @@
-"""Which class an error is of: one pure table, codes first, never substrings (seed 002)."""
+"""Classification of errors by code and status, never by message text. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from draftsman.errors import Failure, UsageError
 
 
 class ErrorClass(StrEnum):
-    """What an error says about trying again."""
+    """Class of an error, which decides on retries."""
 
     VALID = "VALID"
     TRANSIENT_INFRA = "TRANSIENT_INFRA"
@@ -22,12 +22,12 @@ class ErrorClass(StrEnum):
     PERMANENT = "PERMANENT"
     INVALID_OUTPUT = "INVALID_OUTPUT"
     DENIED = "DENIED"
-    """A person denied an approval: of jobs alone, and never of an error."""
+    """A person denied an approval: the class of a job, never of an error."""
 
 
 E = ErrorClass
 _DECLARED: Final = frozenset(E) - {E.VALID, E.DENIED}
-"""Classes that an origin may state itself."""
+"""Classes that an origin may declare."""
 _HTTP: Final = {
     408: E.TRANSIENT_APP,
     429: E.TRANSIENT_APP,
@@ -65,7 +65,7 @@ _CODES: Final = {
     ("git", "address_refused"): E.PERMANENT,
     ("git", "redirected"): E.PERMANENT,
     ("git", "url"): E.PERMANENT,
-    # What the connection itself said. Its time-outs and errno names are those of everybody.
+    # Errors of the connection; timeouts and errno names are shared with handlers.
     ("http", "address_refused"): E.PERMANENT,
     ("http", "url"): E.PERMANENT,
     ("http", "too_many_redirects"): E.PERMANENT,
@@ -78,7 +78,7 @@ _CODES: Final = {
     ("http", "content_encoding"): E.INVALID_OUTPUT,
     ("http", "protocol"): E.TRANSIENT_INFRA,
     ("http", "disconnected"): E.TRANSIENT_INFRA,
-    # What OpenAI-compatible and Anthropic servers say in the body of an error.
+    # Error codes in responses of OpenAI-compatible and Anthropic servers.
     **{
         ("llm", code): E.PERMANENT
         for code in (
@@ -107,21 +107,21 @@ _CODES: Final = {
     ("http", "no_such_credential"): E.TRANSIENT_APP,
     ("tool", "output_too_large"): E.INVALID_OUTPUT,
 }
-_EVERYBODYS: Final = {"http": "handler", "llm": "handler", "tool": "handler"}
-"""Origins whose time-outs mean what a handler's mean."""
+_CODE_ORIGINS: Final = {"http": "handler", "llm": "handler", "tool": "handler"}
+"""Origins that share the timeout codes of another origin."""
 _GAI: Final = {getattr(socket, name): name for name in dir(socket) if name.startswith("EAI_")}
 
 
 def classify(failure: Failure) -> ErrorClass:
-    """Return the class: the origin's own word, its code, the HTTP status, then the fallback.
+    """Return the class by the declared class, the code, the HTTP status, or the default.
 
-    An unknown error is TRANSIENT_INFRA: trying again is the safe guess while the budget lasts.
+    An unknown error is TRANSIENT_INFRA, so it is retried while the budget lasts.
     """
     if failure.declared in _DECLARED:
         return E(failure.declared)
     if failure.code is not None:
-        if (found := known(failure.origin, failure.code)) is not None:
-            return found
+        if (error_class := known(failure.origin, failure.code)) is not None:
+            return error_class
         if failure.origin == "os":
             return E.TRANSIENT_INFRA
     if failure.http_status is not None:
@@ -130,16 +130,16 @@ def classify(failure: Failure) -> ErrorClass:
 
 
 def known(origin: str, code: str) -> ErrorClass | None:
-    """Return the class of a code that the table has; None for another."""
-    for place in (origin, _EVERYBODYS.get(origin, origin)):
-        if (found := _CODES.get((place, code))) is not None:
-            return found
+    """Return the class of a code in the table, else None."""
+    for table_origin in (origin, _CODE_ORIGINS.get(origin, origin)):
+        if (error_class := _CODES.get((table_origin, code))) is not None:
+            return error_class
     network = origin in {"os", "http"}
     return E.PERMANENT if network and code in _ERRNO_PERMANENT else None
 
 
 def as_failure(error: BaseException) -> Failure:
-    """Translate what a handler raised into a Failure."""
+    """Translate an exception of a handler to a Failure."""
     if isinstance(error, Failure):
         return error
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -155,7 +155,7 @@ def as_failure(error: BaseException) -> Failure:
 
 
 def errno_name(error: OSError) -> str | None:
-    """Return the name of its number: `ECONNRESET`, or `EAI_AGAIN` for a name that was not found."""
+    """Return the name of the error number: `ECONNRESET`, or `EAI_AGAIN` of name resolution."""
     if error.errno is None:
         return None
     return (_GAI if isinstance(error, socket.gaierror) else errno.errorcode).get(error.errno)

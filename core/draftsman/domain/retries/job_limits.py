@@ -1,9 +1,9 @@
-"""Which limits count for a job. Pure.
+"""Effective limits of a job. Pure.
 
-Each layer changes what it names and leaves the rest: what is built in for the type,
-`[types.TYPE]`, `[agents.NAME]`, `[tools.NAME]`, the job's own `overrides`, and last the fields of
-its request (`max_attempts`, `max_retries`, `on_lost`). Budgets and `on_lost` are fixed at intake;
-delays and time-outs are looked up by the worker that runs the job.
+Each layer overrides single limits of the layers before: the built-in limits of the type,
+`[types.TYPE]`, `[agents.NAME]`, `[tools.NAME]`, the job's `overrides`, and the fields of its
+request (`max_attempts`, `max_retries`, `on_lost`). Budgets and `on_lost` are fixed when the job is
+submitted; delays and timeouts are those of the worker that runs it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ WEEK: Final = 86_400.0 * 7
 TOOL_TYPE: Final = "execute_tool"
 Seconds = Annotated[float, Field(gt=0, le=WEEK)]
 LimitChanges = Mapping[str, Any]
-"""Fields of RetryPolicy that somebody set."""
-_FIELDS: Final = frozenset(one.name for one in fields(RetryPolicy))
+"""Fields of RetryPolicy to override."""
+_FIELDS: Final = frozenset(item.name for item in fields(RetryPolicy))
 _DEFAULT: Final = RetryPolicy()
 
 
 class Overrides(BaseModel):
-    """What a job may say of its own limits, among its `overrides`."""
+    """Limits among the `overrides` of a job."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="ignore", strict=True, allow_inf_nan=False)
 
     max_attempts: Annotated[int, Field(ge=0, le=100)] | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -47,7 +47,7 @@ class Overrides(BaseModel):
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
-    """Raise ValueError, as validators do, for a limit that cannot be meant; others pass."""
+    """Raise ValueError for an invalid limit; other overrides are ignored."""
     try:
         Overrides.model_validate(dict(overrides))
     except ValidationError as error:
@@ -57,15 +57,15 @@ def check_overrides(overrides: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JobLimits:
-    """What is configured for types, and the changes of agents and tools, by name."""
+    """Limits of job types, and their overrides by agents and tools."""
 
     types: Mapping[str, RetryPolicy]
     agents: Mapping[str, LimitChanges] = field(default_factory=dict)
     tools: Mapping[str, LimitChanges] = field(default_factory=dict)
     replaced: Set[str] = frozenset()
-    """Built-in types that have a handler of the configuration: their payload is its affair."""
+    """Built-in types with a configured handler, which validates the payload itself."""
     _nested: dict[str, RetryPolicy] = field(init=False)
-    """What most jobs get: nothing but their type's limits."""
+    """Cached limits of jobs without overrides."""
 
     def __post_init__(self) -> None:
         nested = {name: policy.nested() for name, policy in self.types.items()}
@@ -78,7 +78,7 @@ class JobLimits:
         payload: Mapping[str, Any] | None = None,
         overrides: Mapping[str, Any] | None = None,
     ) -> RetryPolicy:
-        """Return the limits of a job, every inner time-out cut to the one around it."""
+        """Return the limits of a job, with each timeout capped by the enclosing timeout."""
         changes: dict[str, Any] = {}
         if agent is not None:
             changes |= self.agents.get(agent, {})
@@ -92,20 +92,20 @@ class JobLimits:
         return with_limit_changes(self.types.get(type, _DEFAULT), changes).nested()
 
     def of_job(self, job: ClaimedJob) -> RetryPolicy:
-        """Return the limits of a claimed job; looks at no more of its columns than it must."""
+        """Return the limits of a claimed job; parses only the required columns."""
         payload = job.payload if job.type == TOOL_TYPE else None
         return self.of(job.type, job.agent, payload, job.overrides)
 
 
 def with_limit_changes(policy: RetryPolicy, changes: LimitChanges) -> RetryPolicy:
-    """Return the policy with some of its fields set."""
+    """Return the policy with the changed fields."""
     if "on_lost" in changes:
         changes = {**changes, "on_lost": OnLost(changes["on_lost"])}
     return replace(policy, **changes)
 
 
 def _accepted(name: str, value: Any) -> dict[str, Any]:
-    """Return the one override, or nothing when an older row holds what is not allowed."""
+    """Return the override, or nothing for an invalid value in an older row."""
     try:
         return Overrides.model_validate({name: value}).model_dump(exclude_none=True)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Limits, delays and time-outs per job type (seed 002), and the decision after a failure. Pure."""
+"""Limits, delays and timeouts per job type, and the decision after a failure. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from draftsman.domain.job import OnLost, Status
 from draftsman.domain.retries.error_classes import ErrorClass
 
 STOPS_GROWING: Final = 700
-"""Failures, and powers of e, that count for a delay: math.exp overflows at 710."""
+"""Maximum number of failures, and exponent, of a delay: math.exp overflows at 710."""
 MAX_EXPONENT: Final = 10
-"""The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
+"""Maximum exponent of the infrastructure delay: exp(10) s is about 6 h."""
 LONGEST_WAIT: Final = 86_400.0
-"""Seconds of a `Retry-After` that count."""
+"""Maximum `Retry-After`, in seconds."""
 CHAIN_LIMIT: Final = 100
-"""Retries of retries that one request may have, whoever makes them."""
+"""Maximum number of successive retry jobs of a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """What a job of a type may spend. Delays and time-outs are in seconds."""
+    """Limits of a job type. Delays and timeouts are in seconds."""
 
     max_attempts: int = 3
     max_retries: int = 3
@@ -31,19 +31,19 @@ class RetryPolicy:
     max_delay: float = 120.0
     multiplier: float = 2.0
     timeout: float = 3600.0
-    """Running time of the job, summed over its runs."""
+    """Running time of a job, for all of its runs."""
     on_lost: OnLost = OnLost.RETRY
     step_timeout: float = 600.0
-    """One `ctx.step`."""
+    """Of a `ctx.step`."""
     call_timeout: float = 120.0
-    """One call to the outside, from its start to the last byte."""
+    """Of an outbound call, from its start to the last byte."""
     connect_timeout: float = 30.0
-    """Name, connection and TLS together; for a tool, its start."""
+    """Of name resolution, connection and TLS together; of the start of a tool."""
     idle_timeout: float | None = None
-    """Between two pieces of a stream; None: as long as the call."""
+    """Between two chunks of a stream; None: the call's timeout."""
 
     def nested(self) -> RetryPolicy:
-        """Return it with every inner time-out cut to the one around it.
+        """Return the policy with each timeout capped by the enclosing timeout.
 
         job > step > call > connect, and idle within the call.
         """
@@ -64,10 +64,10 @@ def _policy(
     idle: float | None = None,
     on_lost: OnLost = OnLost.RETRY,
 ) -> RetryPolicy:
-    base, most, multiplier = delays
+    base, maximum, multiplier = delays
     job, call, connect = timeouts
     return RetryPolicy(
-        attempts, retries, base, most, multiplier, job, on_lost, 600.0, call, connect, idle
+        attempts, retries, base, maximum, multiplier, job, on_lost, 600.0, call, connect, idle
     )
 
 
@@ -79,12 +79,12 @@ BUILT_IN: Final[dict[str, RetryPolicy]] = {
     "execute_tool": _policy(3, 3, (2, 120, 2), (1200, 120, 10)),
     "send_notification": _policy(10, 5, (2, 60, 2), (300, 15, 10)),
 }
-"""Seed 002's table; other types get the defaults of RetryPolicy."""
+"""Policies of the built-in types; other types have the defaults of RetryPolicy."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """Where a failed run's job goes, and after how many seconds it is tried again."""
+    """The next status of a job after a failed run; `delay` is in seconds."""
 
     status: Status
     delay: float | None = None
@@ -95,23 +95,23 @@ class RetryDecision:
 def layer(
     error: str | None, *, attempts: int, max_attempts: int, retry_count: int, max_retries: int
 ) -> str:
-    """Return which budget the last failure was taken from, and how far: `retry 1 of 5`."""
+    """Return the used budget of the last failure: `retry 1 of 5`, `attempt 2 of 3`."""
     if error == ErrorClass.TRANSIENT_APP:
         return f"retry {retry_count} of {max_retries}"
     return f"attempt {attempts} of {max_attempts}"
 
 
 def infra_delay(failures: int) -> float:
-    """Return the seconds before the next try after so many infrastructure failures."""
+    """Return the delay in seconds after this number of infrastructure failures."""
     return math.exp(min(MAX_EXPONENT, max(1, failures)))
 
 
 def app_delay(
     policy: RetryPolicy, failures: int, jitter: Callable[[], float] = random.random
 ) -> float:
-    """Return the seconds before the next try: full jitter below a growing, capped limit.
+    """Return the delay in seconds: full jitter below a growing, capped limit.
 
-    The exponent is clamped before the power, so that no count overflows.
+    The exponent is capped first, so that no count overflows.
     """
     growth = math.log(policy.multiplier) if policy.multiplier > 1 else 0.0
     exponent = min(max(0, min(failures, STOPS_GROWING) - 1) * growth, STOPS_GROWING)
@@ -129,19 +129,19 @@ def after_failure(
     retry_after: float | None = None,
     jitter: Callable[[], float] = random.random,
 ) -> RetryDecision:
-    """Decide what follows a failure. The counts are those before it.
+    """Return the decision after a failure; the counts exclude it.
 
-    What the other side wants to wait, `retry_after`, counts up to a day.
+    `retry_after` is a minimum delay, of at most a day.
     """
-    wanted = min(retry_after, LONGEST_WAIT) if retry_after and retry_after > 0 else 0.0
+    min_delay = min(retry_after, LONGEST_WAIT) if retry_after and retry_after > 0 else 0.0
     if error is ErrorClass.TRANSIENT_APP:
         if retry_count >= max_retries:
             return RetryDecision(Status.DEAD_LETTER)
-        delay = max(app_delay(policy, retry_count + 1, jitter), wanted)
+        delay = max(app_delay(policy, retry_count + 1, jitter), min_delay)
         return RetryDecision(Status.RETRYING, delay, spend_retry=True)
     if error is ErrorClass.TRANSIENT_INFRA:
         if attempts >= max_attempts:
             return RetryDecision(Status.DEAD_LETTER)
-        delay = max(infra_delay(attempts + 1), wanted)
+        delay = max(infra_delay(attempts + 1), min_delay)
         return RetryDecision(Status.RETRYING, delay, spend_attempt=True)
     return RetryDecision(Status.FAILED)

@@ -1,4 +1,4 @@
-"""Boards: which labels of a Trello board make jobs, and what was seen of them on its cards."""
+"""Trello boards: label rules that create jobs, and episodes of labels on cards."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from draftsman.domain.trello.comment_template import check
 from draftsman.field_errors import matching
 
 OBJECT: Final = r"[0-9a-f]{24}"
-"""How Trello's ids look."""
-ObjectId = Annotated[str, matching(OBJECT, "give an id of Trello: 24 hexadecimal digits")]
+"""Pattern of Trello's ids."""
+ObjectId = Annotated[str, matching(OBJECT, "must be a Trello id: 24 hexadecimal digits")]
 
 
 class LabelRule(BaseModel):
-    """What a label asks for."""
+    """The job that a label creates."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     name: str = Field("", max_length=200)
-    """What it was called; a label is known by its id, and may be renamed."""
+    """Name of the label when it was added; a label is identified by its id."""
     mode: Mode = Mode.FIX
     agent: str | None = Field(None, min_length=1, max_length=100)
 
@@ -37,23 +37,23 @@ class LabelRule(BaseModel):
 
 
 class BoardConfig(BaseModel):
-    """A board that is watched."""
+    """Configuration of a watched board."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     board_id: ObjectId
     name: str = Field(min_length=1, max_length=500)
     url: str = Field("", max_length=2000)
     labels: dict[ObjectId, LabelRule] = Field({}, max_length=100)
-    """By the labels' ids."""
+    """Rules by the ids of their labels."""
     ignored_list_ids: tuple[ObjectId, ...] = Field((), max_length=500)
     queued_label_id: ObjectId | None = None
-    """Takes the place of a label that made a job; None: that one is merely taken off."""
+    """Label that replaces the label of a created job; None: the label is only removed."""
     ready_for_review_list_id: ObjectId | None = None
     transition_rules: dict[str, Any] = {}
     comment_template: str | None = Field(None, max_length=16_000)
     take_existing: bool = False
-    """Whether labels that were there before the first look make jobs as well."""
+    """Whether labels that existed before the first poll create jobs."""
     webhook_id: ObjectId | None = None
 
     @model_validator(mode="before")
@@ -66,40 +66,40 @@ class BoardConfig(BaseModel):
 
     @field_validator("comment_template")
     @classmethod
-    def _can_be_filled(cls, value: str | None) -> str | None:
+    def _check_template(cls, value: str | None) -> str | None:
         return None if value is None else check(value)
 
     @field_validator("transition_rules")
     @classmethod
-    def _can_be_followed(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _check_rules(cls, value: dict[str, Any]) -> dict[str, Any]:
         moves(value)
         return value
 
     @model_validator(mode="after")
-    def _swaps_for_another(self) -> Self:
+    def _check_queued_label(self) -> Self:
         if self.queued_label_id in self.labels:
-            raise ValueError("the queued label may not be one that makes jobs")
+            raise ValueError("the queued label may not be a label that creates jobs")
         return self
 
     @property
     def moves(self) -> dict[Status, CardMove]:
-        """Where a card goes in each status."""
+        """The move of a card for each status."""
         return moves(self.transition_rules, self.ready_for_review_list_id)
 
 
 class EpisodeStage(StrEnum):
-    """What became of an episode."""
+    """Progress of an episode."""
 
     PENDING = "pending"
-    """It is to become a job."""
+    """The job is not yet created."""
     SUBMITTED = "submitted"
-    """It became one, or joined one, and its label is to be swapped."""
+    """The job was created or joined; the label is not yet replaced."""
     DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSighting:
-    """A label that was, or was not, on a card; `at` is Trello's latest word on the card."""
+    """An observed label on a card, or its absence; `at` is the card's last activity in Trello."""
 
     card: str
     label: str
@@ -108,7 +108,7 @@ class LabelSighting:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A label on a card from when it was seen there, after it was seen absent."""
+    """The time of a label on a card, from its first observation after an absence."""
 
     card: str
     label: str
@@ -119,17 +119,17 @@ class Episode:
     job: int | None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stage", EpisodeStage(self.stage))  # the store's is text
+        object.__setattr__(self, "stage", EpisodeStage(self.stage))  # a row has text
 
     @property
     def key(self) -> str:
-        """The idempotency key of its job."""
+        """Idempotency key of the job."""
         return f"trello:lbl:{self.card}:{self.label}:{self.episode}"
 
 
 @dataclass(frozen=True, slots=True)
 class BoardCursor:
-    """How far a board was read; `age` in seconds since it was looked at."""
+    """Position up to which a board was read; `age` is in seconds since the last poll."""
 
     board: str
     actions_until: datetime
@@ -139,5 +139,5 @@ class BoardCursor:
 
 
 def card_subject_key(card: str) -> str:
-    """Return what the work on a card is about: one live job at a time."""
+    """Return the subject key of a card, which allows one unfinished job at a time."""
     return f"trello:card:{card}"

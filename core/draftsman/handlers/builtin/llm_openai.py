@@ -1,4 +1,4 @@
-"""The protocol of `/chat/completions`, which many servers speak."""
+"""Provider for servers with an OpenAI-compatible `/chat/completions`."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ DONE: Final = "[DONE]"
 
 
 class OpenAI:
-    """Streams chunks with `choices[0].delta`, then usage, then `[DONE]`."""
+    """Reads a stream of chunks with `choices[0].delta`, usage, and `[DONE]`."""
 
     def request(
-        self, asked: LlmGenerate, settings: LlmSettings, key: str | None
+        self, payload: LlmGenerate, settings: LlmSettings, key: str | None
     ) -> tuple[str, dict[str, str], dict[str, Any]]:
-        """Return URL, headers and body."""
-        turns = messages(asked)
-        if asked.system is not None:
-            turns.insert(0, {"role": "system", "content": asked.system})
+        """Return URL, headers and body of the request."""
+        conversation = messages(payload)
+        if payload.system is not None:
+            conversation.insert(0, {"role": "system", "content": payload.system})
         body: dict[str, Any] = {
-            "model": asked.model or settings.model,
-            "messages": turns,
-            "max_tokens": asked.max_tokens or settings.max_tokens,
+            "model": payload.model or settings.model,
+            "messages": conversation,
+            "max_tokens": payload.max_tokens or settings.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        if asked.temperature is not None:
-            body["temperature"] = asked.temperature
-        if asked.stop:
-            body["stop"] = asked.stop
+        if payload.temperature is not None:
+            body["temperature"] = payload.temperature
+        if payload.stop:
+            body["stop"] = payload.stop
         url = (settings.base_url or BASE).rstrip("/") + "/chat/completions"
         return url, dict(auth_header(key, "authorization", "Bearer ")), body
 
-    def add_event(self, event: ServerSentEvent, into: Completion) -> None:
-        """Take one event; raises Failure for an error among them."""
+    def add_event(self, event: ServerSentEvent, completion: Completion) -> None:
+        """Add an event; raises Failure for an error event."""
         if event.data.strip() == DONE:
-            into.over = True
+            completion.is_complete = True
             return
         data = event_data(event)
         if "error" in data:
-            raise to_failure(data, "the model's server broke off")
-        into.model = str(data.get("model") or into.model)[:200]
-        into.count(data.get("usage"), "prompt_tokens", "completion_tokens")
+            raise to_failure(data, "the model server ended the stream with an error")
+        completion.model = str(data.get("model") or completion.model)[:200]
+        completion.count(data.get("usage"), "prompt_tokens", "completion_tokens")
         choices = data.get("choices")
         first = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(first, dict):
             return
         delta = first.get("delta")
         if isinstance(delta, dict):
-            into.add(delta.get("content"))
+            completion.add(delta.get("content"))
         if isinstance(reason := first.get("finish_reason"), str):
-            into.finish = reason[:100]
+            completion.finish = reason[:100]

@@ -1,4 +1,4 @@
-"""What came back: a part of the result, a file where it is long, kept where it is wrong."""
+"""Decoding, checking and storing of outputs as results or artifacts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from draftsman.handlers.builtin.strict_json import parse_json
 from draftsman.handlers.context import RunContext
 
 INLINE: Final = 256 * 1024
-"""Bytes of JSON up to which an output is part of the result."""
+"""Maximum bytes of JSON of an output in a result; longer output becomes an artifact."""
 INVALID: Final = "invalid-output"
-"""Artifact with an output that could not be used."""
+"""Artifact with a rejected output."""
 _CHARSET: Final = re.compile(
     r"(utf-?8|us-ascii|ascii|iso-8859-\d{1,2}|windows-125\d|utf-16(le|be)?|shift_jis|euc-(jp|kr)"
     r"|gb(2312|k|18030)|big5|koi8-[ru])\Z",
@@ -30,24 +30,24 @@ _TEXT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DecodedOutput:
-    """Bytes made readable. `encoding` is `json`, `text` or `base64`."""
+    """Decoded bytes; `encoding` is `json`, `text` or `base64`."""
 
     value: Any
     encoding: str
     replaced: bool = False
-    """Whether bytes that are no text were replaced."""
+    """Whether bytes that are not valid text were replaced."""
 
 
-def read(data: bytes, content_type: str = "") -> DecodedOutput:
-    """Return bytes as what their type says, and as base64 where that is no text."""
-    kind, charset = _type(content_type)
+def decode_output(data: bytes, content_type: str = "") -> DecodedOutput:
+    """Decode bytes by their content type; bytes that are not text become base64."""
+    kind, charset = _parse_content_type(content_type)
     if not data:
         return DecodedOutput("", "text")
     if _JSON.match(kind):
         try:
             return DecodedOutput(clean_within_limit(parse_json(data), INLINE, "the output"), "json")
         except (ValueError, UsageError):
-            pass  # then as the text that it is
+            pass  # decode it as text
     declared = bool(_JSON.match(kind) or _TEXT.match(kind))
     try:
         return DecodedOutput(data.decode(charset), "text")
@@ -58,43 +58,43 @@ def read(data: bytes, content_type: str = "") -> DecodedOutput:
 
 
 async def to_result(
-    ctx: RunContext, data: bytes, found: DecodedOutput, name: str
+    ctx: RunContext, data: bytes, output: DecodedOutput, name: str
 ) -> dict[str, Any]:
-    """Return the part of a result that holds the output, or names the artifact that does."""
-    result: dict[str, Any] = {"encoding": found.encoding, "bytes": len(data)}
-    if found.replaced:
+    """Return the result fields for an output, which a long output has as an artifact."""
+    result: dict[str, Any] = {"encoding": output.encoding, "bytes": len(data)}
+    if output.replaced:
         result["replaced"] = True
     try:
-        return result | {"body": clean_within_limit(found.value, INLINE, "the output")}
+        return result | {"body": clean_within_limit(output.value, INLINE, "the output")}
     except UsageError:
         await ctx.artifact(name, data)
         return result | {"body": None, "artifact": name}
 
 
 async def check_schema(
-    ctx: RunContext, schema: Any, found: DecodedOutput, data: bytes, what: str
+    ctx: RunContext, schema: Any, output: DecodedOutput, data: bytes, label: str
 ) -> None:
-    """Raise Failure INVALID_OUTPUT for JSON that does not fit, and keep it for the reader."""
+    """Raise Failure INVALID_OUTPUT for an output that does not match; store it as an artifact."""
     if schema is None:
         return
-    why: str | None = "it is not JSON"
-    if found.encoding == "json":
-        why = await ctx.schemas.problem(schema, found.value)
-    if why is not None:
-        raise await reject_output(ctx, data, f"{what} is not what was asked for: {why}")
+    problem: str | None = "not JSON"
+    if output.encoding == "json":
+        problem = await ctx.schemas.problem(schema, output.value)
+    if problem is not None:
+        raise await reject_output(ctx, data, f"{label} does not match its schema: {problem}")
 
 
-async def reject_output(ctx: RunContext, data: bytes, why: str) -> Failure:
-    """Keep an output that cannot be used; return the Failure to raise."""
+async def reject_output(ctx: RunContext, data: bytes, problem: str) -> Failure:
+    """Store a rejected output as an artifact; return the Failure to raise."""
     await ctx.artifact(INVALID, data)
-    text = f"{why}; it is kept: draftsman artifacts get {ctx.job.name} {INVALID}"
+    text = f"{problem}; to see it: draftsman artifacts get {ctx.job.name} {INVALID}"
     return Failure(text, declared="INVALID_OUTPUT")
 
 
-def _type(header: str) -> tuple[str, str]:
+def _parse_content_type(header: str) -> tuple[str, str]:
     kind, *parameters = (part.strip() for part in header.split(";"))
-    given = (part.partition("=")[2].strip(" \"'") for part in parameters if _is_charset(part))
-    charset = next(given, "utf-8")
+    charsets = (part.partition("=")[2].strip(" \"'") for part in parameters if _is_charset(part))
+    charset = next(charsets, "utf-8")
     return kind, charset if _CHARSET.match(charset) else "utf-8"
 
 

@@ -1,4 +1,4 @@
-"""`send_notification`: a message for people, on its way with the job's end."""
+"""`send_notification`: a message to people, sent through the outbox."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ STEP: Final = "notify"
 
 
 async def send_notification(ctx: RunContext) -> Outcome:
-    """Hand the message to the outbox once; delivering it, and trying again, is the outbox's."""
-    asked = parse("send_notification", ctx.job.payload)
-    assert isinstance(asked, SendNotification)  # noqa: S101 - the type's own model
-    made = await ctx.step(STEP, lambda key: ctx.notify(asked.text, asked.targets, key=key))
-    return Done({"deliveries": made})
+    """Enqueue the message once; delivery and its retries are the outbox's."""
+    payload = parse("send_notification", ctx.job.payload)
+    assert isinstance(payload, SendNotification)  # noqa: S101 - the type's own model
+    deliveries = await ctx.step(
+        STEP, lambda key: ctx.notify(payload.text, payload.targets, key=key)
+    )
+    return Done({"deliveries": deliveries})

@@ -1,4 +1,4 @@
-"""JSON as others write it, strictly read."""
+"""Strict parser of JSON."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a text holds as JSON; raises ValueError. NaN and infinities are none."""
+    """Parse JSON; raises ValueError, for NaN and infinities as well."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_reject_constant)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("JSON is nested too deeply") from None
 
 
-def _refuse(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")

@@ -1,4 +1,4 @@
-"""`webhook_dispatch`: tell a receiver what happened, signed, and with the same id each time."""
+"""`webhook_dispatch`: a signed event for a configured webhook."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ STEP: Final = "dispatch"
 
 
 async def webhook_dispatch(ctx: RunContext) -> Outcome:
-    """Send the event; its id is the step's, so that the receiver can tell a repetition."""
-    asked = parse("webhook_dispatch", ctx.job.payload)
-    assert isinstance(asked, WebhookDispatch)  # noqa: S101 - the type's own model
-    return Done(await ctx.step(STEP, lambda invocation: _send(ctx, asked, invocation)))
+    """Send the event with the invocation id as its id, by which receivers can deduplicate."""
+    payload = parse("webhook_dispatch", ctx.job.payload)
+    assert isinstance(payload, WebhookDispatch)  # noqa: S101 - the type's own model
+    return Done(await ctx.step(STEP, lambda invocation: _send(ctx, payload, invocation)))
 
 
-async def _send(ctx: RunContext, asked: WebhookDispatch, invocation: str) -> dict[str, Any]:
-    receiver = ctx.settings.webhooks.get(asked.webhook)
+async def _send(ctx: RunContext, payload: WebhookDispatch, invocation: str) -> dict[str, Any]:
+    receiver = ctx.settings.webhooks.get(payload.webhook)
     if receiver is None:
-        known = ", ".join(sorted(ctx.settings.webhooks)) or "none"
-        text = f"there is no webhook {asked.webhook!r} on this worker; configured are: {known}"
+        names = ", ".join(sorted(ctx.settings.webhooks)) or "none"
+        text = f"no webhook {payload.webhook!r} on this worker; configured webhooks: {names}"
         raise Failure(text, origin="webhook", code="no_such_webhook")
-    keys = secret_values.signing_keys(receiver, asked.webhook)
+    keys = secret_values.signing_keys(receiver, payload.webhook)
     event = {
-        "type": asked.type,
+        "type": payload.type,
         "timestamp": ctx.job.created_at.isoformat(),
-        "data": asked.data,
+        "data": payload.data,
     }
     body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     headers = webhook_signature.sign(keys, invocation, int(time.time()), body)
     headers["content-type"] = "application/json"
     client = HttpClient(ctx.settings.http, trusted=[receiver.url])
     call = HttpCall("POST", receiver.url, headers, body)
-    async with client.stream(call, Timeouts.of(ctx.limits)) as answer:
-        ctx.log(f"POST {answer.where}: {answer.status} {answer.reason}")
-        if not 200 <= answer.status < 300:
-            raise await response_failure(ctx, answer, "POST")
-        await answer.beginning(0)
-    return {"status": answer.status, "webhook_id": invocation}
+    async with client.stream(call, Timeouts.of(ctx.limits)) as response:
+        ctx.log(f"POST {response.where}: {response.status} {response.reason}")
+        if not 200 <= response.status < 300:
+            raise await response_failure(ctx, response, "POST")
+        await response.beginning(0)
+    return {"status": response.status, "webhook_id": invocation}

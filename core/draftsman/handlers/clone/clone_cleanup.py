@@ -1,4 +1,4 @@
-"""Clones that a killed worker left behind."""
+"""Cleanup of the clones of killed workers."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ NAME: Final = re.compile(r"D-(\d{1,18})\.(\d{1,9})-([0-9a-f]{12})")
 
 
 def clone_tag(job_id: UUID) -> str:
-    """Return the end of a job's id: numbers are a database's own, data folders may be shared."""
+    """Return a suffix of the job's id: databases that share a data folder repeat job numbers."""
     return job_id.hex[-12:]
 
 
 async def remove_stale_clones(data_dir: Path, claim: Claim) -> int:
-    """Delete the folders of runs of this database that are over; return how many.
+    """Delete the folders of finished runs of this database; return their number.
 
-    What belongs to another database, or is no folder of a run, stays.
+    Folders of other databases, and other folders, stay.
     """
-    found = {}
+    folders = {}
     for folder in (data_dir / "runs").glob("D-*"):
         if match := NAME.fullmatch(folder.name):
-            found[folder] = (int(match[1]), int(match[2]), match[3])
-    if not found:
+            folders[folder] = (int(match[1]), int(match[2]), match[3])
+    if not folders:
         return 0
     jobs = {
         (number, clone_tag(id)): run
-        for number, id, run in await claim.open_runs(sorted({key[0] for key in found.values()}))
+        for number, id, run in await claim.open_runs(sorted({key[0] for key in folders.values()}))
     }
-    over = [
+    stale = [
         folder
-        for folder, (number, run, tag) in found.items()
+        for folder, (number, run, tag) in folders.items()
         if (number, tag) in jobs and jobs[number, tag] != run
     ]
-    for folder in over:
+    for folder in stale:
         with contextlib.suppress(OSError):
             await asyncio.to_thread(remove_tree, folder)
-    return len(over)
+    return len(stale)

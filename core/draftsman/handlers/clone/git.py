@@ -1,7 +1,7 @@
-"""Runs git, so that nothing but its arguments decides what it does.
+"""Isolated git commands.
 
-No global or system configuration, no hooks, no fsmonitor, no prompt, no environment but a few
-variables, an identity of our own, and a deadline. Every error is a Failure with origin `git`.
+They have no global or system configuration, hooks, fsmonitor or prompts, few environment variables,
+a fixed identity, and a timeout. Every error is a Failure with origin `git`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Final
 from draftsman.errors import Failure
 
 TIMEOUT: Final = 600.0
-"""Seconds for one git command."""
+"""Default timeout of a git command, in seconds."""
 MAX_OUTPUT: Final = 25 * 1024 * 1024
-"""Bytes of a patch or a bundle: what one artifact may have."""
+"""Maximum bytes of a patch or a bundle, as for an artifact."""
 MAX_ERRORS: Final = 64 * 1024
 INHERITED: Final = re.compile(
     r"(PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_FILE|SSL_CERT_DIR)\Z", re.IGNORECASE
@@ -48,25 +48,41 @@ FLAGS: Final = tuple(flag for pair in CONFIG.items() for flag in ("-c", "=".join
 USER_INFO: Final = re.compile(r"(?<=//)[^/@\s]+@")
 
 KNOWN_ERRORS: Final = (
-    ("cannot enter it", "permission", "open the folders above it, or run as that user"),
-    ("does not appear to be a git repository", "not_a_repository", "give the top of one"),
-    ("not a git repository", "not_a_repository", "give the top of one"),
-    ("couldn't find remote ref", "no_such_ref", "name a branch, a tag or a commit of it"),
-    ("not our ref", "no_such_ref", "name a branch, a tag or a commit of it"),
-    ("is currently checked out", "branch_checked_out", "check out another branch there"),
-    ("stale info", "branch_moved", "somebody else wrote to the branch: look at it, then retry"),
-    ("cannot lock ref", "branch_moved", "another branch is in its way, or it moved: look there"),
-    ("Could not resolve host", "unreachable", "check the address and the network"),
-    ("unable to connect", "unreachable", "check the address and the network"),
-    ("Failed to connect", "unreachable", "check the address and the network"),
-    ("requested URL returned error: 30", "redirected", "give the address that it leads to"),
-    ("update url base from redirection", "redirected", "give the address that it leads to"),
-    ("could not read Username", "authentication", "give access to it"),
-    ("Authentication failed", "authentication", "give access to it"),
-    ("Permission denied (publickey", "authentication", "give access to it"),
+    (
+        "cannot enter it",
+        "permission",
+        "give that user access to the parent folders, or run as that user",
+    ),
+    (
+        "does not appear to be a git repository",
+        "not_a_repository",
+        "use the top folder of a repository",
+    ),
+    ("not a git repository", "not_a_repository", "use the top folder of a repository"),
+    ("couldn't find remote ref", "no_such_ref", "use an existing branch, tag or commit"),
+    ("not our ref", "no_such_ref", "use an existing branch, tag or commit"),
+    (
+        "is currently checked out",
+        "branch_checked_out",
+        "check out another branch in that repository",
+    ),
+    ("stale info", "branch_moved", "the branch has other commits; check it, then retry the job"),
+    (
+        "cannot lock ref",
+        "branch_moved",
+        "the branch has changed, or another branch conflicts with its name; check the repository",
+    ),
+    ("Could not resolve host", "unreachable", "check the URL and the network"),
+    ("unable to connect", "unreachable", "check the URL and the network"),
+    ("Failed to connect", "unreachable", "check the URL and the network"),
+    ("requested URL returned error: 30", "redirected", "use the URL that it redirects to"),
+    ("update url base from redirection", "redirected", "use the URL that it redirects to"),
+    ("could not read Username", "authentication", "give the worker access to the repository"),
+    ("Authentication failed", "authentication", "give the worker access to the repository"),
+    ("Permission denied (publickey", "authentication", "give the worker access to the repository"),
     ("No space left on device", "no_space", "free some disk space"),
 )
-"""What git says (it has no error codes), our code for it, and what to do."""
+"""Messages of git, which has no error codes, with our error code and hint."""
 
 
 async def git(
@@ -76,30 +92,30 @@ async def git(
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
 ) -> bytes:
-    """Return what git writes to its standard output, at most MAX_OUTPUT bytes.
+    """Return the standard output of git, at most MAX_OUTPUT bytes.
 
-    Raises Failure, with a code where the reason is known.
+    Raises Failure, with a code if the error is in KNOWN_ERRORS.
     """
     process = await _start((*FLAGS, *arguments), cwd, git_environment() | dict(env or {}))
     try:
         async with asyncio.timeout(timeout):
-            output, errors = await _talk(process, stdin)
+            output, errors = await _communicate(process, stdin)
             code = await process.wait()
     except TimeoutError:
         raise git_failure(f"{arguments[0]} took more than {timeout:g} s", "timeout") from None
     finally:
-        await _end(process)
+        await _kill(process)
     if code:
         raise explain_error(arguments[0], errors.decode(errors="replace"))
     return output
 
 
 async def git_version() -> tuple[int, int]:
-    """Return git's version, asked for once."""
+    """Return git's version, cached."""
     if not _version:
-        said = (await git("version", cwd=Path("/"))).decode(errors="replace")
-        found = re.search(r"(\d+)\.(\d+)", said)
-        _version.append((int(found[1]), int(found[2])) if found else (0, 0))
+        output = (await git("version", cwd=Path("/"))).decode(errors="replace")
+        match = re.search(r"(\d+)\.(\d+)", output)
+        _version.append((int(match[1]), int(match[2])) if match else (0, 0))
     return _version[0]
 
 
@@ -108,13 +124,13 @@ _version: Final[list[tuple[int, int]]] = []
 
 def git_environment() -> dict[str, str]:
     """Return the environment of every git command."""
-    kept = {name: value for name, value in os.environ.items() if INHERITED.match(name)}
-    who = {
+    inherited = {name: value for name, value in os.environ.items() if INHERITED.match(name)}
+    identity = {
         f"GIT_{role}_{key}": COMMITTER[key] for role in ("AUTHOR", "COMMITTER") for key in COMMITTER
     }
     return {
-        **kept,
-        **who,
+        **inherited,
+        **identity,
         "LC_ALL": "C",
         "HOME": os.devnull,
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -129,22 +145,22 @@ def git_environment() -> dict[str, str]:
 
 
 def git_failure(message: str, code: str | None) -> Failure:
-    """Return a Failure of git in one line, without anybody's password."""
+    """Return a single-line Failure of git without credentials of URLs."""
     return Failure("git: " + USER_INFO.sub("", " ".join(message.split())), origin="git", code=code)
 
 
 def explain_error(command: str, errors: str) -> Failure:
-    """Return the Failure that git's standard error stands for."""
-    said = [line.strip() for line in errors.splitlines() if line.strip()]
-    for text, code, what_to_do in KNOWN_ERRORS:
-        if line := next((line for line in said if text in line), None):
-            return git_failure(f"{command}: {_bare(line)}; {what_to_do}", code)
-    marked = (line for line in said if line.startswith(("fatal:", "error:", "!")))
-    line = next(marked, said[-1] if said else "no reason given")
-    return git_failure(f"{command}: {_bare(line)}", None)
+    """Return the Failure for git's standard error."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    for text, code, hint in KNOWN_ERRORS:
+        if line := next((line for line in lines if text in line), None):
+            return git_failure(f"{command}: {_without_prefix(line)}; {hint}", code)
+    error_lines = (line for line in lines if line.startswith(("fatal:", "error:", "!")))
+    line = next(error_lines, lines[-1] if lines else "no reason given")
+    return git_failure(f"{command}: {_without_prefix(line)}", None)
 
 
-def _bare(line: str) -> str:
+def _without_prefix(line: str) -> str:
     return re.sub(r"^(remote: |fatal: |error: )+", "", line)[:300].rstrip(". ")
 
 
@@ -162,30 +178,33 @@ async def _start(arguments: tuple[str, ...], cwd: Path, env: dict[str, str]) -> 
         )
     except FileNotFoundError:
         if shutil.which("git") is None:
-            raise git_failure("no git here; install git 2.32 or later", "git_missing") from None
-        raise git_failure(f"{cwd} is gone", "folder_gone") from None
+            raise git_failure("git not found; install git 2.32 or later", "git_missing") from None
+        raise git_failure(f"folder {cwd} no longer exists", "folder_gone") from None
 
 
-async def _talk(process: Process, stdin: bytes) -> tuple[bytes, bytes]:
+async def _communicate(process: Process, stdin: bytes) -> tuple[bytes, bytes]:
     if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise ValueError("git has three pipes")
+        raise ValueError("git needs pipes for stdin, stdout and stderr")
     output, errors, _ = await asyncio.gather(
         _read(process.stdout, MAX_OUTPUT),
         _read(process.stderr, MAX_ERRORS),
         _write(process.stdin, stdin),
     )
     if len(output) > MAX_OUTPUT:
-        raise git_failure(f"more than {MAX_OUTPUT:,} bytes of changes; make it less", "too_large")
+        raise git_failure(
+            f"more than {MAX_OUTPUT:,} bytes of changes; split the work into smaller jobs",
+            "too_large",
+        )
     return output, errors
 
 
 async def _read(stream: asyncio.StreamReader, limit: int) -> bytes:
-    """Read to the end and keep a little more than `limit` at most."""
-    kept = bytearray()
+    """Read to the end; return little more than `limit` bytes at most."""
+    content = bytearray()
     while chunk := await stream.read(1 << 16):
-        if len(kept) <= limit:
-            kept += chunk
-    return bytes(kept)
+        if len(content) <= limit:
+            content += chunk
+    return bytes(content)
 
 
 async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
@@ -195,8 +214,8 @@ async def _write(stream: asyncio.StreamWriter, data: bytes) -> None:
     stream.close()
 
 
-async def _end(process: Process) -> None:
-    """Kill git and what it started, if it still runs."""
+async def _kill(process: Process) -> None:
+    """Kill git and its child processes, if it still runs."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Makes the demo's repository: a small Python project that is untidy in earnest."""
+"""The sample repository of the demo: a small Python project with lint errors."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from draftsman.resources import folder
 
 SAMPLE: Final = "samples/inventory"
 DATE: Final = "1715947200 +0000"
-"""The commit is the same one everywhere: 17 May 2024, noon."""
+"""Date of the commit, 17 May 2024, noon, so that its id is the same everywhere."""
 
 
 async def make_sample_repo(path: Path) -> str:
-    """Make the repository in an empty or new folder; return its only commit's id.
+    """Create the repository in an empty or new folder; return the id of its only commit.
 
-    Raises UsageError where there is something already, and Failure with origin `git`.
+    Raises UsageError if the folder is not empty, and Failure with origin `git`.
     """
     path.mkdir(parents=True, exist_ok=True)
     if any(path.iterdir()):
-        raise UsageError(f"{path} is not empty; name a new folder for the sample repository")
+        raise UsageError(f"{path} is not empty; choose a new folder for the sample repository")
     _copy(folder(SAMPLE), path)
     dates = {"GIT_AUTHOR_DATE": DATE, "GIT_COMMITTER_DATE": DATE}
     await git("init", "--quiet", "--template=", "-bmain", ".", cwd=path)
@@ -32,7 +32,7 @@ async def make_sample_repo(path: Path) -> str:
 
 
 def _copy(source: Traversable, target: Path) -> None:
-    """Copy the folder; its files end in `.txt`, so that our own tools leave them alone."""
+    """Copy the folder without the suffix `.txt`, which hides its files from our linters."""
     for entry in source.iterdir():
         if entry.is_dir():
             (target / entry.name).mkdir()

@@ -1,8 +1,8 @@
-"""Where the work comes from and its branch goes to: a folder of the user's, or a URL.
+"""Source repositories: local folders or URLs to fetch base commits from and push branches to.
 
-Of a local repository only its objects and one branch are ever written. Its git programs run as its
-owner where we are root: what its configuration may start is not to run with more rights than its
-owner has, and what is written is to be the owner's.
+In a local repository only objects and one branch are written. If the worker is root, git runs there
+as the owner of the repository: programs of its configuration get no more rights than the owner, and
+new files belong to the owner.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if not os.access(command[-1], os.X_OK):
     sys.exit(f"fatal: uid {uid} owns {command[-1]} and cannot enter it")
 os.execv(command[0], command)
 """
-"""Imports nothing after it gave up its rights: the owner may not be able to read our Python."""
+"""Imports nothing after it dropped its privileges: the owner may not be able to read our Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepoSource:
     """A repository, by the absolute path of its top folder or by its URL."""
 
-    where: str
+    location: str
     http: HttpSettings = field(default_factory=HttpSettings)
-    """Which addresses may be reached."""
+    """The egress policy."""
     resolve: Resolver = resolve
 
     @classmethod
     def of(cls, text: str, http: HttpSettings | None = None) -> RepoSource:
-        """Read what a person gave.
+        """Parse a path or URL.
 
-        Raises Failure `not_a_repository` for a folder that is not there.
+        Raises Failure `not_a_repository` for a folder that does not exist.
         """
         text = text.removeprefix("file://")
         if REMOTE.match(text) and not text.startswith("-"):
@@ -60,24 +60,26 @@ class RepoSource:
         path = Path(text).absolute()
         if not path.is_dir():
             raise git_failure(
-                f"{path} is no folder; give the top of a repository", "not_a_repository"
+                f"{path} is not a folder; use the top folder of a repository", "not_a_repository"
             )
         return cls(str(path.resolve()))
 
     @property
     def is_local(self) -> bool:
         """Whether it is a folder of this machine."""
-        return self.where.startswith("/")
+        return self.location.startswith("/")
 
     async def fetch(self, mirror: Path, base: str | None, ref: str) -> str:
-        """Bring `base` (a ref or a full commit id; None: HEAD) into the mirror as `ref`.
+        """Fetch `base` (a ref or a full commit id; None: HEAD) into the mirror as `ref`.
 
-        Returns the commit's id. Raises Failure `not_a_repository`, `no_such_ref`, `no_commits`, …
+        Return the commit's id. Raises Failure `not_a_repository`, `no_such_ref`, `no_commits`, …
         """
         if base is not None and not REF.match(base):
-            raise git_failure(f"{base!r} cannot be a branch, a tag or a commit", "no_such_ref")
+            raise git_failure(f"invalid branch, tag or commit {base!r}", "no_such_ref")
         if base is None and not await self._has_commits(mirror):
-            raise git_failure(f"{self.where} has no commits; make the first one", "no_commits")
+            raise git_failure(
+                f"{self.location} has no commits; create a first commit", "no_commits"
+            )
         route = await self._route()
         await git(
             "fetch",
@@ -86,7 +88,7 @@ class RepoSource:
             "--no-write-fetch-head",
             "--no-recurse-submodules",
             "--update-shallow",
-            self._served_by("upload-pack"),
+            self._program_option("upload-pack"),
             route.url,
             f"+{base or 'HEAD'}:{ref}",
             cwd=mirror,
@@ -98,7 +100,7 @@ class RepoSource:
         return commit
 
     async def push(self, mirror: Path, commit: str, branch: str, expected: str | None) -> None:
-        """Let the branch be `commit`, if it still is `expected` (None: if it is not there).
+        """Set the branch to `commit` if it is `expected` (None: if it does not exist).
 
         Raises Failure `branch_moved`, `branch_checked_out`, …
         """
@@ -109,7 +111,7 @@ class RepoSource:
             "--no-verify",
             "--no-follow-tags",
             f"--force-with-lease={ref}:{expected or ''}",
-            self._served_by("receive-pack"),
+            self._program_option("receive-pack"),
             route.url,
             f"{commit}:{ref}",
             cwd=mirror,
@@ -117,29 +119,31 @@ class RepoSource:
         )
 
     async def _has_commits(self, mirror: Path) -> bool:
-        route, served = await self._route(), self._served_by("upload-pack")
-        arguments = ("ls-remote", served, route.url, "HEAD")
+        route, program = await self._route(), self._program_option("upload-pack")
+        arguments = ("ls-remote", program, route.url, "HEAD")
         return bool(await git(*arguments, cwd=mirror, env=route.env))
 
     async def _route(self) -> Route:
-        """Return how to reach it now: a name is resolved and checked for each connection."""
+        """Return a route; the host is resolved and checked for each connection."""
         if self.is_local:
-            return Route(self.where, {})
-        return await route(self.where, self.http, self.resolve)
+            return Route(self.location, {})
+        return await route(self.location, self.http, self.resolve)
 
-    def _served_by(self, program: str) -> str:
-        """Return the option that names the other side's program; git gives it to a shell."""
+    def _program_option(self, program: str) -> str:
+        """Return the option for the program on the other side, which git runs in a shell."""
         if not self.is_local:
             return f"--{program}=git-{program}"
-        command = [*self._owner(), shutil.which("git") or "git", *FLAGS, program]
+        command = [*self._run_as_owner(), shutil.which("git") or "git", *FLAGS, program]
         return f"--{program}={shlex.join(command)}"
 
-    def _owner(self) -> list[str]:
+    def _run_as_owner(self) -> list[str]:
         try:
-            about = Path(self.where).stat()
+            status = Path(self.location).stat()
         except OSError as error:
-            raise git_failure(f"{self.where} is gone: {error.strerror}", "source_gone") from None
-        uid, gid = about.st_uid, about.st_gid
+            raise git_failure(
+                f"cannot read {self.location}: {error.strerror}", "source_gone"
+            ) from None
+        uid, gid = status.st_uid, status.st_gid
         if os.geteuid() != 0 or uid == 0:
             return []
         with suppress(KeyError):

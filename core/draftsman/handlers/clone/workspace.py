@@ -1,12 +1,12 @@
-"""A clone of its own for each run, and what its agent made of it.
+"""Workspaces: the clone of each run, and snapshots of its files.
 
 An agent may write anything into its clone: configuration, hooks, filters, other repositories. So
-no git of the worker ever looks at the clone's own repository: the worker has a *mirror* for each
-source, and reads the clone as a mere folder of files, with the mirror as the repository and an
-index that the agent never sees.
+the worker's git never reads the clone's own repository: the worker has a *mirror* for each source,
+and reads the clone as a plain folder of files, with the mirror as the repository and an index that
+the agent cannot access.
 
     DATA/mirrors/<digest of the source>.git
-    DATA/runs/D-142.3-<end of the job's id>/{repo,home,index}
+    DATA/runs/D-142.3-<suffix of the job's id>/{repo,home,index}
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SHORTSTAT: Final = re.compile(r"(\d+) (file|insertion|deletion)")
 class Snapshot:
     """The work in progress as a commit on top of its base, in the mirror.
 
-    `skipped` are repositories inside the tree: the base's submodules, which stay as they are, and
-    clones that the agent made, which are not part of the work.
+    `skipped` are repositories inside the tree: submodules of the base, which stay unchanged, and
+    clones that the agent created, which are not part of the work.
     """
 
     commit: str
@@ -54,7 +54,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The clone of one run. Make it with `prepare`; `remove` it in the end."""
+    """The clone of a run. Create it with `prepare`; `remove` it at the end."""
 
     folder: Path
     mirror: Path
@@ -64,8 +64,8 @@ class Workspace:
     tag: str
     base_sha: str
     date: str
-    box: RunSandbox | None = None
-    """Confinement of the programs that run in it; None until `confined`."""
+    sandbox: RunSandbox | None = None
+    """The sandbox of its programs; None before `with_sandbox`."""
 
     @classmethod
     async def prepare(
@@ -81,26 +81,25 @@ class Workspace:
         created_at: datetime | None = None,
         http: HttpSettings | None = None,
     ) -> Self:
-        """Make the clone on branch `draftsman/D-<job>`.
+        """Create the clone on branch `draftsman/D-<job>`.
 
-        `tag` tells jobs of one number apart that are of several databases. `base` is a ref or
-        a full commit id, None the source's HEAD. A `bundle` of an earlier run's work is laid over
-        it, uncommitted. The commits of all runs of the job carry `created_at`
-        (None: the date of the base), so that the same work is the same commit. `http` has the
-        addresses that a URL may lead to (None: public ones).
-        Raises Failure with origin `git`.
+        `tag` distinguishes jobs with the same number in several databases. `base` is a ref or a
+        full commit id (None: the source's HEAD). A `bundle` of an earlier run's work is applied,
+        uncommitted. The commits of all runs of the job have the date `created_at` (None: the date
+        of the base), so that the same work gets the same commit id. `http` is the egress policy
+        for a URL (None: public addresses). Raises Failure with origin `git`.
         """
-        where = RepoSource.of(source, http)
-        mirror = await open_mirror(data_dir, where)
+        repo_source = RepoSource.of(source, http)
+        mirror = await open_mirror(data_dir, repo_source)
         name = f"D-{job}.{run}-{tag}" if tag else f"D-{job}.{run}"
         ref = f"refs/draftsman/{name}"
-        base_sha = await fetch_base(where, mirror, base, f"{ref}/base")
-        when = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
+        base_sha = await fetch_base(repo_source, mirror, base, f"{ref}/base")
+        date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
         folder = data_dir / "runs" / name
-        date = f"{int(when.timestamp())} +0000"
-        self = cls(folder, mirror, where, job, run, tag, base_sha, date)
+        date = f"{int(date_time.timestamp())} +0000"
+        self = cls(folder, mirror, repo_source, job, run, tag, base_sha, date)
         try:
-            await asyncio.to_thread(_fresh, folder)
+            await asyncio.to_thread(_create_folders, folder)
             work = await self._unpack(bundle) if bundle else base_sha
             await self._clone(work)
         except BaseException:
@@ -110,11 +109,13 @@ class Workspace:
         return self
 
     async def with_sandbox(self, settings: SandboxSettings) -> Self:
-        """Return it with the box of its programs; as root the clone becomes another user's.
+        """Return the workspace with a sandbox; as root, this changes the owner of the clone.
 
         Raises Failure `no_sandbox` or `no_uid`.
         """
-        return replace(self, box=await open_run_sandbox(settings, repo=self.path, home=self.home))
+        return replace(
+            self, sandbox=await open_run_sandbox(settings, repo=self.path, home=self.home)
+        )
 
     @property
     def path(self) -> Path:
@@ -123,40 +124,44 @@ class Workspace:
 
     @property
     def home(self) -> Path:
-        """The agent's home folder, for the time of the run."""
+        """The agent's home folder, which exists during the run."""
         return self.folder / "home"
 
     def relative(self, value: Any) -> Any:
-        """Return a value with this run's paths in its texts relative to the clone, or to `~`."""
-        see = self.box.sandbox_path if self.box else str
-        for folder, short in ((self.path, ""), (self.home, "~/")):
-            roots = {str(folder), str(folder.resolve()), see(folder.resolve())}
-            found = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
-            value = _shortened(value, re.compile(rf"(?<![\w.~/-])(?:{found})(/|(?![\w.-]))"), short)
+        """Return the JSON value with paths of this run made relative to the clone, or to `~`."""
+        to_sandbox_path = self.sandbox.sandbox_path if self.sandbox else str
+        for folder, prefix in ((self.path, ""), (self.home, "~/")):
+            roots = {str(folder), str(folder.resolve()), to_sandbox_path(folder.resolve())}
+            alternatives = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
+            value = _replace_root(
+                value, re.compile(rf"(?<![\w.~/-])(?:{alternatives})(/|(?![\w.-]))"), prefix
+            )
         return value
 
     @property
     def sandbox_path(self) -> str:
-        """The clone's path as its programs see it."""
-        return self.box.sandbox_path(self.path.resolve()) if self.box else str(self.path)
+        """The clone's path inside the sandbox."""
+        return self.sandbox.sandbox_path(self.path.resolve()) if self.sandbox else str(self.path)
 
     @property
     def branch(self) -> str:
-        """The branch that the work is for."""
+        """The branch of the job's work."""
         return f"draftsman/D-{self.job}"
 
     async def snapshot(self, message: str) -> Snapshot:
-        """Commit the tree as it is now, in the mirror; an unchanged one has `files_changed == 0`.
+        """Commit the current tree in the mirror; `files_changed` is 0 for an unchanged tree.
 
         Ignored files are left out. Raises Failure, `workspace_gone` among others.
         """
         if self.path.is_symlink() or not self.path.is_dir():
-            raise git_failure("the workspace is gone; its agent removed it", "workspace_gone")
-        skipped = await self._nested()
+            raise git_failure("the agent deleted its workspace", "workspace_gone")
+        skipped = await self._nested_repositories()
         excluded = [b":(exclude,top,literal)" + name for name in skipped]
         paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
-        await self._read("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths)
-        tree = (await self._read("write-tree")).decode().strip()
+        await self._run_git(
+            "add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths
+        )
+        tree = (await self._run_git("write-tree")).decode().strip()
         commit = await self._commit(tree, message)
         await git("update-ref", self._ref("work"), commit, cwd=self.mirror)
         counts = await self._count(commit)
@@ -164,7 +169,7 @@ class Workspace:
         return Snapshot(commit, tree, self.base_sha, *counts, skipped=names)
 
     async def bundle(self, snapshot: Snapshot) -> bytes:
-        """Return the work as a git bundle that needs only the base; `prepare` takes it back."""
+        """Return the work as a git bundle on top of the base, for `prepare`."""
         await git("update-ref", self._ref("work"), snapshot.commit, cwd=self.mirror)
         objects = (self._ref("work"), f"^{snapshot.base_sha}")
         return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
@@ -174,41 +179,42 @@ class Workspace:
         return await self.patch(snapshot.commit)
 
     async def patch(self, commit: str) -> bytes:
-        """Return what a commit of the work changes, as a patch for `git apply`."""
+        """Return the changes of a commit of the work, as a patch for `git apply`."""
         return await self._diff(commit, "--binary", "--full-index")
 
     async def bundle_commit(self) -> str:
-        """Return the commit of the bundle that the clone was made with."""
+        """Return the commit of the bundle that was passed to `prepare`."""
         ref = self._ref("work")
         return (await git("rev-parse", "--verify", ref, cwd=self.mirror)).decode().strip()
 
     async def diffstat(self, snapshot: Snapshot) -> str:
-        """Return the work as people read it: a line for each file, and the sum."""
+        """Return the output of `git diff --stat` for the work."""
         return (await self._diff(snapshot.commit, "--stat=80")).decode(errors="replace")
 
     async def publish(self, snapshot: Snapshot, expected_sha: str | None = None) -> None:
-        """Write the snapshot to the source as its branch, and nothing else there.
+        """Push the snapshot to the job's branch in the source.
 
-        `expected_sha` is what the branch has to be (None: it must not exist); a branch that is this
-        snapshot already is left alone. Raises Failure `branch_moved`, `branch_checked_out`, …
+        `expected_sha` is the required commit of the branch (None: it must not exist); nothing
+        happens if the branch is at the snapshot already. Raises Failure `branch_moved`,
+        `branch_checked_out`, …
         """
         await self.source.push(self.mirror, snapshot.commit, self.branch, expected_sha)
 
     async def read_artifact(self, path: str) -> bytes:
-        """Return a file of the workspace or of the agent's home; a relative path is of the former.
+        """Return a file of the workspace or the agent's home; relative paths are in the workspace.
 
-        Raises Failure `artifact`: it leads out of there, is no plain file, or is over 25 MB.
+        Raises Failure `artifact` for another path, and a file that is not regular or over 25 MB.
         """
-        where = self.box.host_path(path) if self.box else path
-        return await asyncio.to_thread(read_artifact, (self.path, self.home), where)
+        host_path = self.sandbox.host_path(path) if self.sandbox else path
+        return await asyncio.to_thread(read_artifact, (self.path, self.home), host_path)
 
     async def remove(self) -> None:
-        """Delete the clone and the mirror's refs to it; what was published stays."""
+        """Delete the clone and its refs in the mirror; a published branch stays."""
         try:
             await asyncio.to_thread(remove_tree, self.folder)
         finally:
-            if self.box is not None:
-                self.box.close()
+            if self.sandbox is not None:
+                self.sandbox.close()
         refs = await git("for-each-ref", "--format=delete %(refname)", self._ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
@@ -216,40 +222,40 @@ class Workspace:
     def _ref(self, name: str = "") -> str:
         return f"refs/draftsman/{self.folder.name}/{name}"
 
-    async def _read(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Run git with our own repository and index over the agent's files."""
+    async def _run_git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Run git on the agent's files with the mirror as repository and a private index."""
         index = self.folder / "index"
         env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": index}
         names = {name: str(path) for name, path in env.items()}
         return await git(*arguments, cwd=self.path, env=names, stdin=stdin)
 
-    async def _nested(self) -> list[bytes]:
-        """Return the repositories inside: git would look into their configuration."""
-        staged = (await self._read("ls-files", "--stage", "-z")).split(b"\0")
+    async def _nested_repositories(self) -> list[bytes]:
+        """Return nested repositories, whose configuration git would read."""
+        staged = (await self._run_git("ls-files", "--stage", "-z")).split(b"\0")
         links = [entry.partition(b"\t")[2] for entry in staged if entry.startswith(GITLINK)]
-        others = await self._read("ls-files", "--others", "--exclude-standard", "-z")
-        clones = [name.rstrip(b"/") for name in others.split(b"\0") if name.endswith(b"/")]
+        untracked = await self._run_git("ls-files", "--others", "--exclude-standard", "-z")
+        clones = [name.rstrip(b"/") for name in untracked.split(b"\0") if name.endswith(b"/")]
         return sorted({*links, *clones})
 
     async def _commit(self, tree: str, message: str) -> str:
         dates = {"GIT_AUTHOR_DATE": self.date, "GIT_COMMITTER_DATE": self.date}
         text = message.replace("\0", " ").encode(errors="replace")
-        made = await git(
+        output = await git(
             *("commit-tree", tree, "-p", self.base_sha, "-F", "-"),
             cwd=self.mirror,
             env=dates,
             stdin=text,
         )
-        return made.decode().strip()
+        return output.decode().strip()
 
     async def _count(self, commit: str) -> tuple[int, int, int]:
-        said = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
-        counts = {what: int(number) for number, what in SHORTSTAT.findall(said.decode())}
+        output = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
+        counts = {noun: int(number) for number, noun in SHORTSTAT.findall(output.decode())}
         return counts.get("file", 0), counts.get("insertion", 0), counts.get("deletion", 0)
 
-    async def _diff(self, commit: str, *how: str) -> bytes:
-        plain = ("--no-ext-diff", "--no-textconv", "--no-color", *how)
-        return await git("diff", *plain, self.base_sha, commit, cwd=self.mirror)
+    async def _diff(self, commit: str, *options: str) -> bytes:
+        arguments = ("--no-ext-diff", "--no-textconv", "--no-color", *options)
+        return await git("diff", *arguments, self.base_sha, commit, cwd=self.mirror)
 
     async def _unpack(self, bundle: bytes) -> str:
         file = self.folder / "bundle"
@@ -261,7 +267,7 @@ class Workspace:
         return work
 
     async def _clone(self, work: str) -> None:
-        """Make the clone while it is still ours alone."""
+        """Create the clone, before the agent has access to it."""
         repo = str(self.path)
         await git("init", "--quiet", "--template=", f"-b{self.branch}", repo, cwd=self.folder)
         config = self.path / ".git" / "config"
@@ -276,25 +282,25 @@ class Workspace:
         shutil.copy2(self.path / ".git" / "index", self.folder / "index")
 
 
-def _fresh(folder: Path) -> None:
+def _create_folders(folder: Path) -> None:
     remove_tree(folder)
     make_private(folder)
     (folder / "home").mkdir(mode=0o700)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and the one above it, of which both are for this user only."""
-    for one in (folder.parent, folder):
-        one.mkdir(parents=True, exist_ok=True, mode=0o700)
-        one.chmod(0o700)
+    """Create a folder and its parent, both with access for this user only."""
+    for path in (folder.parent, folder):
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.chmod(0o700)
 
 
-def _shortened(value: Any, root: re.Pattern[str], short: str) -> Any:
-    """Return the value with `short` for a root in front of paths, all through."""
+def _replace_root(value: Any, root: re.Pattern[str], prefix: str) -> Any:
+    """Return the JSON value with the root of paths replaced by `prefix`."""
     if isinstance(value, str):
-        return root.sub(lambda match: short if match[1] else short.rstrip("/") or ".", value)
+        return root.sub(lambda match: prefix if match[1] else prefix.rstrip("/") or ".", value)
     if isinstance(value, dict):
-        return {key: _shortened(item, root, short) for key, item in value.items()}
+        return {key: _replace_root(item, root, prefix) for key, item in value.items()}
     if isinstance(value, list):
-        return [_shortened(item, root, short) for item in value]
+        return [_replace_root(item, root, prefix) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""The worker's side of the talk with one agent: every message kept before it is acknowledged."""
+"""The worker's side of the agent protocol; messages are stored before their acknowledgment."""
 
 from __future__ import annotations
 
@@ -39,108 +39,112 @@ from draftsman.handlers.run_agent.quota_tracker import QuotaTracker, size_of, wa
 from draftsman.handlers.subprocesses.process import AgentProcess
 
 PARK_TIMEOUT: Final = 10.0
-"""Seconds that a parked agent gets to save a checkpoint and exit."""
+"""Seconds that a parked agent has to save a checkpoint and exit."""
 TERMINATE_TIMEOUT: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 MAX_MODELS: Final = 20
-"""Names of models that the usage of a run has at most."""
+"""Maximum number of models in the usage of a run."""
 
 
 class AgentSession:
-    """What was said so far; `saved` is the commit of the checkpoint that the run began with.
+    """A session with an agent; `checkpoint` is the commit of the checkpoint to start from.
 
-    After `listen`, one of `result`, `error` and `question` tells how it ended, or none of them
-    where the agent just went away.
+    After `listen`, `result`, `error` or `question` has the agent's final message; all three are
+    None if the agent exited without any.
     """
 
     def __init__(
         self,
         ctx: RunContext,
-        space: Workspace,
+        workspace: Workspace,
         repo: dict[str, Any] | None = None,
-        saved: str | None = None,
+        checkpoint: str | None = None,
     ) -> None:
         self.result: ResultMessage | None = None
         self.error: Failure | None = None
         self.question: QuestionSpec | None = None
         self.exit_code: int | None = None
         self._ctx = ctx
-        self._space = space
+        self._workspace = workspace
         self._repo = repo
-        self._saved = saved
-        self._allowance = QuotaTracker(ctx)
+        self._checkpoint_commit = checkpoint
+        self._quotas = QuotaTracker(ctx)
         self._usage: dict[str, Any] = {}
-        self._ending: asyncio.Task[None] | None = None
+        self._termination: asyncio.Task[None] | None = None
 
     async def listen(self, process: AgentProcess) -> None:
-        """Hear the agent until it exits."""
+        """Handle the agent's messages until it exits."""
         try:
             async for line in process.lines():
-                await self._hear(process, line)
+                await self._receive(process, line)
             self.exit_code = await process.wait()
         finally:
-            if self._ending is not None:
-                self._ending.cancel()
+            if self._termination is not None:
+                self._termination.cancel()
 
     async def park(self, process: AgentProcess, id: str | None) -> None:
-        """Tell the agent to save and exit; end it when it does not."""
+        """Ask the agent to save a checkpoint and exit; terminate it after a timeout."""
         await process.send(encode(ParkMessage(id=id)))
-        self._end_soon(process)
+        self._schedule_termination(process)
 
     async def watch_disk(self, process: AgentProcess) -> None:
-        """Kill the agent once the files of its run are over their quota."""
-        self._fail(process, await watch_disk(self._space.folder, self._ctx.settings.quotas))
+        """Kill the agent once the files of its run exceed the disk quota."""
+        self._fail(process, await watch_disk(self._workspace.folder, self._ctx.settings.quotas))
 
     async def patch(self) -> bytes | None:
-        """Return the patch of the latest checkpoint: of the tree that the next run starts with.
+        """Return the patch of the latest checkpoint, from which the next run starts.
 
-        None where it is larger than an artifact may be.
+        None if it is too large for an artifact.
         """
         try:
-            return await self._space.patch(self._saved) if self._saved else b""
+            return (
+                await self._workspace.patch(self._checkpoint_commit)
+                if self._checkpoint_commit
+                else b""
+            )
         except Failure as error:
             if error.code != "too_large":
                 raise
-            self._ctx.log(f"[no diff] {error}")
+            self._ctx.log(f"[no patch] {error}")
             return None
 
     async def patch_sha256(self) -> str | None:
-        """Return the SHA-256 of that patch, if there is one."""
+        """Return the SHA-256 of `patch()`; None without a patch."""
         patch = await self.patch()
         return None if patch is None else hashlib.sha256(patch).hexdigest()
 
     def _fail(self, process: AgentProcess, failure: Failure) -> None:
-        """End the run at once because of a quota."""
+        """Kill the agent because of a quota."""
         self.error, self.question = failure, None
-        self._ctx.log(f"[ended] {failure}")
+        self._ctx.log(f"[stopped] {failure}")
         process.kill()
 
-    def _end_soon(self, process: AgentProcess) -> None:
-        if self._ending is None:
-            self._ending = asyncio.create_task(_end(process))
+    def _schedule_termination(self, process: AgentProcess) -> None:
+        if self._termination is None:
+            self._termination = asyncio.create_task(_terminate_after_timeout(process))
 
-    async def _hear(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
+    async def _receive(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
         if is_quota(self.error):
             return
         try:
-            self._allowance.message()
-            await self._heed(process, line)
+            self._quotas.message()
+            await self._handle(process, line)
         except Failure as error:
             if not is_quota(error):
                 raise
             self._fail(process, error)
 
-    async def _heed(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
+    async def _handle(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
         message = line if isinstance(line, MalformedLine) else parse_line(line)
         if isinstance(message, MalformedLine):
             self._ctx.log(f"[refused] {message.reason}")
             await self._send(process, RefusedMessage(id=message.id, reason=message.reason))
             return
         if isinstance(message, AskMessage | ApproveMessage):
-            await self._asked(process, message)
+            await self._answer_or_park(process, message)
             return
         try:
-            await self._keep(process, message)
+            await self._store(process, message)
         except (UsageError, Failure) as error:
             if isinstance(error, Failure) and is_quota(error):
                 raise
@@ -150,10 +154,12 @@ class AgentSession:
         if message.id is not None:
             await self._send(process, AckMessage(id=message.id))
         if isinstance(message, ResultMessage | ErrorMessage):
-            self._end_soon(process)
+            self._schedule_termination(process)
 
-    async def _asked(self, process: AgentProcess, message: AskMessage | ApproveMessage) -> None:
-        """Answer what is known; else park the agent, and ask people once it is gone."""
+    async def _answer_or_park(
+        self, process: AgentProcess, message: AskMessage | ApproveMessage
+    ) -> None:
+        """Reply with a recorded answer; else park the agent, to ask people after it has exited."""
         item = message.question()
         try:
             check_key(item.key, Owner.HANDLER, "question")
@@ -162,36 +168,36 @@ class AgentSession:
             self._ctx.log(f"[refused] {message.type}: {error}")
             await self._send(process, RefusedMessage(id=message.id, reason=str(error)))
             return
-        known = await self._ctx.find_answer(item, self.patch_sha256)
-        if known is None:
+        answer = await self._ctx.find_answer(item, self.patch_sha256)
+        if answer is None:
             if self.question is None:
-                await self._allowance.spend(Quota.QUESTIONS)
+                await self._quotas.spend(Quota.QUESTIONS)
                 self.question = item
             await self.park(process, message.id)
             return
-        if isinstance(known, NoAnswer):
-            reply = AnswerMessage(id=message.id, key=message.key, outcome=known.outcome)
+        if isinstance(answer, NoAnswer):
+            reply = AnswerMessage(id=message.id, key=message.key, outcome=answer.outcome)
         else:
             reply = AnswerMessage(
                 id=message.id,
                 key=message.key,
-                outcome=known.outcome,
-                value=known.value,
-                text=known.text,
-                by=known.by,
-                at=known.at,
-                reason=known.reason,
+                outcome=answer.outcome,
+                value=answer.value,
+                text=answer.text,
+                by=answer.by,
+                at=answer.at,
+                reason=answer.reason,
             )
         await self._send(process, reply)
 
-    async def _keep(self, process: AgentProcess, message: FromAgent) -> None:
+    async def _store(self, process: AgentProcess, message: FromAgent) -> None:
         match message:
             case CheckpointMessage():
                 await self._checkpoint(process, message)
             case StepMessage():
                 await self._step(message)
             case EventMessage():
-                await self._allowance.spend(Quota.EVENTS)
+                await self._quotas.spend(Quota.EVENTS)
                 kind = f"{AGENT_KIND}{message.kind}"
                 await self._ctx.event(kind, message.payload, Owner.WORKER)
             case LogMessage():
@@ -199,7 +205,7 @@ class AgentSession:
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
-                await self._add(message)
+                await self._add_usage(message)
             case ResultMessage():
                 self.result = message
             case ErrorMessage():
@@ -211,11 +217,11 @@ class AgentSession:
                     declared=message.error_class,
                 )
             case _:
-                raise UsageError(f"{message.type} is not kept")
+                raise UsageError(f"unexpected message type {message.type!r}")
 
     async def _step(self, message: StepMessage) -> None:
         check_key(message.key, Owner.HANDLER, "step")
-        await self._allowance.spend(Quota.STEPS, size_of(message.result))
+        await self._quotas.spend(Quota.STEPS, size_of(message.result))
         await self._ctx.note_step(message.key, message.invocation_id)
         if message.state == "done":
             await self._ctx.finish_step(message.key, message.result)
@@ -225,23 +231,23 @@ class AgentSession:
         kind = "report" if name.endswith(".md") else "file"
         check_artifact(name, kind, Owner.HANDLER)
         async with process.frozen():
-            data = await self._space.read_artifact(message.path)
-        await self._allowance.spend(Quota.ARTIFACTS, len(data))
+            data = await self._workspace.read_artifact(message.path)
+        await self._quotas.spend(Quota.ARTIFACTS, len(data))
         await self._ctx.artifact(name, data, kind)
 
     async def _checkpoint(self, process: AgentProcess, message: CheckpointMessage) -> None:
-        """Keep the agent's state with a bundle of the tree as it is now, in one transaction."""
+        """Store the agent's state and a bundle of the current tree, in one transaction."""
         async with process.frozen():
-            snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
-        bundle = await self._space.bundle(snapshot) if snapshot.files_changed else None
-        data = {"agent": message.data, "base_sha": self._space.base_sha}
+            snapshot = await self._workspace.snapshot(f"{self._ctx.job.name}: work in progress")
+        bundle = await self._workspace.bundle(snapshot) if snapshot.files_changed else None
+        data = {"agent": message.data, "base_sha": self._workspace.base_sha}
         data |= {"repo": self._repo} if self._repo else {}
         size = size_of(message.data) + len(bundle or b"")
-        await self._allowance.spend(Quota.CHECKPOINTS, size)
+        await self._quotas.spend(Quota.CHECKPOINTS, size)
         await self._ctx.checkpoint(data, bundle)
-        self._saved = snapshot.commit
+        self._checkpoint_commit = snapshot.commit
 
-    async def _add(self, message: UsageMessage) -> None:
+    async def _add_usage(self, message: UsageMessage) -> None:
         for name in ("input_tokens", "output_tokens", "cost_usd"):
             self._usage[name] = self._usage.get(name, 0) + getattr(message, name)
         models = {*self._usage.get("models", ())}
@@ -253,7 +259,7 @@ class AgentSession:
         await process.send(encode(message))
 
 
-async def _end(process: AgentProcess) -> None:
+async def _terminate_after_timeout(process: AgentProcess) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(PARK_TIMEOUT)
         process.terminate()

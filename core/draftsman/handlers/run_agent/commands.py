@@ -1,4 +1,4 @@
-"""Runs a profile's commands in a clone: under guard, with a deadline and bounded output."""
+"""Commands of a profile, run in a clone with a timeout and limited output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SetupSettings
 
 KEPT_BYTES: Final = 2000
-"""Bytes kept of the start of an output, and of its end."""
+"""Bytes stored of the start, and of the end, of an output."""
 NOT_FOUND_EXIT: Final = 127
-"""What a shell says of a program that it cannot find."""
+"""Exit code of a shell for a program that it cannot find."""
 QUIET_ENVIRONMENT: Final = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
 SUMMARY_LINE: Final = re.compile(
     r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
@@ -32,7 +32,7 @@ OnHeartbeat = Callable[[Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """One command that ran; `exit_code` is None when it took longer than it may."""
+    """The result of a command; `exit_code` is None after a timeout."""
 
     name: str
     command: str
@@ -41,7 +41,7 @@ class CommandResult:
     output: str
     required: bool = True
     missing: bool = False
-    """Whether its program, or Python module, is not there: it says nothing about the tree."""
+    """Whether its program or Python module is not installed, so that it checked nothing."""
 
     @property
     def passed(self) -> bool:
@@ -50,7 +50,7 @@ class CommandResult:
 
     @property
     def summary(self) -> str:
-        """The line of the output that sums it up."""
+        """The line of the output that summarizes it."""
         if self.exit_code is None:
             return f"stopped after {self.seconds:.0f} s"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
@@ -58,7 +58,7 @@ class CommandResult:
         return (tallies or lines or [f"exit {self.exit_code}"])[-1][:200]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as results and profiles carry it."""
+        """Return the JSON object for results and profiles."""
         return {
             "name": self.name,
             "passed": self.passed,
@@ -69,68 +69,70 @@ class CommandResult:
         }
 
     def as_event(self) -> dict[str, Any]:
-        """Return it as the trail carries it."""
+        """Return the payload for events."""
         return self.as_json() | {"command": self.command, "output": self.output}
 
 
 class BoundedOutput:
-    """The start and the end of what a command writes."""
+    """The start and the end of a command's output."""
 
     def __init__(self) -> None:
         self._head, self._tail, self._size = b"", b"", 0
 
     def add(self, chunk: bytes) -> None:
-        """Take in some more."""
+        """Append a chunk."""
         self._size += len(chunk)
-        room = KEPT_BYTES - len(self._head)
-        self._head += chunk[:room]
-        self._tail = (self._tail + chunk[room:])[-KEPT_BYTES:]
+        remaining = KEPT_BYTES - len(self._head)
+        self._head += chunk[:remaining]
+        self._tail = (self._tail + chunk[remaining:])[-KEPT_BYTES:]
 
     def text(self) -> str:
-        """Return it, with a word where something is left out."""
-        missing = self._size - len(self._head) - len(self._tail)
-        gap = f"\n… {missing:,} bytes …\n".encode() if missing else b""
-        return (self._head + gap + self._tail).decode(errors="replace").replace("\0", "")
+        """Return the text, with a mark for omitted bytes."""
+        omitted = self._size - len(self._head) - len(self._tail)
+        mark = f"\n… {omitted:,} bytes omitted …\n".encode() if omitted else b""
+        return (self._head + mark + self._tail).decode(errors="replace").replace("\0", "")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Runs commands of one profile in one clone.
+    """Runs the commands of a profile in a clone.
 
-    `on_beat` is told what to call while the lease holds; without it a command lives as long as
-    its own time-out.
+    `on_heartbeat` registers a callback that renews the lease of a command's process; without it
+    only the command's own timeout applies.
     """
 
-    space: Workspace
+    workspace: Workspace
     path: str
     env: Mapping[str, str]
     lease: float
     on_heartbeat: OnHeartbeat | None = None
     network: bool = False
-    """Whether set-up commands may use the network; what checks an agent's work never may."""
+    """Whether setup commands may use the network; validation commands never may."""
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
 
     @classmethod
     def of(
         cls,
-        space: Workspace,
+        workspace: Workspace,
         profile: RepoProfile,
         lease: float,
-        on_beat: OnHeartbeat | None = None,
+        on_heartbeat: OnHeartbeat | None = None,
         quotas: QuotaSettings | None = None,
     ) -> CommandRunner:
-        """Return what runs the commands of a profile; raises Failure where its folder is not."""
-        folder = (space.path / profile.path).resolve()
-        if not folder.is_dir() or not folder.is_relative_to(space.path.resolve()):
+        """Return the runner of a profile; raises Failure if its folder does not exist."""
+        folder = (workspace.path / profile.path).resolve()
+        if not folder.is_dir() or not folder.is_relative_to(workspace.path.resolve()):
             text = f"the repository has no folder {profile.path!r}; correct its profile"
             raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
         quotas = quotas or QuotaSettings()
-        return cls(space, profile.path, profile.env, lease, on_beat, profile.network, quotas)
+        return cls(
+            workspace, profile.path, profile.env, lease, on_heartbeat, profile.network, quotas
+        )
 
     async def run_all(
         self, commands: Iterable[CommandSettings | SetupSettings]
     ) -> list[CommandResult]:
-        """Run one after the other, whatever they say."""
+        """Run all commands in order, even after failures."""
         return [await self.run(command) for command in commands]
 
     async def run(self, settings: CommandSettings | SetupSettings) -> CommandResult:
@@ -139,7 +141,7 @@ class CommandRunner:
         Raises Failure `environment` for a variable that is not allowed, `quota:disk`.
         """
         clock = asyncio.get_running_loop().time
-        began, output = clock(), BoundedOutput()
+        started, output = clock(), BoundedOutput()
         try:
             code = await self._run(settings, output)
         except Failure as error:
@@ -152,16 +154,16 @@ class CommandRunner:
             code == 1 and _lacks_module(settings.command, text)
         )
         required = getattr(settings, "required", True)
-        seconds = clock() - began
-        shown = shlex.join(settings.command)
-        return CommandResult(settings.name, shown, code, seconds, text, required, missing)
+        seconds = clock() - started
+        command_line = shlex.join(settings.command)
+        return CommandResult(settings.name, command_line, code, seconds, text, required, missing)
 
     async def _run(
         self, settings: CommandSettings | SetupSettings, output: BoundedOutput
     ) -> int | None:
-        folder = self.space.path / self.path
+        folder = self.workspace.path / self.path
         program = AgentSettings(
-            command=_located(settings.command, folder),
+            command=_resolve_program(settings.command, folder),
             env={**QUIET_ENVIRONMENT, **self.env},
             network=self.network and isinstance(settings, SetupSettings),
         )
@@ -173,17 +175,17 @@ class CommandRunner:
         async with await AgentProcess.start(
             program,
             cwd=folder,
-            home=self.space.home,
+            home=self.workspace.home,
             lease=lease,
             on_stderr=on_stderr,
-            box=self.space.box,
+            sandbox=self.workspace.sandbox,
         ) as process:
             if self.on_heartbeat is not None:
                 self.on_heartbeat(process.heartbeat)
             process.close_input()
             try:
                 async with (
-                    enforce_disk_quota(process, self.space.folder, self.quotas),
+                    enforce_disk_quota(process, self.workspace.folder, self.quotas),
                     asyncio.timeout(settings.timeout),
                 ):
                     async for chunk in process.chunks():
@@ -193,8 +195,8 @@ class CommandRunner:
                 return None
 
 
-def _located(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Return the command; a program of the repository, such as ./gradlew, is looked for there."""
+def _resolve_program(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Return the command with the absolute path of a program of the repository, as ./gradlew."""
     program = command[0]
     if "/" not in program or program.startswith("/"):
         return command
@@ -202,6 +204,8 @@ def _located(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
 
 
 def _lacks_module(command: tuple[str, ...], output: str) -> bool:
-    found = NO_MODULE.search(output)
-    after = command[command.index("-m") + 1 :] if "-m" in command else ()
-    return bool(found and after and found[1].partition(".")[0] == after[0].partition(".")[0])
+    match = NO_MODULE.search(output)
+    arguments = command[command.index("-m") + 1 :] if "-m" in command else ()
+    return bool(
+        match and arguments and match[1].partition(".")[0] == arguments[0].partition(".")[0]
+    )

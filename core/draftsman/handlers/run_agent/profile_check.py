@@ -1,4 +1,4 @@
-"""A look at a repository outside of any job: in a clone of its own, never in anybody's checkout."""
+"""Inspection of a repository outside of jobs, in a temporary clone."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from draftsman.handlers.run_agent.profile_detection import detect_profile
 from draftsman.settings import Settings
 
 BARE_ENTRIES = ("HEAD", "objects", "refs")
-"""What the top of a bare repository has."""
+"""Entries in the top folder of a bare repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepoInspection:
-    """A clone to look at; `commit` is what it shows."""
+    """A temporary clone to inspect."""
 
-    space: Workspace
+    workspace: Workspace
     lease: float
 
     @property
     def commit(self) -> str:
-        """The commit that is looked at."""
-        return self.space.base_sha
+        """The inspected commit."""
+        return self.workspace.base_sha
 
     def detect_profile(self, path: str) -> RepoProfile:
-        """Return the profile that suits a folder; raises UsageError where it is none."""
-        if not (self.space.path / path).is_dir():
-            raise UsageError(f"the repository has no folder {path!r} in its last commit")
-        return detect_profile(self.space.path, path)
+        """Return the detected profile of a folder; raises UsageError if it does not exist."""
+        if not (self.workspace.path / path).is_dir():
+            raise UsageError(f"the repository has no folder {path!r} in its latest commit")
+        return detect_profile(self.workspace.path, path)
 
     async def check(self, profile: RepoProfile) -> list[CommandResult]:
-        """Set up and run the validation commands; raises Failure for a set-up that fails."""
-        runner = CommandRunner.of(self.space, profile, self.lease)
-        for ran in await runner.run_all(profile.setup_commands):
-            if not ran.passed:
-                what = f"set-up command {ran.name!r} failed: {ran.summary}"
-                raise Failure(what, origin="agent", code="setup")
+        """Run the setup and validation commands; raises Failure if a setup command fails."""
+        runner = CommandRunner.of(self.workspace, profile, self.lease)
+        for result in await runner.run_all(profile.setup_commands):
+            if not result.passed:
+                text = f"setup command {result.name!r} failed: {result.summary}"
+                raise Failure(text, origin="agent", code="setup")
         return await runner.run_all(profile.validation_commands)
 
 
@@ -55,8 +55,8 @@ class RepoInspection:
 async def inspect_repository(
     settings: Settings, source: str, ref: str | None = None
 ) -> AsyncIterator[RepoInspection]:
-    """Clone a repository for a while; raises Failure with origin `git`."""
-    space = await Workspace.prepare(
+    """Clone a repository for the duration of the block; raises Failure with origin `git`."""
+    workspace = await Workspace.prepare(
         settings.data_dir,
         source,
         job=0,
@@ -66,41 +66,45 @@ async def inspect_repository(
         http=settings.http,
     )
     try:
-        space = await space.with_sandbox(settings.sandbox)
-        yield RepoInspection(space, settings.worker.lease)
+        workspace = await workspace.with_sandbox(settings.sandbox)
+        yield RepoInspection(workspace, settings.worker.lease)
     finally:
         with suppress(Failure, OSError):
-            await space.remove()
+            await workspace.remove()
 
 
 def select_passing(
-    proposed: RepoProfile, ran: Sequence[CommandResult]
+    detected: RepoProfile, results: Sequence[CommandResult]
 ) -> tuple[RepoProfile, list[CommandResult]]:
-    """Return what is worth keeping of a proposal, and what ran as it is kept.
+    """Return the profile without unusable commands, and the results with adjusted `required`.
 
-    What is not installed is left out; what fails on the untouched tree is no gate.
+    Commands that are not installed are removed; commands that fail on the unchanged tree are not
+    required.
     """
-    said = {one.name: replace(one, required=one.required and one.passed) for one in ran}
+    by_name = {item.name: replace(item, required=item.required and item.passed) for item in results}
     commands = [
-        command.model_copy(update={"required": said[command.name].required})
-        for command in proposed.validation_commands
-        if not said[command.name].missing
+        command.model_copy(update={"required": by_name[command.name].required})
+        for command in detected.validation_commands
+        if not by_name[command.name].missing
     ]
-    return proposed.model_copy(update={"validation_commands": tuple(commands)}), list(said.values())
+    return detected.model_copy(update={"validation_commands": tuple(commands)}), list(
+        by_name.values()
+    )
 
 
 async def find_local_repository(path: Path) -> tuple[Repo, str]:
-    """Return the repository that a folder of this machine is in, and the folder inside of it.
+    """Return the repository that contains a local folder, and the folder's path inside it.
 
-    It is known by the address of its `origin`, which is not kept: git is given the folder. Raises
-    UsageError.
+    Its name comes from the URL of its `origin`, its URL is the local path. Raises UsageError.
     """
     path = path.resolve()
     if not path.is_dir():
-        raise UsageError(f"{path}: no such folder here; give a folder, or a URL")
+        raise UsageError(f"{path}: no such folder; use an existing folder or a URL")
     top = next((folder for folder in (path, *path.parents) if _is_top(folder)), None)
     if top is None:
-        raise UsageError(f"{path}: no git repository there or above; give one, or its URL")
+        raise UsageError(
+            f"{path}: not in a git repository; use a folder of a repository, or its URL"
+        )
     address = parse(str(top))
     origin = await _origin(top) or address
     repo = Repo(None, origin.host, origin.owner, origin.name, address.url)
@@ -112,16 +116,16 @@ def _is_top(folder: Path) -> bool:
 
 
 async def _origin(top: Path) -> RepoUrl | None:
-    """Return where a repository comes from, without any secret that may stand there."""
+    """Return the URL of `origin` without credentials; None if there is none."""
     try:
-        said = await git("config", "--get", "remote.origin.url", cwd=top)
-        found = parse(_without_user(said.decode(errors="replace").strip()))
+        output = await git("config", "--get", "remote.origin.url", cwd=top)
+        url = parse(_without_credentials(output.decode(errors="replace").strip()))
     except (Failure, UsageError):
         return None
-    return found if found.host else None
+    return url if url.host else None
 
 
-def _without_user(url: str) -> str:
+def _without_credentials(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     if not mark or scheme not in {"http", "https"}:
         return url

@@ -1,4 +1,4 @@
-"""What a tree looks like, and the profile that suits it: nothing of it is run here."""
+"""Detection of a repository's profile from its files, without running any of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.settings import CommandSettings, FixSettings, SetupSettings
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""Bytes of a file that is read."""
+"""Maximum bytes of a file that is read."""
 RUFF: Final = ("{python}", "-P", "-m", "ruff")
 TARGET: Final = re.compile(r"^([A-Za-z][\w.-]*)[ \t]*::?(?!=)", re.MULTILINE)
 NO_TEST: Final = "no test specified"
-"""What npm writes into a new package.json."""
+"""Text of the test script in a new package.json of npm."""
 LOCK_FILES: Final = {
     "pnpm-lock.yaml": ("pnpm", ("install", "--frozen-lockfile")),
     "yarn.lock": ("yarn", ("install", "--frozen-lockfile")),
@@ -28,21 +28,20 @@ LOCK_FILES: Final = {
 
 
 def detect_profile(folder: Path, path: str = "") -> RepoProfile:
-    """Return the profile that suits a folder of a clone; `unknown`, without commands, if none."""
-    place = folder / path
-    for suits in KINDS:
-        if (found := suits(place)) is not None:
-            return RepoProfile.model_validate({**found, "path": path})
+    """Return the detected profile of a folder; `unknown`, without commands, if none matches."""
+    for detect in DETECTORS:
+        if (fields := detect(folder / path)) is not None:
+            return RepoProfile.model_validate({**fields, "path": path})
     return RepoProfile(path=path)
 
 
 def _python(folder: Path) -> dict[str, Any] | None:
     project = _toml(folder / "pyproject.toml")
-    marks = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
-    if not any((folder / name).is_file() for name in marks):
+    names = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+    if not any((folder / name).is_file() for name in names):
         return None
     tools = project.get("tool") if isinstance(project.get("tool"), dict) else {}
-    assert isinstance(tools, dict)  # noqa: S101 - of the line above
+    assert isinstance(tools, dict)  # noqa: S101 - see above
     checks, fixes = [], []
     if "ruff" in tools or (folder / "ruff.toml").is_file() or (folder / ".ruff.toml").is_file():
         checks.append(CommandSettings(name="lint", command=(*RUFF, "check", ".")))
@@ -146,25 +145,25 @@ def _make(folder: Path) -> dict[str, Any] | None:
     return {"profile_type": "make", "validation_commands": checks, "fix_commands": fixes}
 
 
-def _with_make(suits: Callable[[Path], dict[str, Any] | None]) -> Callable[[Path], Any]:
-    """Return what lets the Makefile say how to validate where the language's own files do not."""
+def _with_make(detect: Callable[[Path], dict[str, Any] | None]) -> Callable[[Path], Any]:
+    """Return a detector that falls back to the validation commands of the Makefile."""
 
-    def look(folder: Path) -> dict[str, Any] | None:
-        found = suits(folder)
-        if found is None or found["validation_commands"]:
-            return found
-        other = _make(folder)
-        return found | {"validation_commands": other["validation_commands"]} if other else found
+    def detect_with_make(folder: Path) -> dict[str, Any] | None:
+        fields = detect(folder)
+        if fields is None or fields["validation_commands"]:
+            return fields
+        make = _make(folder)
+        return fields | {"validation_commands": make["validation_commands"]} if make else fields
 
-    return look
+    return detect_with_make
 
 
-KINDS: Final = (*map(_with_make, (_python, _node, _go, _rust, _ruby, _java)), _make)
-"""The first one that suits counts."""
+DETECTORS: Final = (*map(_with_make, (_python, _node, _go, _rust, _ruby, _java)), _make)
+"""Detectors, in order of precedence."""
 
 
 def _text(file: Path) -> str:
-    """Return a file of the clone; one that leads elsewhere or is too large is not read."""
+    """Return a file's text; empty for a symbolic link or a file that is too large."""
     if file.is_symlink() or file.stat().st_size > MAX_FILE_BYTES:
         return ""
     return file.read_text(encoding="utf-8", errors="replace")
@@ -181,7 +180,7 @@ def _json(file: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(_text(file))
+        data = json.loads(_text(file))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}

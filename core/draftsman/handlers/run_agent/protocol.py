@@ -1,9 +1,9 @@
-"""What `run_agent` and an agent say to each other: JSON lines, one message each.
+"""The protocol between `run_agent` and an agent: JSON lines, one message each.
 
-`parse_line` reads what an agent writes and never raises; `encode` writes what the worker says.
+`parse_line` parses a line of an agent and never raises; `encode` formats a message of the worker.
 `docs/agent-protocol.md` is generated from these models, so their docstrings and descriptions are
-written for the author of an agent. Fields that a message does not know are ignored: an agent may
-be newer than its worker.
+written for authors of agents. Unknown fields are ignored, since an agent may be newer than its
+worker.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 
 VERSION: Final = 1
 MAX_LINE: Final = 1024 * 1024
-"""Bytes of a line from an agent, without its newline."""
+"""Maximum bytes of a line from an agent, without its newline."""
 MAX_REASON: Final = 300
-"""Characters of the reason for refusing a line."""
+"""Maximum characters of the reason for refusing a line."""
 
 
 def _finite(value: Any) -> Any:
-    """Refuse what JSON cannot write again: 1e999 is read as an infinity."""
+    """Reject numbers that JSON cannot encode: 1e999 is parsed as infinity."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("a number is too large")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -59,7 +59,7 @@ Seconds = Annotated[float, Field(ge=0, le=86_400 * 366, allow_inf_nan=False)]
 
 
 class Model(BaseModel):
-    """A message, or a part of one."""
+    """A message or a part of it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
@@ -68,18 +68,18 @@ class Model(BaseModel):
 
 
 class AnswerBody(Model):
-    """How a question ended."""
+    """The outcome of a question."""
 
     outcome: str = Field(description="`answered`, `approved`, `denied` or `expired`")
     value: str | None = Field(None, description="the chosen value, or the default")
     text: str | None = Field(None, description="free text")
-    by: tuple[str, ...] = Field((), description="who answered; empty where a rule did")
-    at: AwareDatetime | None = Field(None, description="when")
-    reason: str | None = Field(None, description="why a gate was denied")
+    by: tuple[str, ...] = Field((), description="the users who answered; empty if a rule answered")
+    at: AwareDatetime | None = Field(None, description="time of the answer")
+    reason: str | None = Field(None, description="the reason for a denial")
 
 
 class StepState(Model):
-    """A step that an earlier run recorded."""
+    """A step recorded by an earlier run."""
 
     state: Literal["pending", "done"]
     invocation_id: str | None = None
@@ -87,46 +87,48 @@ class StepState(Model):
 
 
 class RequestBody(Model):
-    """What was asked for."""
+    """Title and text of the request."""
 
     title: str | None = None
     text: str | None = None
 
 
 class Profile(Model):
-    """How the repository is validated and fixed; the commands are to be run in the workspace."""
+    """The commands that validate and fix the repository, to be run in the workspace."""
 
     validation_commands: tuple[CommandSettings, ...] = ()
     fix_commands: tuple[FixSettings, ...] = ()
-    path: str = Field("", description="the folder of the workspace to run them in; empty: its top")
-    skills: tuple[str, ...] = Field((), description="of the request, then the repository's own")
+    path: str = Field(
+        "", description="folder of the workspace in which to run them; empty: its top folder"
+    )
+    skills: tuple[str, ...] = Field((), description="skills of the request, then of the repository")
 
     @classmethod
     def of(cls, settings: ProfileSettings) -> Self:
-        """Return the profile with `{python}` replaced: an agent may be of any language."""
-        validation = (_expanded(command) for command in settings.validation_commands)
-        fixes = (_expanded(command) for command in settings.fix_commands)
+        """Return the profile with `{python}` replaced by the interpreter."""
+        validation = (_expand(command) for command in settings.validation_commands)
+        fixes = (_expand(command) for command in settings.fix_commands)
         return cls(validation_commands=tuple(validation), fix_commands=tuple(fixes))
 
 
 class StartMessage(Model):
-    """The first line, once: everything there is to know, of earlier runs too."""
+    """The first line: the job, its workspace, and the state of earlier runs."""
 
     type: Literal["start"] = "start"
     v: int = Field(VERSION, description="version of this protocol")
     job: str = Field(description="the job's name: `D-142`")
     run: int = Field(description="the run's number within its job, from 1")
-    repo: str = Field(description="where the work comes from; not for writing to")
-    workspace: str = Field(description="the clone to work in, absolute; the working directory too")
-    branch: str = Field(description="the branch checked out there: `draftsman/D-142`")
-    base_sha: str = Field(description="the commit it started from")
+    repo: str = Field(description="path or URL of the source repository; do not write to it")
+    workspace: str = Field(description="absolute path of the clone, which is the working directory")
+    branch: str = Field(description="the branch checked out in the workspace: `draftsman/D-142`")
+    base_sha: str = Field(description="the base commit of the branch")
     checkpoint: Data = Field(None, description="`data` of the latest checkpoint of earlier runs")
     steps: dict[str, StepState] = Field({}, description="steps of earlier runs, by key")
-    answers: dict[str, AnswerBody] = Field({}, description="what people answered so far, by key")
-    deadline: AwareDatetime | None = Field(None, description="when the run is stopped")
-    limits: Fields = Field({}, description="what the run may spend; empty: no limit")
+    answers: dict[str, AnswerBody] = Field({}, description="answers so far, by key of the question")
+    deadline: AwareDatetime | None = Field(None, description="time when the run is stopped")
+    limits: Fields = Field({}, description="limits of the run; empty: no limits")
     mode: Literal["investigate", "fix"] = Field(
-        "fix", description="`investigate`: look and report, the tree is not kept"
+        "fix", description="`investigate`: report only, changes are not published"
     )
     request: RequestBody = RequestBody()
     profile: Profile = Profile()
@@ -141,14 +143,14 @@ class AnswerMessage(AnswerBody):
 
 
 class AckMessage(Model):
-    """The message with this `id` is kept, whatever happens now."""
+    """The message with this `id` is stored durably."""
 
     type: Literal["ack"] = "ack"
     id: str
 
 
 class RefusedMessage(Model):
-    """The message with this `id`, or a line that could not be read, is as if never written."""
+    """The message with this `id`, or a malformed line, was rejected and has no effect."""
 
     type: Literal["refused"] = "refused"
     id: str | None = None
@@ -156,10 +158,10 @@ class RefusedMessage(Model):
 
 
 class ParkMessage(Model):
-    """Save a checkpoint if there is something to save, then exit 0, within ten seconds.
+    """Save a checkpoint if needed, then exit with code 0, within ten seconds.
 
-    With an `id`, that question waits for a person. Without one, the worker is shutting down. A
-    later run, maybe on another host, starts with the checkpoint and the answers.
+    With an `id`, the question with this id waits for an answer. Without an `id`, the worker is
+    shutting down. A later run, perhaps on another host, starts with the checkpoint and the answers.
     """
 
     type: Literal["park"] = "park"
@@ -170,42 +172,45 @@ class ParkMessage(Model):
 
 
 class ChoiceBody(question.Choice):
-    """One thing to choose; a plain string stands for its value."""
+    """A choice; a plain string is short for its value."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class AskMessage(Model):
-    """Ask people. The reply is `answer`, or `park` when it takes longer, or `refused`."""
+    """Ask a question. The reply is `answer`, `park` if there is no answer yet, or `refused`."""
 
     type: Literal["ask"] = "ask"
-    id: Id = Field(description="the reply carries it")
-    key: Id = Field(description="names the question within the job; ask it again after a park")
+    id: Id = Field(description="id of the message, repeated in the reply")
+    key: Id = Field(
+        description="key of the question within the job; ask again with it after a park"
+    )
     text: Text
     choices: tuple[ChoiceBody, ...] = Field((), description="objects, or plain strings")
     freeform: bool | None = Field(
-        None, description="whether other text is allowed; unset: where there are no choices"
+        None, description="whether free text is allowed; default: only without choices"
     )
-    default: str | None = Field(None, description="the answer if nobody gives one")
+    default: str | None = Field(None, description="the answer if the question expires")
     expires_in: Seconds | None = Field(
-        None, description="seconds until nobody answered; 0: never; unset: as configured"
+        None, description="seconds until the question expires; 0: never; default: as configured"
     )
     on_expire: OnExpire | None = Field(
-        None, description="what then; unset: `default` with a default, else `expire` (the job ends)"
+        None,
+        description="action on expiry; by default `default` with a default, else `expire`",
     )
     escalate_to: Id | None = Field(
-        None, description="whom `escalate` asks as well, once; unset: as configured"
+        None, description="group or user that `escalate` asks as well, once; default: as configured"
     )
-    context: str | None = Field(None, description="what one should know to answer")
+    context: str | None = Field(None, description="background information for the answer")
 
     @model_validator(mode="after")
-    def _is_a_question(self) -> Self:
+    def _check_question(self) -> Self:
         self.question()
         return self
 
     def question(self) -> question.QuestionSpec:
-        """Return what is asked, in the terms of the domain."""
-        when_over = OnExpire.EXPIRE if self.default is None else OnExpire.DEFAULT
+        """Return the question as a domain object."""
+        on_expire = OnExpire.EXPIRE if self.default is None else OnExpire.DEFAULT
         return question.QuestionSpec.model_validate(
             {
                 "key": self.key,
@@ -215,7 +220,7 @@ class AskMessage(Model):
                 "context": self.context,
                 "expires_in": self.expires_in or None,
                 "never_expires": self.expires_in == 0,
-                "on_expire": self.on_expire or when_over,
+                "on_expire": self.on_expire or on_expire,
                 "default": self.default,
                 "escalate_to": self.escalate_to,
             }
@@ -223,30 +228,30 @@ class AskMessage(Model):
 
 
 class ApproveMessage(Model):
-    """Ask for a gate to be opened; the reply is as for `ask`."""
+    """Ask for an approval; the reply is as for `ask`."""
 
     type: Literal["approve"] = "approve"
-    id: Id = Field(description="the reply carries it")
-    key: Id = Field(description="names the gate within the job")
+    id: Id = Field(description="id of the message, repeated in the reply")
+    key: Id = Field(description="key of the approval within the job")
     text: Text
     action: Fields | None = Field(
-        None, description="exactly what is approved: with another action it is asked anew"
+        None, description="the exact action to approve; another action needs another approval"
     )
     on_deny: OnDeny = Field(
-        OnDeny.FAIL, description="`fail` ends the job; `continue` lets the agent hear of it"
+        OnDeny.FAIL, description="`fail` ends the job; `continue` sends the denial to the agent"
     )
     expires_in: Seconds | None = Field(None, description="as for `ask`")
-    on_expire: Literal["expire", "escalate"] = Field("expire", description="what then")
+    on_expire: Literal["expire", "escalate"] = Field("expire", description="action on expiry")
     escalate_to: Id | None = Field(None, description="as for `ask`")
-    context: str | None = Field(None, description="what one should know to decide")
+    context: str | None = Field(None, description="background information for the decision")
 
     @model_validator(mode="after")
-    def _is_a_gate(self) -> Self:
+    def _check_approval(self) -> Self:
         self.question()
         return self
 
     def question(self) -> question.QuestionSpec:
-        """Return the gate in the terms of the domain."""
+        """Return the approval as a domain object."""
         return question.QuestionSpec(
             key=self.key,
             kind=QuestionKind.APPROVAL,
@@ -262,40 +267,40 @@ class ApproveMessage(Model):
 
 
 class OptionalReplyMessage(Model):
-    """A message that needs no reply, and gets one if it wants it."""
+    """A message with an optional reply."""
 
-    id: Id | None = Field(None, description="if given, an `ack` or a `refused` with it follows")
+    id: Id | None = Field(None, description="if set, the reply is `ack` or `refused` with this id")
 
 
 class CheckpointMessage(OptionalReplyMessage):
-    """Save `data`, and the workspace as it is now; a later run starts from both."""
+    """Save `data` and the current workspace; a later run starts from both."""
 
     type: Literal["checkpoint"] = "checkpoint"
-    data: Data = Field(description="the agent's own, up to 1 MiB")
+    data: Data = Field(description="state of the agent, up to 1 MiB")
 
 
 class StepMessage(OptionalReplyMessage):
-    """An effect outside the workspace: `pending` before it, `done` with its result after."""
+    """An effect outside the workspace: `pending` before it, `done` with its result after it."""
 
     type: Literal["step"] = "step"
     key: Id
     state: Literal["pending", "done"]
     invocation_id: Id | None = Field(
-        None, description="by which a later run finds out whether a pending effect happened"
+        None, description="id by which a later run can check whether a pending effect happened"
     )
     result: Data = None
 
 
 class EventMessage(OptionalReplyMessage):
-    """Something for the job's timeline."""
+    """An event for the job's history."""
 
     type: Literal["event"] = "event"
-    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="kept as `agent.…`")
-    payload: Fields = Field({}, description="10 KB are kept")
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="recorded as `agent.…`")
+    payload: Fields = Field({}, description="truncated over 10 KB")
 
 
 class LogMessage(OptionalReplyMessage):
-    """A line for the run's log; so is everything on standard error."""
+    """A line for the run's log, like the output on standard error."""
 
     type: Literal["log"] = "log"
     text: str
@@ -303,21 +308,21 @@ class LogMessage(OptionalReplyMessage):
 
 
 class ArtifactMessage(OptionalReplyMessage):
-    """A file of at most 25 MB to keep with the job, its kind `report` (`.md`) or `file`."""
+    """A file of at most 25 MB to store with the job, of kind `report` (`.md`) or `file`."""
 
     type: Literal["artifact"] = "artifact"
     path: str = Field(
         min_length=1,
         max_length=4096,
-        description="in the workspace, or below `$HOME` (what should not become part of the patch)",
+        description="path in the workspace, or below `$HOME` for files outside of the patch",
     )
     name: str | None = Field(
-        None, pattern=r"^[^/\x00-\x1f]{1,200}$", description="unset: the last part of the path"
+        None, pattern=r"^[^/\x00-\x1f]{1,200}$", description="default: the last part of the path"
     )
 
 
 class UsageMessage(OptionalReplyMessage):
-    """What a model call cost; calls add up."""
+    """Usage of a model call; calls are added up."""
 
     type: Literal["usage"] = "usage"
     input_tokens: Count = 0
@@ -327,7 +332,7 @@ class UsageMessage(OptionalReplyMessage):
 
 
 class ResultMessage(OptionalReplyMessage):
-    """The work is done; exit 0 after it."""
+    """The work is complete; exit with code 0 after this message."""
 
     type: Literal["result"] = "result"
     summary: str = Field(max_length=20_000)
@@ -335,15 +340,17 @@ class ResultMessage(OptionalReplyMessage):
 
 
 class ErrorMessage(OptionalReplyMessage):
-    """The work failed, and the class says whether trying again may help."""
+    """The work failed; the class determines whether it is retried."""
 
     type: Literal["error"] = "error"
     error_class: Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT", "INVALID_OUTPUT"] = Field(
-        alias="class", description="`PERMANENT` is never tried again"
+        alias="class", description="`PERMANENT` is never retried"
     )
-    code: str | None = Field(None, max_length=100, description="like `command_not_found`")
+    code: str | None = Field(
+        None, max_length=100, description="error code, such as `command_not_found`"
+    )
     message: Text
-    retry_after: Seconds | None = Field(None, description="seconds")
+    retry_after: Seconds | None = Field(None, description="minimum seconds before a retry")
 
 
 ToAgent = StartMessage | AnswerMessage | AckMessage | RefusedMessage | ParkMessage
@@ -361,51 +368,54 @@ FromAgent = (
 )
 TYPES: Final = tuple(model.model_fields["type"].default for model in get_args(FromAgent))
 _Tagged = Annotated[FromAgent, Field(discriminator="type")]
-_READ: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
+_ADAPTER: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedLine:
-    """A line that is no message: why, in one line, and its `id` if that could be read."""
+    """A line that is not a valid message, with its `id`, if any."""
 
     reason: str
     id: str | None = None
 
 
 def parse_line(line: bytes) -> FromAgent | MalformedLine:
-    """Read one line of an agent, with or without its newline; never raises."""
+    """Parse a line of an agent, with or without its newline; never raises."""
     line = line.strip()
     if len(line) > MAX_LINE:
-        return MalformedLine(f"a line of {len(line):,} bytes; at most {MAX_LINE:,} are read")
+        return MalformedLine(
+            f"line of {len(line):,} bytes is too long; the limit is {MAX_LINE:,} bytes"
+        )
     try:
-        return _READ.validate_json(line, strict=True)
+        return _ADAPTER.validate_json(line, strict=True)
     except ValidationError as error:
         return MalformedLine(_reason(error), _id_of(line))
 
 
 def encode(message: ToAgent | FromAgent) -> bytes:
-    """Return the message as one line with its newline: `type` first, and no spaces between."""
+    """Return the message as a compact line with a newline and `type` first."""
     fields = message.model_dump(mode="json", by_alias=True)
     return json.dumps({"type": message.type, **fields}, separators=(",", ":")).encode() + b"\n"
 
 
-def _expanded(settings: AnyCommand) -> AnyCommand:
+def _expand(settings: AnyCommand) -> AnyCommand:
     return settings.model_copy(update={"command": expand(settings.command)})
 
 
 def _reason(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"].startswith("union_tag"):
-        given = f"unknown type {tag[:60]!r}" if (tag := first["ctx"].get("tag")) else "no type"
-        return f"{given}; known are: {', '.join(TYPES)}"
+        tag = first["ctx"].get("tag")
+        problem = f"unknown type {tag[:60]!r}" if tag else "type is required"
+        return f"{problem}; known types: {', '.join(TYPES)}"
     text = ": ".join(filter(None, field_errors.first_error(error)))
     return " ".join(text.split())[:MAX_REASON]
 
 
 def _id_of(line: bytes) -> str | None:
     try:
-        found = from_json(line)
+        message = from_json(line)
     except ValueError:
         return None
-    name = found.get("id") if isinstance(found, dict) else None
+    name = message.get("id") if isinstance(message, dict) else None
     return name if isinstance(name, str) and 0 < len(name) <= 200 else None

@@ -1,4 +1,4 @@
-"""Holds one run of an agent to its quotas: its messages, what they leave, and its disk."""
+"""Quotas of a run of an agent: messages, stored data and disk usage."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import QuotaSettings
 
 ENTRY_BYTES: Final = 512
-"""Bytes that a file or folder counts for besides its blocks."""
+"""Bytes counted for each file or folder in addition to its blocks."""
 SCAN_TIMEOUT: Final = 60.0
-"""Seconds of one measurement at most."""
+"""Maximum seconds of a scan."""
 PAUSE_FACTOR: Final = 10.0
-"""How many times longer than a measurement took the pause after it is, at least."""
+"""Minimum pause after a scan, as a multiple of the duration of the scan."""
 
 
 class QuotaTracker:
-    """Counts what the agent of one run sends. Raises Failure `quota:…`, of class PERMANENT."""
+    """Counts the messages of an agent's run. Raises Failure `quota:…`, of class PERMANENT."""
 
     def __init__(self, ctx: RunContext) -> None:
         self._ctx = ctx
@@ -36,22 +36,22 @@ class QuotaTracker:
         self._messages = 0
 
     def message(self) -> None:
-        """Count a line, whatever it says."""
+        """Count a line of any type."""
         self._messages += 1
-        if self._messages > (most := self._quotas.messages):
+        if self._messages > (limit := self._quotas.messages):
             raise quota_failure(
-                "messages", f"the agent sent more than {most:,} messages", "messages"
+                "messages", f"the agent sent more than {limit:,} messages", "messages"
             )
 
     async def spend(self, quota: Quota, size: int = 0) -> None:
-        """Count a use of so many bytes for the job."""
+        """Count a use, with its bytes, for the job."""
         limit = limit_of(self._quotas, quota)
         if not await self._ctx.spend(quota, size, limit):
             settings = [str(quota)]
             text = f"the job has more than {limit.count:,} {quota}"
-            if (most := BYTE_LIMITS.get(quota)) is not None:
-                settings.append(most)
-                text += f", or more than {limit.bytes:,} bytes of them"
+            if (setting := BYTE_LIMITS.get(quota)) is not None:
+                settings.append(setting)
+                text += f" or more than {limit.bytes:,} bytes of {quota}"
             raise quota_failure(quota, text, " and ".join(settings))
 
 
@@ -60,86 +60,86 @@ BYTE_LIMITS: Final = {
     Quota.ARTIFACTS: "artifact_bytes",
     Quota.CHECKPOINTS: "checkpoint_bytes",
 }
-"""The setting that limits the bytes of a quota."""
+"""Settings that limit the bytes of a quota."""
 
 
 def limit_of(quotas: QuotaSettings, quota: Quota) -> QuotaLimit:
-    """Return the limit that is configured."""
+    """Return the configured limit of a quota."""
     count = getattr(quotas, quota)
     name = BYTE_LIMITS.get(quota)
     return QuotaLimit(count) if name is None else QuotaLimit(count, getattr(quotas, name))
 
 
 def size_of(value: Any) -> int:
-    """Return the bytes of a value as JSON."""
+    """Return the size of a value as JSON, in bytes."""
     return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 async def watch_disk(folder: Path, quotas: QuotaSettings) -> Failure:
-    """Measure a folder again and again; return the failure once it is over its quota."""
-    most = quotas.disk_bytes
+    """Scan a folder periodically; return a failure once it is over its quota."""
+    limit = quotas.disk_bytes
     while True:
-        began = time.monotonic()
-        size = await asyncio.to_thread(disk_usage, folder, most)
-        if size > most:
-            text = f"the files of the run have more than {most:,} bytes"
+        started = time.monotonic()
+        size = await asyncio.to_thread(disk_usage, folder, limit)
+        if size > limit:
+            text = f"the files of the run use more than {limit:,} bytes"
             return quota_failure("disk", text, "disk_bytes")
-        took = time.monotonic() - began
-        await asyncio.sleep(max(quotas.disk_interval, PAUSE_FACTOR * took))
+        duration = time.monotonic() - started
+        await asyncio.sleep(max(quotas.disk_interval, PAUSE_FACTOR * duration))
 
 
 @contextlib.asynccontextmanager
 async def enforce_disk_quota(
     process: AgentProcess, folder: Path, quotas: QuotaSettings
 ) -> AsyncIterator[None]:
-    """Kill a program once the files of its folder are over their quota; raise the failure then."""
+    """Kill a program once its folder is over the disk quota, and raise the failure."""
 
-    async def limit() -> Failure:
+    async def kill_over_quota() -> Failure:
         failure = await watch_disk(folder, quotas)
         process.kill()
         return failure
 
-    watch = asyncio.create_task(limit())
+    watch = asyncio.create_task(kill_over_quota())
     try:
         yield
     finally:
         watch.cancel()
-        (found,) = await asyncio.gather(watch, return_exceptions=True)
-    if isinstance(found, Failure):
-        raise found
+        (outcome,) = await asyncio.gather(watch, return_exceptions=True)
+    if isinstance(outcome, Failure):
+        raise outcome
 
 
-def disk_usage(folder: Path, most: int) -> int:
-    """Return the bytes that a folder has on the disk, or a number over `most` once it is clear.
+def disk_usage(folder: Path, limit: int) -> int:
+    """Return the bytes that a folder uses on disk; stops at the first number over `limit`.
 
-    It follows no link and counts a file with several names once. A path that is too long to be
-    looked at is over: files could hide there.
+    Links are not followed, and a file with several names counts once. A path that is too long to
+    scan counts as over the limit, since files could be hidden there.
     """
-    total, seen = 0, set[tuple[int, int]]()
-    folders, until = [os.fspath(folder)], time.monotonic() + SCAN_TIMEOUT
-    while folders and total <= most and time.monotonic() < until:
+    total, counted = 0, set[tuple[int, int]]()
+    folders, deadline = [os.fspath(folder)], time.monotonic() + SCAN_TIMEOUT
+    while folders and total <= limit and time.monotonic() < deadline:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
-                    total += _size(entry, seen)
-                    if total > most:
+                    total += _size(entry, counted)
+                    if total > limit:
                         break
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                return most + 1
+                return limit + 1
     return total
 
 
-def _size(entry: os.DirEntry[str], seen: set[tuple[int, int]]) -> int:
-    """Return the bytes of an entry; 0 for one that has just gone, or was counted before."""
+def _size(entry: os.DirEntry[str], counted: set[tuple[int, int]]) -> int:
+    """Return the bytes of an entry; 0 if it was deleted meanwhile, or counted before."""
     try:
-        about = entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return 0
-    if about.st_nlink > 1 and not stat.S_ISDIR(about.st_mode):
-        if (about.st_dev, about.st_ino) in seen:
+    if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+        if (status.st_dev, status.st_ino) in counted:
             return 0
-        seen.add((about.st_dev, about.st_ino))
-    return about.st_blocks * 512 + ENTRY_BYTES
+        counted.add((status.st_dev, status.st_ino))
+    return status.st_blocks * 512 + ENTRY_BYTES

@@ -1,7 +1,7 @@
-"""What a job is about: a repository that was named, that is found, or that people are asked for.
+"""Resolution of a job's repository, by name, by labels and text, or by a question.
 
-What was found is recorded as a step, so that all runs of the job work on the same one however the
-labels are mapped meanwhile.
+The result is recorded as a step, so that all runs of the job use the same repository even if the
+mapping of labels changes.
 """
 
 from __future__ import annotations
@@ -30,183 +30,185 @@ from draftsman.services.repos import Repos, SavedProfile
 
 T = TypeVar("T")
 STEP: Final = "agent:repository"
-"""The step that pins it, and the key of the question."""
+"""Step that pins the repository, and key of the question."""
 MAX_ROUNDS: Final = 5
-"""Answers that name nothing, after which the job fails."""
-QUESTION: Final = "Which repository is this about?"
+"""Maximum number of answers that name no repository before the job fails."""
+QUESTION: Final = "Which repository is this job for?"
 MAX_CHOICE_LENGTH: Final = 150
-"""Characters of a choice."""
+"""Maximum characters of a choice."""
 MAX_CHOICES: Final = 500
-"""Choices of one question."""
+"""Maximum choices of a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRepository:
-    """The repository of a job, and how it was found."""
+    """The repository of a job, and how it was resolved."""
 
     source: str
     ref: str | None
-    place: RepoLocation
+    location: RepoLocation
     method: str
     confidence: float
     saved: SavedProfile | None
 
     @property
     def pinned(self) -> dict[str, Any]:
-        """Return what is recorded, for later runs and for a retry of the job."""
+        """The record of the repository for later runs and for retries of the job."""
         record = {"source": self.source, "method": self.method, "confidence": self.confidence}
-        return record | {"path": self.place.path}
+        return record | {"path": self.location.path}
 
     def as_event(self, base_sha: str) -> dict[str, Any]:
         """Return the payload of `repo_resolved`."""
-        repo, path = self.place.repo, self.place.path
-        how: dict[str, Any] = {"method": self.method, "confidence": self.confidence}
-        found = {"source": self.source, "base_sha": base_sha, **how}
-        found |= {"owner": repo.owner, "name": repo.name}
-        return found | ({"path": path} if path else {})
+        repo, path = self.location.repo, self.location.path
+        resolution: dict[str, Any] = {"method": self.method, "confidence": self.confidence}
+        payload = {"source": self.source, "base_sha": base_sha, **resolution}
+        payload |= {"owner": repo.owner, "name": repo.name}
+        return payload | ({"path": path} if path else {})
 
 
-async def resolve_repository(ctx: RunContext, saved: dict[str, Any] | None) -> JobRepository:
-    """Return the repository of the job; parks while people are asked.
+async def resolve_repository(ctx: RunContext, checkpoint: dict[str, Any] | None) -> JobRepository:
+    """Return the repository of the job; parks the job to ask people.
 
-    `saved` is what a checkpoint keeps of it: a retry of the job goes on with the same. Raises
-    Failure where nothing is known that could be chosen.
+    `checkpoint` is the record in the latest checkpoint, which a retry of the job uses. Raises
+    Failure if no repository is registered.
     """
-    asked = ctx.job.payload.get("repo")
-    asked = asked if isinstance(asked, dict) else {}
-    ref = asked.get("ref")
-    if source := asked.get("source"):
-        how = RepoResolution.model_validate(
-            {k: asked[k] for k in RepoResolution.model_fields if k in asked}
+    request = ctx.job.payload.get("repo")
+    request = request if isinstance(request, dict) else {}
+    ref = request.get("ref")
+    if source := request.get("source"):
+        resolution = RepoResolution.model_validate(
+            {k: request[k] for k in RepoResolution.model_fields if k in request}
         )
-        pinned = {"source": str(source), **how.model_dump()}
-        return await _known(ctx, pinned, ref)
-    found = await _known(ctx, saved or await _pinned(ctx), ref)
+        pinned = {"source": str(source), **resolution.model_dump()}
+        return await _load(ctx, pinned, ref)
+    repository = await _load(ctx, checkpoint or await _pinned_record(ctx), ref)
     if ctx.job.repo_name is None:
-        await assign(ctx, found.place.repo)
-    return found
+        await assign(ctx, repository.location.repo)
+    return repository
 
 
 async def assign(ctx: RunContext, repo: Repo) -> None:
-    """Let the job be about this repository, for whoever lists jobs; raises LeaseLost."""
+    """Record the repository of the job; raises LeaseLost."""
     await _wait(ctx, lambda repos: repos.assign(ctx.job.lease, repo))
 
 
-async def _pinned(ctx: RunContext) -> dict[str, Any]:
-    """Return the record of what was found; the first run that knows writes it."""
+async def _pinned_record(ctx: RunContext) -> dict[str, Any]:
+    """Return the recorded repository; the first run that resolves it writes the record."""
     steps = await ctx.steps(Owner.WORKER)
     if STEP in steps and steps[STEP].status == "done":
         return dict(steps[STEP].result)
-    found = await _resolve(ctx)
-    how: dict[str, Any] = {"method": found.method, "confidence": found.confidence}
-    record = {"source": found.repo.remote_url, **how, "path": found.path}
+    repository = await _resolve(ctx)
+    resolution: dict[str, Any] = {"method": repository.method, "confidence": repository.confidence}
+    record = {"source": repository.repo.remote_url, **resolution, "path": repository.path}
     return dict(await ctx.worker_step(STEP, lambda _: record))
 
 
 async def _resolve(ctx: RunContext) -> ResolvedRepo:
     text = "\n".join(filter(None, (ctx.job.ticket_title, ctx.job.ticket_text)))
     labels = list(_labels(ctx.job.payload.get("labels")))
-    found = await _wait(ctx, lambda repos: repos.resolve(labels=labels, text=text))
-    if isinstance(found, ResolvedRepo):
-        return found
-    if not found.choices:
+    resolved = await _wait(ctx, lambda repos: repos.resolve(labels=labels, text=text))
+    if isinstance(resolved, ResolvedRepo):
+        return resolved
+    if not resolved.choices:
         raise Failure(
-            "run_agent needs a repository; submit it with: --repo PATH or URL, or make one known:"
-            " draftsman repos add",
+            "no repository for this job; submit it with --repo PATH or --repo URL, or register the"
+            " repository with: draftsman repos add",
             origin="agent",
             declared="PERMANENT",
         )
-    return await _ask(ctx, found)
+    return await _ask(ctx, resolved)
 
 
-async def _ask(ctx: RunContext, unsure: AmbiguousRepo) -> ResolvedRepo:
-    """Ask until an answer names one; an answer counts also if the choices are others by now."""
-    why = ""
-    for turn in range(1, MAX_ROUNDS + 1):
-        key = STEP if turn == 1 else f"{STEP}:{turn}"
+async def _ask(ctx: RunContext, ambiguous: AmbiguousRepo) -> ResolvedRepo:
+    """Ask until an answer names a repository; an answer is valid even if the choices changed."""
+    problem = ""
+    for attempt in range(1, MAX_ROUNDS + 1):
+        key = STEP if attempt == 1 else f"{STEP}:{attempt}"
         answer = (await ctx.answers()).get(key)
         if answer is None:
-            choices = tuple(_choices(unsure.choices))
-            asked = build_ask(key=key, text=f"{why}{QUESTION}", choices=choices, freeform=True)
-            answer = await ctx.ask_or_park(asked)
+            choices = tuple(_choices(ambiguous.choices))
+            question = build_ask(
+                key=key, text=f"{problem}{QUESTION}", choices=choices, freeform=True
+            )
+            answer = await ctx.ask_or_park(question)
         if not isinstance(answer, Answered):
             break
-        found = await _named(ctx, answer.value or answer.text or "")
-        if isinstance(found, ResolvedRepo):
-            return found
-        why = f"{found[:1].upper()}{found[1:]}\n\n"
-    text = f"no repository was named in {MAX_ROUNDS} answers; submit it again with --repo"
+        resolved = await _resolve_answer(ctx, answer.value or answer.text or "")
+        if isinstance(resolved, ResolvedRepo):
+            return resolved
+        problem = f"{resolved[:1].upper()}{resolved[1:]}\n\n"
+    text = f"none of {MAX_ROUNDS} answers named a repository; submit the job again with --repo"
     raise Failure(text, origin="agent", declared="PERMANENT")
 
 
-async def _named(ctx: RunContext, name: str) -> ResolvedRepo | str:
-    """Return the repository that an answer names, or why it names none."""
+async def _resolve_answer(ctx: RunContext, name: str) -> ResolvedRepo | str:
+    """Return the repository that an answer names, or an error message."""
     try:
-        found = await _wait(ctx, lambda repos: repos.resolve(explicit=name.strip() or "-"))
+        resolved = await _wait(ctx, lambda repos: repos.resolve(explicit=name.strip() or "-"))
     except (NotFound, UsageError) as error:
         return str(error)
-    if isinstance(found, AmbiguousRepo):
-        names = ", ".join(_name(place, qualified=True) for place in found.choices)
-        return f"that may be several: {names}."
-    if found.repo.id is None and not found.repo.host:
-        return "a folder of a worker cannot be named here; name what is known, or give a URL."
-    return ResolvedRepo(found.repo, CONFIDENCE["asked"], "asked", found.path)
+    if isinstance(resolved, AmbiguousRepo):
+        names = ", ".join(_choice_value(location, qualified=True) for location in resolved.choices)
+        return f"more than one repository matches: {names}."
+    if resolved.repo.id is None and not resolved.repo.host:
+        return "an answer cannot be a folder on the worker; use a registered repository or a URL."
+    return ResolvedRepo(resolved.repo, CONFIDENCE["asked"], "asked", resolved.path)
 
 
-async def _known(ctx: RunContext, pinned: dict[str, Any], ref: str | None) -> JobRepository:
-    """Return what is known of the repository that is recorded."""
+async def _load(ctx: RunContext, pinned: dict[str, Any], ref: str | None) -> JobRepository:
+    """Return the recorded repository with its location and profile."""
     source = str(pinned["source"])
     path = str(pinned.get("path") or "")
-    repo = await _wait(ctx, lambda repos: _look_up(repos, source))
+    repo = await _wait(ctx, lambda repos: _find_registered(repos, source))
     if repo is None:
-        repo = _unknown(source)
-    place = RepoLocation(repo, path)
-    saved = await _wait(ctx, lambda repos: repos.profile(place))
+        repo = _unregistered(source)
+    location = RepoLocation(repo, path)
+    profile = await _wait(ctx, lambda repos: repos.profile(location))
     method, confidence = str(pinned["method"]), float(pinned["confidence"])
-    return JobRepository(source, ref or repo.default_branch, place, method, confidence, saved)
+    return JobRepository(source, ref or repo.default_branch, location, method, confidence, profile)
 
 
-def _unknown(source: str) -> Repo:
+def _unregistered(source: str) -> Repo:
     owner, name = repo_names_by_source((), [source])[source]
     return Repo(None, "", owner or "", name, source)
 
 
-async def _look_up(repos: Repos, source: str) -> Repo | None:
+async def _find_registered(repos: Repos, source: str) -> Repo | None:
     try:
         return await repos.known(source)
-    except UsageError:  # a place that git understands and we do not
+    except UsageError:  # a URL that git accepts and draftsman does not
         return None
 
 
-def _choices(places: Iterable[RepoLocation]) -> Iterable[Choice]:
-    """Yield a choice for each place; two of the same name say their host."""
-    places = list(places)
-    names = [place.name.casefold() for place in places]
+def _choices(locations: Iterable[RepoLocation]) -> Iterable[Choice]:
+    """Yield a choice for each location; equal names are qualified by their host."""
+    locations = list(locations)
+    names = [location.name.casefold() for location in locations]
     seen: set[str] = set()
-    for place in places:
-        value = _name(place, qualified=names.count(place.name.casefold()) > 1)
+    for location in locations:
+        value = _choice_value(location, qualified=names.count(location.name.casefold()) > 1)
         if (
             len(value) <= MAX_CHOICE_LENGTH
             and value.casefold() not in seen
             and len(seen) < MAX_CHOICES
         ):
             seen.add(value.casefold())
-            where = None if place.repo.remote_url.startswith("/") else place.repo.remote_url
-            yield Choice(value=value, description=where and where[:500])
+            url = None if location.repo.remote_url.startswith("/") else location.repo.remote_url
+            yield Choice(value=value, description=url and url[:500])
 
 
-def _name(place: RepoLocation, *, qualified: bool) -> str:
-    return f"{place.repo.host}/{place.name}".lstrip("/") if qualified else place.name
+def _choice_value(location: RepoLocation, *, qualified: bool) -> str:
+    return f"{location.repo.host}/{location.name}".lstrip("/") if qualified else location.name
 
 
-def _labels(given: Any) -> Iterable[Label]:
-    for label in given if isinstance(given, list) else ():
+def _labels(labels: Any) -> Iterable[Label]:
+    for label in labels if isinstance(labels, list) else ():
         if isinstance(label, list) and len(label) == 2:
             yield str(label[0]), str(label[1])
 
 
 async def _wait(ctx: RunContext, call: Callable[[Repos], Awaitable[T]]) -> T:
-    """Await a call of the service, once there is a database."""
+    """Call the service; retry while the database is unreachable."""
     worker = ctx.settings.worker
     return await wait_for_database(
         ctx.job.name, lambda: call(ctx.repos), worker, lambda: ctx.cancelled

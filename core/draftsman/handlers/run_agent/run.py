@@ -1,9 +1,9 @@
-"""`run_agent`: drive a program in a clone of the repository until it is done or must wait.
+"""`run_agent`: run of an agent in a clone of the job's repository.
 
     repository -> mirror -> clone -> agent (JSON lines) -> snapshot -> branch, patch, result
 
-What the worker keeps of it is in PostgreSQL, so that any host can go on: each of the agent's
-checkpoints is stored with a bundle of the work in progress.
+All state is in PostgreSQL, so that any host can resume the job: each checkpoint of the agent is
+stored with a bundle of the work in progress.
 """
 
 from __future__ import annotations
@@ -42,60 +42,66 @@ from draftsman.services.repos import SavedProfile
 from draftsman.settings import AgentSettings
 
 BASE: Final = "agent:base"
-"""Step that pins the commit the work starts from."""
+"""Step that pins the base commit."""
 PUBLISH: Final = "agent:publish"
 PUSH: Final = "agent:push:"
-"""Steps, one for each run that came to push: their invocation ids are the commits."""
+"""Prefix of steps of runs that pushed, whose invocation ids are the commits."""
 COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 DEFAULT_AGENT: Final = "tidy"
 
 
 async def run_agent(ctx: RunContext) -> Outcome:
-    """Run the job's agent; parks when it asks, resumes from its last checkpoint."""
-    data, bundle = await ctx.saved_work()
-    found = await resolve_repository(ctx, (data or {}).get("repo"))
-    agent = _agent(ctx, found)
+    """Run the job's agent; park for its questions, resume from its latest checkpoint."""
+    checkpoint, bundle = await ctx.saved_work()
+    repository = await resolve_repository(ctx, (checkpoint or {}).get("repo"))
+    agent = _find_agent(ctx, repository)
     steps = await ctx.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
-    space = await Workspace.prepare(
+    workspace = await Workspace.prepare(
         ctx.settings.data_dir,
-        found.source,
+        repository.source,
         job=ctx.job.number,
         run=ctx.job.run,
         tag=clone_tag(ctx.job.id),
-        base=pinned or (data or {}).get("base_sha") or found.ref,
+        base=pinned or (checkpoint or {}).get("base_sha") or repository.ref,
         bundle=bundle,
         created_at=ctx.job.created_at,
         http=ctx.settings.http,
     )
     try:
-        space = await space.with_sandbox(ctx.settings.sandbox)
+        workspace = await workspace.with_sandbox(ctx.settings.sandbox)
         if pinned is None:
-            await ctx.worker_step(BASE, lambda _: space.base_sha)
-            await ctx.event("repo_resolved", found.as_event(space.base_sha), Owner.WORKER)
-        assert space.box is not None  # noqa: S101 - it is confined
-        await ctx.event("sandbox_applied", space.box.as_event(agent.network), Owner.WORKER)
-        await run_setup(ctx, space, found.saved)
-        saved = await space.bundle_commit() if bundle else None
-        talk = AgentSession(ctx, space, found.pinned, saved)
-        await _drive(ctx, agent, space, talk, await _start(ctx, agent, space, found, data))
+            await ctx.worker_step(BASE, lambda _: workspace.base_sha)
+            await ctx.event("repo_resolved", repository.as_event(workspace.base_sha), Owner.WORKER)
+        assert workspace.sandbox is not None  # noqa: S101 - see above
+        await ctx.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
+        await run_setup(ctx, workspace, repository.saved)
+        checkpoint_commit = await workspace.bundle_commit() if bundle else None
+        session = AgentSession(ctx, workspace, repository.pinned, checkpoint_commit)
+        await _run_session(
+            ctx,
+            agent,
+            workspace,
+            session,
+            await _start_message(ctx, agent, workspace, repository, checkpoint),
+        )
         ctx.ending = False
-        if talk.question is not None:
-            await _park(ctx, talk, talk.question)
-        return await _deliver(ctx, space, talk, found.saved)
+        if session.question is not None:
+            await _park(ctx, session, session.question)
+        return await _finish_job(ctx, workspace, session, repository.saved)
     finally:
         with contextlib.suppress(Failure, OSError):
-            await space.remove()
+            await workspace.remove()
 
 
-async def _drive(
+async def _run_session(
     ctx: RunContext,
     agent: AgentSettings,
-    space: Workspace,
-    talk: AgentSession,
+    workspace: Workspace,
+    session: AgentSession,
     start: StartMessage,
 ) -> None:
-    """Start the agent and talk with it until it exits; when we have to stop, park it first."""
+    """Start the agent and handle its messages until it exits; park it on shutdown."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     async def on_stderr(chunk: bytes) -> None:
@@ -103,113 +109,120 @@ async def _drive(
 
     lease = ctx.settings.worker.lease
     async with await AgentProcess.start(
-        agent, cwd=space.path, home=space.home, lease=lease, on_stderr=on_stderr, box=space.box
+        agent,
+        cwd=workspace.path,
+        home=workspace.home,
+        lease=lease,
+        on_stderr=on_stderr,
+        sandbox=workspace.sandbox,
     ) as process:
         ctx.on_heartbeat(process.heartbeat)
         await process.send(encode(start))
-        pump = asyncio.create_task(talk.listen(process))
-        disk = asyncio.create_task(talk.watch_disk(process))
+        listener = asyncio.create_task(session.listen(process))
+        disk = asyncio.create_task(session.watch_disk(process))
         try:
-            await asyncio.shield(pump)
+            await asyncio.shield(listener)
         except asyncio.CancelledError:
             if ctx.stopping == "shutdown":
-                await talk.park(process, None)
-                await asyncio.wait([pump], timeout=ctx.settings.worker.abort)
+                await session.park(process, None)
+                await asyncio.wait([listener], timeout=ctx.settings.worker.abort)
             raise
         finally:
             ctx.ending = True
-            process.kill()  # its end is the end of the pump, should a cancellation be lost
-            pump.cancel()
+            process.kill()  # its exit ends the listener even if a cancellation is lost
+            listener.cancel()
             disk.cancel()
-            await asyncio.gather(pump, disk, return_exceptions=True)
+            await asyncio.gather(listener, disk, return_exceptions=True)
 
 
-async def _park(ctx: RunContext, talk: AgentSession, question: QuestionSpec) -> None:
-    """Ask people, with the patch of the latest checkpoint: what the next run starts with.
+async def _park(ctx: RunContext, session: AgentSession, question: QuestionSpec) -> None:
+    """Ask people, and show the patch of the latest checkpoint, from which the next run starts.
 
-    Work after that checkpoint is lost, so nobody is shown it.
+    Work after that checkpoint is lost, so the patch does not have it.
     """
-    if (patch := await talk.patch()) is not None:
+    if (patch := await session.patch()) is not None:
         await ctx.patch(patch)
-    await ctx.ask_or_park(question, talk.patch_sha256)
+    await ctx.ask_or_park(question, session.patch_sha256)
 
 
-async def _deliver(
-    ctx: RunContext, space: Workspace, talk: AgentSession, saved: SavedProfile | None
+async def _finish_job(
+    ctx: RunContext, workspace: Workspace, session: AgentSession, profile: SavedProfile | None
 ) -> Done:
-    """Turn the finished tree into a patch, a branch and the job's result."""
-    if talk.error is not None:
-        talk.error.program_exit = talk.exit_code
-        raise talk.error
-    if talk.result is None:
+    """Store the patch, publish the branch and return the job's result."""
+    if session.error is not None:
+        session.error.program_exit = session.exit_code
+        raise session.error
+    if session.result is None:
         raise Failure(
-            f"the agent exited with code {talk.exit_code} and gave no result",
+            f"the agent exited with code {session.exit_code} without a result",
             origin="agent",
-            code="protocol" if talk.exit_code == 0 else "exit",
-            program_exit=talk.exit_code,
+            code="protocol" if session.exit_code == 0 else "exit",
+            program_exit=session.exit_code,
         )
-    result: dict[str, Any] = {"summary": talk.result.summary, "data": talk.result.data}
-    snapshot = await space.snapshot(_message(ctx, talk.result.summary))
+    result: dict[str, Any] = {"summary": session.result.summary, "data": session.result.data}
+    snapshot = await workspace.snapshot(_commit_message(ctx, session.result.summary))
     result["files_changed"] = snapshot.files_changed
     if snapshot.files_changed == 0:
-        if await ctx.has_patch():  # of an earlier run, which asked with it
+        if await ctx.has_patch():  # of an earlier run that asked a question
             await ctx.patch(b"")
-        return await _done(ctx, space, result)
+        return await _to_done(ctx, workspace, result)
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
-    await ctx.patch(await space.diff(snapshot))
+    await ctx.patch(await workspace.diff(snapshot))
     if ctx.job.mode is Mode.FIX:
-        result = add_validation(result, await validate(ctx, space, saved))
-        result["commit"] = await ctx.worker_step(PUBLISH, lambda _: _publish(ctx, space, snapshot))
-        result["branch"] = space.branch
-        published = {"branch": space.branch, "commit": snapshot.commit}
+        result = add_validation(result, await validate(ctx, workspace, profile))
+        result["commit"] = await ctx.worker_step(
+            PUBLISH, lambda _: _publish(ctx, workspace, snapshot)
+        )
+        result["branch"] = workspace.branch
+        published = {"branch": workspace.branch, "commit": snapshot.commit}
         await ctx.event("branch_published", published, Owner.WORKER)
-    return await _done(ctx, space, result)
+    return await _to_done(ctx, workspace, result)
 
 
-async def _done(ctx: RunContext, space: Workspace, result: dict[str, Any]) -> Done:
-    """Return the outcome, with the agent's pull request and without the worker's own paths."""
+async def _to_done(ctx: RunContext, workspace: Workspace, result: dict[str, Any]) -> Done:
+    """Return the outcome with the agent's pull request and without paths of the worker."""
     if (url := pr_url(result)) is not None:
         result["pr_url"] = url
-        lines = result.get("insertions", 0) - result.get("deletions", 0)
-        made = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": lines}
-        await ctx.event("pr_created", made, Owner.WORKER)
-    return Done(space.relative(result))
+        line_delta = result.get("insertions", 0) - result.get("deletions", 0)
+        payload = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": line_delta}
+        await ctx.event("pr_created", payload, Owner.WORKER)
+    return Done(workspace.relative(result))
 
 
-async def _publish(ctx: RunContext, space: Workspace, snapshot: Snapshot) -> str:
-    """Write the branch; over what an earlier run of this job wrote, and over nobody else's work.
+async def _publish(ctx: RunContext, workspace: Workspace, snapshot: Snapshot) -> str:
+    """Push the branch, over commits of earlier runs of this job only.
 
-    Such a run died before it could record that it was done, and an agent that works again makes
-    something else. Raises Failure `branch_moved`, …
+    Such a run died before it could record the push, and an agent that runs again makes another
+    commit. Raises Failure `branch_moved`, …
     """
     steps = await ctx.steps(Owner.WORKER)
     pushed = [step.invocation_id for key, step in steps.items() if key.startswith(PUSH)]
     key = f"{PUSH}{ctx.job.run}"
     await ctx.note_step(key, snapshot.commit, Owner.WORKER)
-    await _push(space, snapshot, [commit for commit in pushed if COMMIT.fullmatch(commit)])
+    await _push(workspace, snapshot, [commit for commit in pushed if COMMIT.fullmatch(commit)])
     await ctx.finish_step(key, snapshot.commit, Owner.WORKER)
     return snapshot.commit
 
 
-async def _push(space: Workspace, snapshot: Snapshot, ours: list[str]) -> None:
-    for expected in (None, *ours):
+async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: list[str]) -> None:
+    for expected in (None, *own_commits):
         try:
-            await space.publish(snapshot, expected)
+            await workspace.publish(snapshot, expected)
         except Failure as error:
             if error.code != "branch_moved":
                 raise
-            moved = error
+            branch_moved = error
         else:
             return
-    raise moved
+    raise branch_moved
 
 
-async def _start(
+async def _start_message(
     ctx: RunContext,
     agent: AgentSettings,
-    space: Workspace,
-    found: JobRepository,
-    data: dict[str, Any] | None,
+    workspace: Workspace,
+    repository: JobRepository,
+    checkpoint: dict[str, Any] | None,
 ) -> StartMessage:
     answers = {
         key: AnswerBody(
@@ -229,44 +242,49 @@ async def _start(
         )
         for key, step in (await ctx.steps()).items()
     }
-    kept = found.saved.profile if found.saved else None
+    repo_profile = repository.saved.profile if repository.saved else None
     profile = Profile.of(
-        effective_profile(kept, ctx.settings.profile_of(found.place.repo.full_name))
+        effective_profile(repo_profile, ctx.settings.profile_of(repository.location.repo.full_name))
     )
-    skills = (*ctx.job.requested_skills, *(kept.default_skills if kept else ()))
-    about = {"path": kept.path if kept else "", "skills": tuple(dict.fromkeys(skills))}
-    profile = profile.model_copy(update=about)
+    skills = (*ctx.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
+    extra = {
+        "path": repo_profile.path if repo_profile else "",
+        "skills": tuple(dict.fromkeys(skills)),
+    }
+    profile = profile.model_copy(update=extra)
     return StartMessage(
         job=ctx.job.name,
         run=ctx.job.run,
-        repo=found.source,
-        workspace=space.sandbox_path,
-        branch=space.branch,
-        base_sha=space.base_sha,
-        checkpoint=(data or {}).get("agent"),
+        repo=repository.source,
+        workspace=workspace.sandbox_path,
+        branch=workspace.branch,
+        base_sha=workspace.base_sha,
+        checkpoint=(checkpoint or {}).get("agent"),
         steps=steps,
         answers=answers,
         deadline=datetime.now(UTC) + timedelta(seconds=ctx.deadline),
         mode=ctx.job.mode.value,
         request=RequestBody(title=ctx.job.ticket_title, text=ctx.job.ticket_text),
         profile=profile,
-        limits=kept.limits | {"network": agent.network} if kept else {},
+        limits=repo_profile.limits | {"network": agent.network} if repo_profile else {},
     )
 
 
-def _agent(ctx: RunContext, found: JobRepository) -> AgentSettings:
-    """Return the job's agent, else its repository's, with the variables of the latter."""
-    kept = found.saved.profile if found.saved else None
-    name = ctx.job.agent or (kept and kept.agent) or ctx.settings.default_agent or DEFAULT_AGENT
+def _find_agent(ctx: RunContext, repository: JobRepository) -> AgentSettings:
+    """Return the agent of the job or its repository, with the environment of the profile."""
+    profile = repository.saved.profile if repository.saved else None
+    name = (
+        ctx.job.agent or (profile and profile.agent) or ctx.settings.default_agent or DEFAULT_AGENT
+    )
     agent = ctx.settings.agents.get(name)
     if agent is None:
-        known = ", ".join(sorted(ctx.settings.agents))
-        text = f"there is no agent {name!r} on this worker; configured are: {known}"
+        names = ", ".join(sorted(ctx.settings.agents))
+        text = f"no agent {name!r} on this worker; configured agents: {names}"
         raise Failure(text, origin="agent", code="no_such_agent")
-    if kept is None:
+    if profile is None:
         return agent
-    network = agent.network and kept.network
-    return agent.model_copy(update={"env": kept.env | agent.env, "network": network})
+    network = agent.network and profile.network
+    return agent.model_copy(update={"env": profile.env | agent.env, "network": network})
 
 
 def _repo_name(ctx: RunContext) -> str:
@@ -274,6 +292,6 @@ def _repo_name(ctx: RunContext) -> str:
     return f"{ctx.job.repo_owner}/{name}" if ctx.job.repo_owner else name
 
 
-def _message(ctx: RunContext, summary: str) -> str:
+def _commit_message(ctx: RunContext, summary: str) -> str:
     title = ctx.job.ticket_title or f"{ctx.job.agent or DEFAULT_AGENT} on {Path(_repo_name(ctx))}"
     return f"{title}\n\n{summary}\n\nMade by draftsman, {ctx.job.name}."

@@ -1,4 +1,4 @@
-"""What a profile does around an agent: it prepares the clone, and validates what was made."""
+"""Setup commands before an agent, and validation commands after it."""
 
 from __future__ import annotations
 
@@ -13,55 +13,57 @@ from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
 from draftsman.services.repos import SavedProfile
 
 SETUP: Final = "setup"
-"""The code of the failure of a set-up command; it may be the network's fault."""
+"""Failure code of a setup command, which may have failed because of the network."""
 
 
-async def run_setup(ctx: RunContext, space: Workspace, saved: SavedProfile | None) -> None:
-    """Run the set-up commands in the fresh clone of a run; raises Failure for one that fails."""
+async def run_setup(ctx: RunContext, workspace: Workspace, saved: SavedProfile | None) -> None:
+    """Run the setup commands in the new clone of a run; raises Failure if a command fails."""
     if saved is None or not saved.profile.setup_commands:
         return
-    runner = _runner(ctx, space, saved)
+    runner = _runner(ctx, workspace, saved)
     for command in saved.profile.setup_commands:
-        ran = await runner.run(command)
-        await ctx.event("command_executed", ran.as_event(), Owner.WORKER)
-        if not ran.passed:
-            text = f"set-up command {ran.name!r} failed: {ran.summary}"
-            declared = "PERMANENT" if ran.missing else "TRANSIENT_APP"
+        result = await runner.run(command)
+        await ctx.event("command_executed", result.as_event(), Owner.WORKER)
+        if not result.passed:
+            text = f"setup command {result.name!r} failed: {result.summary}"
+            declared = "PERMANENT" if result.missing else "TRANSIENT_APP"
             raise Failure(
-                text, origin="agent", code=SETUP, declared=declared, program_exit=ran.exit_code
+                text, origin="agent", code=SETUP, declared=declared, program_exit=result.exit_code
             )
 
 
 async def validate(
-    ctx: RunContext, space: Workspace, saved: SavedProfile | None
+    ctx: RunContext, workspace: Workspace, saved: SavedProfile | None
 ) -> list[CommandResult]:
-    """Run the validation commands on what the agent left; each end is an event."""
+    """Run the validation commands on the agent's work; record each result as an event."""
     if saved is None:
         return []
-    runner, found = _runner(ctx, space, saved), []
+    runner, results = _runner(ctx, workspace, saved), []
     for command in saved.profile.validation_commands:
-        ran = await runner.run(command)
-        await ctx.event("validation_ran", ran.as_event(), Owner.WORKER)
-        found.append(ran)
-    return found
+        result = await runner.run(command)
+        await ctx.event("validation_ran", result.as_event(), Owner.WORKER)
+        results.append(result)
+    return results
 
 
-def add_validation(result: dict[str, Any], ran: Sequence[CommandResult]) -> dict[str, Any]:
-    """Return the job's result with what validation found; its summary tells what fails."""
-    if not ran:
+def add_validation(result: dict[str, Any], commands: Sequence[CommandResult]) -> dict[str, Any]:
+    """Return the job's result with the validation results, and failures in its summary."""
+    if not commands:
         return result
-    failing = [f"{one.name}: {one.summary}" for one in ran if one.required and not one.passed]
-    missing = [one.name for one in ran if one.missing]
-    tail = f"; validation fails: {'; '.join(failing)}" if failing else ""
-    if not failing and len(missing) == len(ran):
-        tail = f"; no validators ran: install {', '.join(missing)} on the workers"
+    failed = [
+        f"{item.name}: {item.summary}" for item in commands if item.required and not item.passed
+    ]
+    missing = [item.name for item in commands if item.missing]
+    note = f"; validation failed: {'; '.join(failed)}" if failed else ""
+    if not failed and len(missing) == len(commands):
+        note = f"; no validators ran: install {', '.join(missing)} on the workers"
     return result | {
-        "summary": f"{result['summary']}{tail}".removeprefix("; "),
-        "validated": not tail,
-        "validation": [one.as_json() for one in ran],
+        "summary": f"{result['summary']}{note}".removeprefix("; "),
+        "validated": not note,
+        "validation": [item.as_json() for item in commands],
     }
 
 
-def _runner(ctx: RunContext, space: Workspace, saved: SavedProfile) -> CommandRunner:
+def _runner(ctx: RunContext, workspace: Workspace, saved: SavedProfile) -> CommandRunner:
     lease, quotas = ctx.settings.worker.lease, ctx.settings.quotas
-    return CommandRunner.of(space, saved.profile, lease, ctx.on_heartbeat, quotas)
+    return CommandRunner.of(workspace, saved.profile, lease, ctx.on_heartbeat, quotas)

@@ -1,1 +1,1 @@
-"""Confinement of the programs that a worker starts."""
+"""Sandboxes for the programs that a worker starts."""

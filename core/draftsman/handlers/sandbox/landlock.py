@@ -1,6 +1,6 @@
-"""Landlock, by system call: files, TCP, signals and abstract sockets.
+"""Landlock rules for files, TCP, signals and abstract sockets.
 
-Standard library only: the guard's child runs it between fork and exec.
+Standard library only: runs between fork and exec of a guard's child.
 """
 
 from __future__ import annotations
@@ -33,61 +33,61 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def abi() -> int:
-    """Return the version of Landlock that this kernel has enabled; 0 without one."""
-    found: int = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
-    return max(found, 0)
+    """Return the Landlock ABI of this kernel; 0 without Landlock."""
+    version: int = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
+    return max(version, 0)
 
 
 def restrict(read: Iterable[str], write: Iterable[str], network: bool) -> None:
-    """Confine this process and its future children for ever.
+    """Confine this process and its future children permanently.
 
-    They read and execute below `read`, do everything but make devices below `write`, use TCP if
-    `network`, and reach signals and abstract sockets only of each other. Raises OSError.
+    They may read and execute below `read`, do everything except create devices below `write`, and
+    use TCP if `network`; signals and abstract sockets reach only each other. Raises OSError.
     """
     ruleset = _ruleset(ALL_FILES, 0 if network else BIND_AND_CONNECT_TCP)
     for paths, access in ((read, READ), (write, WRITE)):
         for path in paths:
             _allow(ruleset, path, access)
-    _enforce(ruleset)
+    _restrict_self(ruleset)
 
 
 def scope() -> None:
-    """Cut this process off from abstract sockets and signals of others; raises OSError."""
-    _enforce(_ruleset(0, 0))
+    """Block abstract sockets and signals of other processes; raises OSError."""
+    _restrict_self(_ruleset(0, 0))
 
 
 def no_new_privileges() -> None:
-    """Let no set-uid program raise the rights of this process or its children."""
-    _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    """Disable set-uid programs for this process and its children."""
+    _check_call(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def _ruleset(files: int, network: int) -> int:
     attributes = struct.pack("QQQ", files, network, ABSTRACT_SOCKETS_AND_SIGNALS)
     size = ctypes.c_size_t(len(attributes))
-    return _checked(_libc.syscall(CREATE_RULESET, attributes, size, 0))
+    return _check_call(_libc.syscall(CREATE_RULESET, attributes, size, 0))
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:
     try:
-        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        if not stat.S_ISDIR(os.fstat(opened).st_mode):
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             access &= FILE_RIGHTS
-        rule = struct.pack("=Qi", access, opened)
-        _checked(_libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
+        rule = struct.pack("=Qi", access, descriptor)
+        _check_call(_libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _enforce(ruleset: int) -> None:
+def _restrict_self(ruleset: int) -> None:
     no_new_privileges()
-    _checked(_libc.syscall(RESTRICT_SELF, ruleset, 0))
+    _check_call(_libc.syscall(RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
 
 
-def _checked(result: int) -> int:
+def _check_call(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,4 +1,4 @@
-"""The mode of the sandbox that holds here, proved by attempts to escape from it."""
+"""Detection of the strongest working sandbox mode, tested by attempts to escape."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ if TYPE_CHECKING:
     from draftsman.handlers.sandbox.run_sandbox import RunSandbox
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
-"""Starts a module of draftsman without its packages: in milliseconds."""
+"""Imports a module of draftsman without its packages, to start in milliseconds."""
 PROBE_PREFIX: Final = "draftsman-probe-"
-"""Begins the name of a probe's folder, followed by the process id and a hyphen."""
+"""Prefix of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
-"""Seconds for one attempt; a machine under load is slow, not unsafe."""
-PROBE_TOO_SLOW: Final = f"it took more than {PROBE_TIMEOUT:g} s; the machine is busy"
+"""Seconds for a probe; long, since a machine under load is slow, not unsafe."""
+PROBE_TOO_SLOW: Final = (
+    f"the probe took more than {PROBE_TIMEOUT:g} s; the machine may be overloaded"
+)
 PROBE: Final = """
 import json, os, socket
 outside, port, name, pid = json.loads(os.environ["DRAFTSMAN_PROBE"])
-def tries(what):
-    try: what()
+def attempt(action):
+    try: action()
     except OSError: return False
     return True
 def connect(family, address):
-    with socket.socket(family) as it:
-        it.settimeout(1); it.connect(address)
+    with socket.socket(family) as client:
+        client.settimeout(1); client.connect(address)
 print(json.dumps({
-    "a file outside can be read": tries(lambda: open(outside).read()),
-    "a file outside can be written": tries(lambda: open(outside, "a").close()),
-    "a TCP port of the host answers": tries(
+    "a file outside the sandbox can be read": attempt(lambda: open(outside).read()),
+    "a file outside the sandbox can be written": attempt(lambda: open(outside, "a").close()),
+    "a TCP port of the host can be reached": attempt(
         lambda: connect(socket.AF_INET, ("127.0.0.1", port))),
-    "an abstract socket of the host answers": tries(
+    "an abstract socket of the host can be reached": attempt(
         lambda: connect(socket.AF_UNIX, "\\0" + name)),
-    "processes outside can be signaled": tries(lambda: os.kill(pid, 0)),
-    "it runs as root": os.getuid() == 0,
+    "a process outside the sandbox can be signaled": attempt(lambda: os.kill(pid, 0)),
+    "the program runs as root": os.getuid() == 0,
 }))
 """
 ALLOW_NAMESPACES: Final = (
@@ -60,76 +62,76 @@ ALLOW_NAMESPACES: Final = (
     " securityContext: {seccompProfile: {type: Unconfined}, procMount: Unmasked}"
 )
 ALLOW_SANDBOX: Final = (
-    f"{ALLOW_NAMESPACES}; or use a kernel with Landlock ABI 6 (Linux 6.12); or, without any"
-    ' confinement, set [sandbox] mode = "off"'
+    f"{ALLOW_NAMESPACES}; or use a kernel with Landlock ABI 6 (Linux 6.12); or turn the"
+    ' sandbox off: set [sandbox] mode = "off"'
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxMode:
-    """A mode that holds, and why the stronger ones do not."""
+    """A working sandbox mode, and the reasons why stronger modes do not work."""
 
     mode: str
     settings: SandboxSettings
     program: str | None = None
     """Path of bwrap."""
     weaker: tuple[str, ...] = ()
-    """Why each stronger mode was not taken."""
-    certain: bool = True
-    """Whether no stronger mode ran out of time: on a machine under load it may hold later."""
+    """The reason why each stronger mode does not work."""
+    cacheable: bool = True
+    """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
 
 
 _log = logging.getLogger(__name__)
-_found: dict[SandboxSettings, SandboxMode] = {}
+_detected: dict[SandboxSettings, SandboxMode] = {}
 
 
 async def detect_mode(settings: SandboxSettings) -> SandboxMode:
-    """Return the mode for these settings, probed once in this process unless a probe was too slow.
+    """Return the mode for these settings, cached in this process unless a probe timed out.
 
-    Raises Failure `no_sandbox` where the mode asked for, or any under `auto`, does not hold.
+    Raises Failure `no_sandbox` if the configured mode, or every mode under `auto`, does not work.
     """
-    if settings not in _found:
-        found = await asyncio.to_thread(choose_mode, settings)
-        if found.certain:
-            _found[settings] = found
-        if found.weaker:
-            why = "; ".join(found.weaker)
-            _log.warning("sandbox: %s, since a stronger one fails: %s", found.mode, why)
-        return found
-    return _found[settings]
+    if settings not in _detected:
+        mode = await asyncio.to_thread(choose_mode, settings)
+        if mode.cacheable:
+            _detected[settings] = mode
+        if mode.weaker:
+            reasons = "; ".join(mode.weaker)
+            _log.warning("using sandbox mode %s; stronger modes failed: %s", mode.mode, reasons)
+        return mode
+    return _detected[settings]
 
 
 def choose_mode(settings: SandboxSettings) -> SandboxMode:
-    """Return the strongest mode that the settings allow and that holds; raises Failure."""
+    """Return the strongest working mode that the settings allow; raises Failure."""
     if settings.mode == "off":
         return SandboxMode("off", settings)
-    failed: list[str] = []
+    failures: list[str] = []
     for mode, program in _candidates(settings.mode):
-        problem = escape(settings, mode, program)
+        problem = find_escape(settings, mode, program)
         if problem is None:
-            certain = not any(PROBE_TOO_SLOW in why for why in failed)
-            return SandboxMode(mode, settings, program, tuple(failed), certain)
-        failed.append(f"{mode}: {problem}")
-    why = "; ".join(failed) or f"no mode of the sandbox is known for {sys.platform}"
-    text = f"no sandbox holds here ({why}); {ALLOW_SANDBOX}"
+            cacheable = not any(PROBE_TOO_SLOW in reason for reason in failures)
+            return SandboxMode(mode, settings, program, tuple(failures), cacheable)
+        failures.append(f"{mode}: {problem}")
+    reasons = "; ".join(failures) or f"no sandbox mode supports {sys.platform}"
+    text = f"no sandbox mode works on this machine ({reasons}); {ALLOW_SANDBOX}"
     raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
 
 
 def _candidates(mode: str) -> list[tuple[str, str | None]]:
     if sys.platform != "linux":
         return []
-    found: list[tuple[str, str | None]] = []
+    candidates: list[tuple[str, str | None]] = []
     if mode in ("auto", "bwrap"):
-        found += [("bwrap", program) for program in bwrap.programs()]
+        candidates += [("bwrap", program) for program in bwrap.programs()]
     if mode in ("auto", "landlock"):
-        found.append(("landlock", None))
-    return found
+        candidates.append(("landlock", None))
+    return candidates
 
 
-def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | None:
-    """Try to get out of a mode; return what worked, or why it could not start; None: it holds."""
+def find_escape(settings: SandboxSettings, mode: str, program: str | None) -> str | None:
+    """Probe a mode; return the escape that succeeded, or the error; None if the mode works."""
     if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
-        return f"this kernel has Landlock ABI {abi}, of {landlock.OLDEST_ABI} needed"
+        return f"this kernel has Landlock ABI {abi}; {landlock.OLDEST_ABI} or later is required"
     with probe_folder() as folder:
         outside, home = folder / "outside", folder / "home"
         outside.write_text("outside")
@@ -137,19 +139,19 @@ def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | N
         with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
             tcp.bind(("127.0.0.1", 0))
             abstract.bind(f"\0draftsman-probe-{folder.name}")
-            for one in (tcp, abstract):
-                one.listen()
+            for server in (tcp, abstract):
+                server.listen()
             target = [str(outside), tcp.getsockname()[1], abstract.getsockname()[1:].decode()]
-            said = _attempt(settings, mode, program, home, [*target, os.getpid()])
-    if isinstance(said, str):
-        return said
-    return next((name for name, worked in said.items() if worked), None)
+            result = _run_escape_probe(settings, mode, program, home, [*target, os.getpid()])
+    if isinstance(result, str):
+        return result
+    return next((name for name, succeeded in result.items() if succeeded), None)
 
 
 @contextlib.contextmanager
 def probe_folder() -> Iterator[Path]:
-    """Yield a new folder with a `home` in it that the programs of a run may write to."""
-    _clear_stale()
+    """Yield a new folder with a `home` in it that programs of runs can write to."""
+    _delete_stale()
     with tempfile.TemporaryDirectory(prefix=f"{PROBE_PREFIX}{os.getpid()}-") as name:
         folder = Path(name)
         home = folder / "home"
@@ -160,22 +162,22 @@ def probe_folder() -> Iterator[Path]:
         yield folder
 
 
-def _clear_stale() -> None:
-    """Delete the folders of probes whose process was killed."""
+def _delete_stale() -> None:
+    """Delete the folders of killed probes."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PROBE_PREFIX}*-*"):
         pid = folder.name.removeprefix(PROBE_PREFIX).partition("-")[0]
         if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _attempt(
+def _run_escape_probe(
     settings: SandboxSettings, mode: str, program: str | None, home: Path, target: list[Any]
 ) -> dict[str, bool] | str:
-    box = probe_sandbox(SandboxMode(mode, settings, program), home)
+    run_sandbox = probe_sandbox(SandboxMode(mode, settings, program), home)
     probe = [sys.executable, "-I", "-S", "-c", PROBE]
     try:
-        done = run_probe(
-            box.plan([sys.executable], home, network=False),
+        completed = run_probe(
+            run_sandbox.plan([sys.executable], home, network=False),
             probe,
             {"DRAFTSMAN_PROBE": json.dumps(target)},
         )
@@ -184,15 +186,15 @@ def _attempt(
     except OSError as error:
         return str(error)
     try:
-        found = json.loads(done.stdout)
+        results = json.loads(completed.stdout)
     except ValueError:
-        lines = done.stderr.strip().splitlines()
-        return lines[-1][:200] if lines else f"it ended with code {done.returncode}"
-    return {str(name): bool(worked) for name, worked in found.items()}
+        lines = completed.stderr.strip().splitlines()
+        return lines[-1][:200] if lines else f"the probe exited with code {completed.returncode}"
+    return {str(name): bool(succeeded) for name, succeeded in results.items()}
 
 
 def probe_sandbox(sandbox: SandboxMode, home: Path) -> RunSandbox:
-    """Return a box without a repository, as root for the user id behind those of runs."""
+    """Return a sandbox without a repository; as root, its user id is after those of runs."""
     from draftsman.handlers.sandbox.run_sandbox import RunSandbox
 
     settings = sandbox.settings
@@ -203,13 +205,13 @@ def probe_sandbox(sandbox: SandboxMode, home: Path) -> RunSandbox:
 def run_probe(
     plan: Mapping[str, Any], command: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a short command as planned and return what it printed; raises OSError, TimeoutExpired."""
-    start = START.format(
+    """Run a short command in a sandbox plan; raises OSError, TimeoutExpired."""
+    bootstrap = START.format(
         root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.sandbox.confinement"
     )
-    first = [sys.executable, "-I", "-S", "-c", f"{start}main(sys.argv[1:])", json.dumps(plan)]
+    entry = [sys.executable, "-I", "-S", "-c", f"{bootstrap}main(sys.argv[1:])", json.dumps(plan)]
     return subprocess.run(
-        [*first, *command],
+        [*entry, *command],
         env={ENVIRONMENT: json.dumps(dict(environment))},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The confinement of one run: what its programs see, may do, and are called."""
+"""The sandbox of a run: paths, environment and confinement of its programs."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from draftsman.settings import SandboxSettings
 
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"
-"""Folder in the home for temporary files where /tmp is not private."""
+"""Folder in the home for temporary files, in modes without a private /tmp."""
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
-"""Terminals and shared memory, which only a user of its own does not share with the worker's."""
+"""Terminals and shared memory, allowed only for a user other than the worker's."""
 LANDLOCK_PATHS: Final = ("/etc/passwd", "/etc/group", "/proc", "/sys/devices/system/cpu")
-"""What programs read besides what bwrap makes anew."""
+"""Paths that are readable under Landlock, which bwrap creates itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSandbox:
-    """The confinement of a run's programs. Make it with `open_box`; `close` it in the end."""
+    """The sandbox of a run. Create it with `open_run_sandbox`; `close` it at the end."""
 
     sandbox: SandboxMode
     repo: Path | None
     home: Path
     uid: int | None = None
-    """User id of the programs outside; None: the worker's own."""
+    """User id of the programs on the host; None: the worker's own."""
     lock: int | None = None
 
     def sandbox_path(self, path: Path) -> str:
-        """Return the path as the programs see it."""
+        """Return the path inside the sandbox."""
         if self.sandbox.mode == "bwrap":
             for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
                 if outer is not None and path.is_relative_to(outer):
@@ -45,7 +45,7 @@ class RunSandbox:
         return str(path)
 
     def host_path(self, path: str) -> str:
-        """Return the path on this machine of one that a program named."""
+        """Return the path on this machine of a path inside the sandbox."""
         if self.sandbox.mode == "bwrap":
             for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
                 if outer is not None and Path(os.path.normpath(path)).is_relative_to(inner):
@@ -53,22 +53,24 @@ class RunSandbox:
         return path
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables with the folders that hold in the box."""
+        """Return the variables with HOME and TMPDIR of the sandbox."""
         private = self.sandbox.mode == "bwrap"
         temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
         changed = {"HOME": self.sandbox_path(self.home), "TMPDIR": temporary}
         return {**variables, **changed}
 
     def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
-        """Return what the guard carries out; see `draftsman.handlers.sandbox.confinement`.
+        """Return the plan for `draftsman.handlers.sandbox.confinement`.
 
-        Files that the command names by their whole path can be read, but where a link of the run's
-        own folders leads is not followed.
+        Files that the command names by absolute path are readable, except below the run's own
+        folders, where a link could lead anywhere.
         """
         settings, mode = self.sandbox.settings, self.sandbox.mode
         own = [self.home] if self.repo is None else [self.home, self.repo]
-        named = [part for part in command if not any(Path(part).is_relative_to(at) for at in own)]
-        read = list(bwrap.readable(settings.read_only, named, network))
+        command_paths = [
+            part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
+        ]
+        read = list(bwrap.readable(settings.read_only, command_paths, network))
         plan: dict[str, Any] = {
             "mode": mode,
             "uid": self.uid,
@@ -88,12 +90,12 @@ class RunSandbox:
         return plan | {"read": [*read, *LANDLOCK_PATHS], "write": write}
 
     def as_event(self, network: bool) -> dict[str, Any]:
-        """Return what a run's events tell of it."""
+        """Return the payload of the event `sandbox_applied`."""
         uid = os.geteuid() if self.uid is None else self.uid
         return {"mode": self.sandbox.mode, "network": network, "uid": uid}
 
     def close(self) -> None:
-        """Let go of the user id."""
+        """Release the user id."""
         if self.lock is not None:
             with contextlib.suppress(OSError):
                 os.close(self.lock)
@@ -102,24 +104,26 @@ class RunSandbox:
 async def open_run_sandbox(
     settings: SandboxSettings, *, repo: Path | None, home: Path
 ) -> RunSandbox:
-    """Return the confinement of a run with these folders; as root they get a user of their own.
+    """Return the sandbox of a run with these folders; as root, with a user id of its own.
 
     Raises Failure `no_sandbox` or `no_uid`.
     """
     sandbox = await detect_mode(settings)
-    box = RunSandbox(sandbox, repo and repo.resolve(), home.resolve())
-    return await asyncio.to_thread(_prepared, box)
+    run_sandbox = RunSandbox(sandbox, repo and repo.resolve(), home.resolve())
+    return await asyncio.to_thread(_prepare, run_sandbox)
 
 
-def _prepared(box: RunSandbox) -> RunSandbox:
-    private = box.sandbox.mode == "bwrap"
-    folders = [box.home] if box.repo is None else [box.home, box.repo]
-    for folder in folders if private else (*folders, box.home / TEMPORARY):
+def _prepare(run_sandbox: RunSandbox) -> RunSandbox:
+    private = run_sandbox.sandbox.mode == "bwrap"
+    folders = (
+        [run_sandbox.home] if run_sandbox.repo is None else [run_sandbox.home, run_sandbox.repo]
+    )
+    for folder in folders if private else (*folders, run_sandbox.home / TEMPORARY):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.geteuid() != 0:
-        return box
-    uid, lock = acquire_uid(box.sandbox.settings)
-    owned = replace(box, uid=uid, lock=lock)
+        return run_sandbox
+    uid, lock = acquire_uid(run_sandbox.sandbox.settings)
+    owned = replace(run_sandbox, uid=uid, lock=lock)
     try:
         for folder in folders:
             change_owner(folder, uid)

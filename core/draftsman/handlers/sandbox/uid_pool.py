@@ -1,4 +1,4 @@
-"""A user id for each run of a worker of root's: no two runs at once share one."""
+"""Pool of user ids for the concurrent runs of a worker that runs as root."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from draftsman.errors import Failure
 from draftsman.settings import SandboxSettings
 
 LOCKS: Final = Path("/run/draftsman-uids")
-"""Locks of the whole machine, since several data folders may share a range."""
+"""Lock files for the whole machine, since several data folders may share a range."""
 
 
 def acquire_uid(settings: SandboxSettings, locks: Path = LOCKS) -> tuple[int, int]:
-    """Return a free user id and the descriptor that holds it; raises Failure `no_uid`.
+    """Return a free user id and the descriptor of its lock; raises Failure `no_uid`.
 
-    Guards inherit the descriptor: the id is free once the last of the run's processes is gone.
+    Guards inherit the descriptor: the id is released when the last process of the run has exited.
     """
     locks.mkdir(mode=0o700, parents=True, exist_ok=True)
     for uid in range(settings.first_uid, settings.first_uid + settings.uids):
@@ -29,12 +29,12 @@ def acquire_uid(settings: SandboxSettings, locks: Path = LOCKS) -> tuple[int, in
             os.close(lock)
         else:
             return uid, lock
-    text = f"all {settings.uids} user ids of [sandbox] uids are in use; give it a longer range"
+    text = f"all {settings.uids} user ids of [sandbox] uids are in use; increase uids"
     raise Failure(text, origin="handler", code="no_uid", declared="TRANSIENT_INFRA")
 
 
 def change_owner(folder: Path, uid: int) -> None:
-    """Make a folder and all that is in it the user's own; links are not followed."""
+    """Change the owner of a folder and all its content; links are not followed."""
     folders = [os.fspath(folder)]
     os.chown(folder, uid, uid, follow_symlinks=False)
     while folders:

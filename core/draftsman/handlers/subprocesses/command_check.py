@@ -1,6 +1,6 @@
-"""Check of an agent's command: whether a run could start it, seen from inside the sandbox.
+"""Check whether a run could start an agent's command inside the sandbox.
 
-The program is not started: it might work for hours, or cost money.
+The program itself is not started: it might run for hours, or cost money.
 """
 
 from __future__ import annotations
@@ -31,30 +31,33 @@ INTERPRETER: Final = re.compile(
 )
 PYTHON: Final = re.compile(r"(python|pypy)[\d.]*\Z")
 TAKES_VALUE: Final = frozenset({"-X", "-W"})
-"""Options of Python whose value follows as an argument of its own."""
+"""Options of Python whose value is the next argument."""
 TAKES_CODE: Final = frozenset({"-c", "-e", "-m", "-"})
-"""Options after which no file of a script follows."""
+"""Options that are followed by code or a module, not by a script."""
 CHECK_FILES: Final = """
 opens() { [ ! -r "$1" ] || true <"$1"; }
 for item do
-    place=${item#?:}
+    path=${item#?:}
     case $item in
-        x:*) [ -x "$place" ] && opens "$place" && continue ;;
-        r:*) [ -r "$place" ] && opens "$place" && continue ;;
-        c:*) found=$(command -v "$place") && opens "$found" && continue ;;
+        x:*) [ -x "$path" ] && opens "$path" && continue ;;
+        r:*) [ -r "$path" ] && opens "$path" && continue ;;
+        c:*) program=$(command -v "$path") && opens "$program" && continue ;;
     esac 2>/dev/null
     printf '%s\n' "$item"
 done
 """
-"""Prints what cannot be run (x), read (r) or found on PATH (c); Landlock shows in opening only."""
+"""Prints items that cannot be run (x), read (r) or found on PATH (c).
+
+Opens each file, since `test` does not see the restrictions of Landlock.
+"""
 FIND_MODULE: Final = """
 import importlib.util, sys
-try: found = importlib.util.find_spec(sys.argv[1])
-except (ImportError, ValueError): found = None
-sys.exit(7 if found is None else 0)
+try: spec = importlib.util.find_spec(sys.argv[1])
+except (ImportError, ValueError): spec = None
+sys.exit(7 if spec is None else 0)
 """
 MAKE_READABLE: Final = (
-    "add its folder to [sandbox] read_only, or move it to where every user may read it"
+    "add its folder to [sandbox] read_only, or move it to a folder that every user can read"
 )
 MOVE_OUT_OF_TMP: Final = "move it out of /tmp, which is private to each run"
 
@@ -62,9 +65,9 @@ MOVE_OUT_OF_TMP: Final = "move it out of /tmp, which is private to each run"
 def find_command_problem(
     agent: AgentSettings, sandbox: SandboxMode | None
 ) -> tuple[str, str] | None:
-    """Return why a run could not start the agent, and what to do; None: it could.
+    """Return the reason why a run could not start the agent, and a hint; None if it could.
 
-    Without a sandbox that holds, only this machine is looked at.
+    `sandbox` is None if no sandbox works here: then only the files of this machine are checked.
     """
     try:
         environment = agent_environment(agent, Path.home())
@@ -72,28 +75,28 @@ def find_command_problem(
         program = _program(command[0], environment)
         script = _script(command)
     except Failure as error:
-        return str(error), "install it, or change its command in the configuration"
+        return str(error), "install it, or change the agent's command in the configuration"
     if sandbox is None:
         return None
-    return _inside(agent, sandbox, (program, *command[1:]), script, environment)
+    return _find_problem_inside(agent, sandbox, (program, *command[1:]), script, environment)
 
 
 def relative_arguments(agent: AgentSettings) -> str | None:
-    """Return what of the command depends on the folder that it is started in."""
+    """Return a warning if the command has a relative path; None if it has none."""
     command = agent_command(agent)
     if "/" in command[0] and not command[0].startswith("/"):
         return (
-            f"{command[0]!r} is a relative path: it is found only from the folder in which"
+            f"{command[0]!r} is a relative path, resolved from the folder where"
             " `draftsman worker` is started"
         )
     script = _script_argument(command)
     if script is not None and not script.startswith("/"):
-        return f"{script!r} is a relative path: it is looked for in the repository of the job"
+        return f"{script!r} is a relative path, resolved in the repository of the job"
     return None
 
 
 def _program(name: str, environment: Mapping[str, str]) -> str:
-    """Return the path of the program; raises Failure that says what is wrong with it."""
+    """Return the path of the program; raises Failure if it cannot be run."""
     if "/" in name and Path(name).is_dir():
         raise Failure(f"{name} is a folder, not a program", origin="agent")
     if "/" in name and Path(name).exists() and not os.access(name, os.X_OK):
@@ -102,12 +105,12 @@ def _program(name: str, environment: Mapping[str, str]) -> str:
 
 
 def _script(command: Sequence[str]) -> str | None:
-    """Return the file that an interpreter is to run, if it is known where; raises Failure."""
+    """Return the absolute path of an interpreter's script, if it has a script; raises Failure."""
     script = _script_argument(command)
     if script is None or not script.startswith("/"):
         return None
     if not Path(script).is_file():
-        raise Failure(f"there is no file {script}, which {command[0]} is to run", origin="agent")
+        raise Failure(f"{command[0]} cannot run {script}: no such file", origin="agent")
     return script
 
 
@@ -127,42 +130,42 @@ def _script_argument(command: Sequence[str]) -> str | None:
     return None
 
 
-def _inside(
+def _find_problem_inside(
     agent: AgentSettings,
     sandbox: SandboxMode,
     command: Sequence[str],
     script: str | None,
     environment: Mapping[str, str],
 ) -> tuple[str, str] | None:
-    """Look at the program, what its first line names and its script, as a run of it would."""
-    wanted = [f"x:{command[0]}", *_interpreters(command[0])]
-    wanted += [f"r:{script}"] if script else []
+    """Check program, interpreter, script and module inside the sandbox."""
+    items = [f"x:{command[0]}", *_interpreters(command[0])]
+    items += [f"r:{script}"] if script else []
     with probe_folder() as folder:
         home = folder / "home"
-        box = probe_sandbox(sandbox, home)
-        plan = box.plan(command, home, agent.network)
-        variables = box.environment(environment)
+        run_sandbox = probe_sandbox(sandbox, home)
+        plan = run_sandbox.plan(command, home, agent.network)
+        variables = run_sandbox.environment(environment)
         try:
-            done = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *wanted], variables)
-            if done.returncode != 0:
-                return _not_started(done.stderr)
-            if missing := done.stdout.splitlines():
+            completed = run_probe(plan, ["/bin/sh", "-c", CHECK_FILES, "sh", *items], variables)
+            if completed.returncode != 0:
+                return _check_failed(completed.stderr)
+            if missing := completed.stdout.splitlines():
                 return _missing(missing[0], command[0])
             if (module := _module(command)) is not None:
                 flags, name = module
                 find = [command[0], *flags, "-c", FIND_MODULE, name]
-                done = run_probe(plan, find, variables)
-                if done.returncode == 7:
+                completed = run_probe(plan, find, variables)
+                if completed.returncode == 7:
                     return f"no module {name!r}", f"install it for {command[0]}"
-                if done.returncode != 0:
-                    return _not_started(done.stderr)
+                if completed.returncode != 0:
+                    return _check_failed(completed.stderr)
         except (OSError, subprocess.TimeoutExpired) as error:
-            return _not_started(str(error))
+            return _check_failed(str(error))
     return None
 
 
 def _interpreters(program: str) -> Iterator[str]:
-    """Yield what the first line of a script names, where the program is one."""
+    """Yield the programs in the first line of a script, as items of CHECK_FILES."""
     try:
         with Path(program).open("rb") as file:
             first = file.readline(4096)
@@ -178,26 +181,26 @@ def _interpreters(program: str) -> Iterator[str]:
 
 
 def _module(command: Sequence[str]) -> tuple[list[str], str] | None:
-    """Return the options before `-m` and the module that Python is to run."""
+    """Return the options before `-m`, and the module, of a Python command."""
     arguments = list(command[1:])
     if not PYTHON.match(Path(command[0]).name) or "-m" not in arguments[:-1]:
         return None
-    place = arguments.index("-m")
-    if _script_argument([command[0], *arguments[:place]]) is not None:
+    position = arguments.index("-m")
+    if _script_argument([command[0], *arguments[:position]]) is not None:
         return None
-    return arguments[:place], arguments[place + 1]
+    return arguments[:position], arguments[position + 1]
 
 
 def _missing(item: str, program: str) -> tuple[str, str]:
-    kind, _, place = item.partition(":")
-    of_first_line = place != program and kind != "r"
-    why = f", which the first line of {program} names," if of_first_line else ""
+    kind, _, path = item.partition(":")
+    in_first_line = path != program and kind != "r"
+    origin = f" (in the first line of {program})" if in_first_line else ""
     verb = {"x": "run", "r": "read", "c": "found on PATH"}[kind]
-    then = MOVE_OUT_OF_TMP if place.startswith("/tmp/") else MAKE_READABLE  # noqa: S108 - that of the sandbox
-    return f"{place}{why} cannot be {verb} inside the sandbox", then
+    hint = MOVE_OUT_OF_TMP if path.startswith("/tmp/") else MAKE_READABLE  # noqa: S108
+    return f"{path}{origin} cannot be {verb} inside the sandbox", hint
 
 
-def _not_started(said: str) -> tuple[str, str]:
-    lines = said.strip().splitlines()
-    why = lines[-1][:200] if lines else "no reason was given"
-    return f"it could not be tried inside the sandbox: {why}", "see docs/sandbox.md"
+def _check_failed(stderr: str) -> tuple[str, str]:
+    lines = stderr.strip().splitlines()
+    reason = lines[-1][:200] if lines else "unknown error"
+    return f"cannot check the command inside the sandbox: {reason}", "see docs/sandbox.md"

@@ -1,4 +1,4 @@
-"""What an agent inherits: an allowlist of the environment, and its command made concrete."""
+"""Environment variables and resolved command of an agent."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ def expand(command: Sequence[str]) -> tuple[str, ...]:
 def agent_command(agent: AgentSettings) -> tuple[str, ...]:
     """Return the command to start.
 
-    An agent of our own is not to import what happens to lie in the repository it works on: hence
-    Python's -P.
+    draftsman's own agents get Python's -P, so that they import nothing from the repository.
     """
     command = expand(agent.command)
-    if _is_ours(agent):
+    if _is_own_agent(agent):
         return (command[0], "-P", *command[1:])
     return command
 
@@ -43,40 +42,44 @@ def agent_environment(
 ) -> dict[str, str]:
     """Return the agent's whole environment.
 
-    Raises Failure (PERMANENT) when the configuration would hand it a database or draftsman's own
-    configuration.
+    Raises Failure (PERMANENT) for variables that have a database URL or draftsman's configuration.
     """
     passed = {name: inherited[name] for name in agent.pass_env if name in inherited}
     for name, value in (passed | agent.env).items():
         if FORBIDDEN.match(name) or DATABASE_URL.match(value):
             raise _forbidden(name)
     allowed = {name: value for name, value in inherited.items() if ALLOWED.match(name)}
-    ours = {"PYTHONPATH": str(PACKAGE_ROOT)} if _is_ours(agent) and not _installed() else {}
-    return allowed | {"HOME": str(home)} | ours | passed | agent.env
+    python_path = (
+        {"PYTHONPATH": str(PACKAGE_ROOT)} if _is_own_agent(agent) and not _is_installed() else {}
+    )
+    return allowed | {"HOME": str(home)} | python_path | passed | agent.env
 
 
 def find_program(program: str, environment: Mapping[str, str]) -> str:
-    """Return the program's absolute path as the agent's PATH finds it.
+    """Return the program's absolute path on the agent's PATH.
 
     Raises Failure `command_not_found`.
     """
-    found = shutil.which(program, path=environment.get("PATH", os.defpath))
-    if found is None:
-        message = f"no program {program!r}; install it, or correct the command"
+    path = shutil.which(program, path=environment.get("PATH", os.defpath))
+    if path is None:
+        message = f"program {program!r} not found; install it, or correct the command"
         raise Failure(message, origin="agent", code="command_not_found")
-    return str(Path(found).absolute())
+    return str(Path(path).absolute())
 
 
-def _is_ours(agent: AgentSettings) -> bool:
+def _is_own_agent(agent: AgentSettings) -> bool:
     command = agent.command
     return command[:2] == ("{python}", "-m") and "".join(command[2:3]).startswith("draftsman.")
 
 
-def _installed() -> bool:
-    """Whether every run of this interpreter finds the package; the user's site needs a HOME."""
+def _is_installed() -> bool:
+    """Return whether draftsman is in site-packages, so that any HOME can import it."""
     return any(Path(folder).resolve() == PACKAGE_ROOT for folder in site.getsitepackages())
 
 
 def _forbidden(name: str) -> Failure:
-    message = f"the agent's variable {name} is not allowed: no agent gets a database or our own"
+    message = (
+        f"agents may not have the environment variable {name}: it could give access to a database"
+        " or to draftsman's configuration; remove it from env and pass_env"
+    )
     return Failure(message, origin="agent", code="environment", declared="PERMANENT")

@@ -1,19 +1,19 @@
-"""The two processes between a worker and a program: whatever becomes of the worker, it ends.
+"""Guard and keeper: two processes that end a program when its worker ends.
 
     python -I -S -c START CONTROL_FD REPLY_FD LEASE_SECONDS PLAN -- COMMAND...
 
     worker -> guard -> keeper (a fork of the guard) -> the program, confined as PLAN says
 
-Both adopt every process that the program leaves behind (Linux: child subreaper), and each of them
-alone kills the program and all its descendants when the worker's end of the control pipe closes,
-when no heartbeat came for the lease, or when the other one is killed or stopped. So the program
-does not outlive a killed or stopped guard, nor a killed or stopped worker, nor both.
+Both adopt every process that the program leaves behind (Linux: child subreaper). Each of them kills
+the program and all its descendants when the worker's end of the control pipe closes, when there is
+no heartbeat for the duration of the lease, or when the other of the two is killed or stopped. So
+the program does not outlive a killed or stopped guard, worker, or both.
 
 Orders on the control pipe are single bytes: `h` heartbeat, `t` SIGTERM to the program's group, `k`
 kill, `z` freeze all descendants, `c` continue them. Replies are single bytes too: `a` heartbeat of
-the guard, `b` of the keeper, `z` frozen, `x` not frozen, `c` continued, `m` continued after one of
-them ran; the first reply is the keeper's process id and a newline. The exit code is the program's,
-128 + n for a signal. Standard library only: it has to start in milliseconds.
+the guard, `b` of the keeper, `z` frozen, `x` not frozen, `c` continued, `m` continued although a
+process ran meanwhile; the first reply is the keeper's process id and a newline. The exit code is
+the program's, 128 + n for a signal. Standard library only, to start in milliseconds.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ TERMINATE = b"t"
 KILL = b"k"
 FREEZE = b"z"
 CONTINUE = b"c"
-FROZEN, NOT_FROZEN, CONTINUED, MOVED = b"z", b"x", b"c", b"m"
-GUARD_BEATS, KEEPER_BEATS = b"a", b"b"
+FROZEN, NOT_FROZEN, CONTINUED, CHANGED = b"z", b"x", b"c", b"m"
+GUARD_ALIVE, KEEPER_ALIVE = b"a", b"b"
 STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 KILL_TIMEOUT = 5.0
-"""Seconds for killed processes to go; one in an uninterruptible sleep may outlast the guard."""
+"""Seconds to wait for killed processes; an uninterruptible sleep may take longer."""
 FREEZE_LIMIT = 5.0
-"""Seconds until all processes have to be stopped."""
+"""Seconds within which all processes have to be stopped."""
 MEMORY_CHECK = 2.0
-"""Seconds between two sums of the memory."""
+"""Seconds between two checks of the memory."""
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Goes on while the machine sleeps: the lease in the database does too."""
+"""Runs while the machine is suspended, as the lease in the database does."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the command under guard; return its exit code.
 
-    Neither of the two processes can be attached to by another process of the same user.
+    Both processes are undumpable: no other process of the same user can attach to them.
     """
     _prctl(PR_SET_DUMPABLE, 0)
     control, replies, lease = int(arguments[0]), int(arguments[1]), float(arguments[2])
@@ -68,32 +68,32 @@ def main(arguments: list[str]) -> int:
     keeper = os.fork()
     if keeper == 0:
         os.close(relay)
-        _exit_with(Keeper(control, relayed, replies, lease), plan, command)
+        _run_keeper(Keeper(control, relayed, replies, lease), plan, command)
     os.close(relayed)
     os.set_blocking(relay, False)
-    _leave_pipes()
+    _release_stdio()
     _reply(replies, b"%d\n" % keeper)
     guard = Guard(keeper, control, relay, replies, lease, plan)
-    return _code(guard.watch(), _kill_descendants(keeper))
+    return _exit_code(guard.watch(), _kill_descendants(keeper))
 
 
-def _exit_with(keeper: Keeper, plan: dict[str, Any], command: list[str]) -> NoReturn:
+def _run_keeper(keeper: Keeper, plan: dict[str, Any], command: list[str]) -> NoReturn:
     code = 1
     try:
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
         program = _start(plan, command)
-        _leave_pipes()
-        code = _code(keeper.watch(program), _kill_descendants(program))
+        _release_stdio()
+        code = _exit_code(keeper.watch(program), _kill_descendants(program))
     finally:
         os._exit(code)
 
 
 class Watcher(ABC):
-    """What guard and keeper have in common: a lease, and a child whose end they collect."""
+    """Base of guard and keeper: a lease, and a child process to reap."""
 
     def __init__(self, control: int, replies: int, lease: float) -> None:
         self._control, self._replies, self._lease = control, replies, lease
-        self._wakeup = _signals_as_bytes()
+        self._wakeup = _open_signal_pipe()
         self._poll = select.poll()
         self._poll.register(self._wakeup, select.POLLIN)
         self._renew()
@@ -103,15 +103,15 @@ class Watcher(ABC):
 
     def _watch(self, child: int) -> int | None:
         """Return the child's wait status when it exits; None when it has to be killed."""
-        if (status := _reap(child)) is not None:  # it exited before signals were bytes
+        if (status := _reap(child)) is not None:  # it exited before the signal handlers were set
             return status
         while True:
-            left = max(self._deadline - time.clock_gettime(CLOCK), 0.0)
-            for source, event in self._poll.poll(min(left, 1.0) * 1000):
+            remaining = max(self._deadline - time.clock_gettime(CLOCK), 0.0)
+            for source, event in self._poll.poll(min(remaining, 1.0) * 1000):
                 if source == self._wakeup:
                     if STOPPING & set(os.read(source, 4096)):
                         return None
-                elif not self._heard(source, event):
+                elif not self._handle(source, event):
                     return None
             if (status := _reap(child)) is not None:
                 return status
@@ -119,7 +119,7 @@ class Watcher(ABC):
                 return None
 
     @abstractmethod
-    def _heard(self, source: int, event: int) -> bool:
+    def _handle(self, source: int, event: int) -> bool:
         """Read a pipe that is ready; return whether to keep watching."""
 
     def _within_limits(self) -> bool:
@@ -127,30 +127,30 @@ class Watcher(ABC):
 
 
 class Keeper(Watcher):
-    """The program's parent. It sees the worker's death by itself; the guard relays heartbeats."""
+    """The program's parent. It detects the worker's end itself; the guard relays heartbeats."""
 
     def __init__(self, control: int, relayed: int, replies: int, lease: float) -> None:
         super().__init__(control, replies, lease)
         self._relayed = relayed
-        self._poll.register(control, 0)  # its closing alone; the guard reads the orders
+        self._poll.register(control, 0)  # for its closing only; the guard reads the orders
         self._poll.register(relayed, select.POLLIN)
 
     def watch(self, program: int) -> int | None:
         """Return the program's wait status when it exits; None when it has to be killed."""
         return self._watch(program)
 
-    def _heard(self, source: int, event: int) -> bool:
+    def _handle(self, source: int, event: int) -> bool:
         if source == self._control:
             return False
         if not os.read(source, 4096):
             return False
         self._renew()
-        _reply(self._replies, KEEPER_BEATS)
+        _reply(self._replies, KEEPER_ALIVE)
         return True
 
 
 class Guard(Watcher):
-    """The worker's child: it takes orders, and watches the keeper."""
+    """The worker's child, which executes orders and watches the keeper."""
 
     def __init__(
         self,
@@ -164,22 +164,22 @@ class Guard(Watcher):
         super().__init__(control, replies, lease)
         self._keeper, self._relay, self._plan = keeper, relay, plan
         self._stopped: set[int] = set()
-        self._still: dict[str, bytes] | None = None
+        self._switches: dict[str, bytes] | None = None
         self._check_at = time.monotonic() + MEMORY_CHECK
         self._poll.register(control, select.POLLIN)
 
     def watch(self) -> int | None:
-        """Return the keeper's wait status when it exits; None when all has to be killed."""
+        """Return the keeper's wait status when it exits; None when everything has to be killed."""
         return self._watch(self._keeper)
 
-    def _heard(self, source: int, event: int) -> bool:
+    def _handle(self, source: int, event: int) -> bool:
         received = os.read(source, 4096)
         if not received or KILL in received:
             return False
         self._renew()
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(self._relay, HEARTBEAT)
-        _reply(self._replies, GUARD_BEATS)
+        _reply(self._replies, GUARD_ALIVE)
         if TERMINATE in received:
             self._terminate()
         for order in received:
@@ -190,19 +190,21 @@ class Guard(Watcher):
         return True
 
     def _freeze(self) -> None:
-        found = process_tree.freeze(os.getpid(), FREEZE_LIMIT)
-        self._stopped |= found or set()
-        self._still = None if found is None else process_tree.switches(os.getpid())
-        _reply(self._replies, NOT_FROZEN if found is None else FROZEN)
+        stopped = process_tree.freeze(os.getpid(), FREEZE_LIMIT)
+        self._stopped |= stopped or set()
+        self._switches = None if stopped is None else process_tree.context_switches(os.getpid())
+        _reply(self._replies, NOT_FROZEN if stopped is None else FROZEN)
 
     def _continue(self) -> None:
-        held = self._still is not None and self._still == process_tree.switches(os.getpid())
+        unchanged = self._switches is not None and self._switches == process_tree.context_switches(
+            os.getpid()
+        )
         process_tree.thaw(self._stopped)
-        self._stopped, self._still = set(), None
-        _reply(self._replies, CONTINUED if held else MOVED)
+        self._stopped, self._switches = set(), None
+        _reply(self._replies, CONTINUED if unchanged else CHANGED)
 
     def _terminate(self) -> None:
-        """Signal the program's group; bwrap's has a process of its own in between."""
+        """Signal the program's process group; under bwrap it is one level further down."""
         leaders = process_tree.children(self._keeper)[:1]
         if self._plan["mode"] == "bwrap":
             leaders = [pid for leader in leaders for pid in process_tree.children(leader)[:1]]
@@ -214,14 +216,15 @@ class Guard(Watcher):
         if time.monotonic() < self._check_at:
             return True
         self._check_at = time.monotonic() + MEMORY_CHECK
-        most = self._plan["memory"]
-        if sys.platform != "linux" or process_tree.memory(os.getpid()) <= most:
+        limit = self._plan["memory"]
+        if sys.platform != "linux" or process_tree.unshared_memory(os.getpid()) <= limit:
             return True
-        os.write(2, f"killed: over {most >> 20} MB of memory ([sandbox] memory_mb)\n".encode())
+        text = f"killed: more than {limit >> 20} MB of memory; the limit is [sandbox] memory_mb\n"
+        os.write(2, text.encode())
         return False
 
 
-def _code(status: int | None, killed: int) -> int:
+def _exit_code(status: int | None, killed: int) -> int:
     code = os.waitstatus_to_exitcode(killed if status is None else status)
     return code if code >= 0 else 128 - code
 
@@ -238,8 +241,8 @@ def _reply(replies: int, text: bytes) -> None:
         os.write(replies, text)
 
 
-def _signals_as_bytes() -> int:
-    """Return a descriptor on which every signal arrives as one byte."""
+def _open_signal_pipe() -> int:
+    """Return a descriptor on which every signal arrives as a byte."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -249,11 +252,11 @@ def _signals_as_bytes() -> int:
     return reader
 
 
-def _leave_pipes() -> None:
-    """Let go of the program's input and output, so that the worker sees their end."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
+def _release_stdio() -> None:
+    """Close the program's input and output here, so that the worker sees end of file."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
 
 
 def _start(plan: dict[str, Any], command: list[str]) -> int:
@@ -267,7 +270,7 @@ def _start(plan: dict[str, Any], command: list[str]) -> int:
         if os.getppid() != keeper:
             os._exit(1)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # Python ignores these two; others must not
+            signal.signal(number, signal.SIG_DFL)  # Python ignores these two; the program must not
         enter(plan, command)
     except OSError as error:
         os.write(2, f"cannot start {command[0]}: {error.strerror or error}\n".encode())
@@ -275,7 +278,7 @@ def _start(plan: dict[str, Any], command: list[str]) -> int:
 
 
 def _reap(child: int) -> int | None:
-    """Collect who has exited; return the child's status if it is among them."""
+    """Reap exited processes; return the child's wait status if it is among them."""
     try:
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -286,11 +289,11 @@ def _reap(child: int) -> int | None:
 
 
 def _kill_descendants(child: int) -> int:
-    """Kill until none is left; return the child's status, if it is collected here.
+    """Kill until no descendant is left; return the child's wait status if it is reaped here.
 
     Orphans become children of this process, so no child means no descendant.
     """
-    found, deadline = signal.SIGKILL.value, time.monotonic() + KILL_TIMEOUT
+    child_status, deadline = signal.SIGKILL.value, time.monotonic() + KILL_TIMEOUT
     while time.monotonic() < deadline:
         for pid in process_tree.descendants(os.getpid()):
             process_tree.send_signal(pid, signal.SIGKILL)
@@ -299,10 +302,10 @@ def _kill_descendants(child: int) -> int:
         except ChildProcessError:
             break
         if pid == child:
-            found = status
+            child_status = status
         if pid == 0:
             time.sleep(0.002)
-    return found
+    return child_status
 
 
 if __name__ == "__main__":

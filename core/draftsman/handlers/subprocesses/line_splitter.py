@@ -1,4 +1,4 @@
-"""Lines of a stream that nobody can be trusted to end."""
+"""Splitter of a stream into lines of limited length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from draftsman.handlers.run_agent.protocol import MAX_LINE, MalformedLine
 
 
 class LineSplitter:
-    """Cuts a stream into lines and keeps at most one line's bytes of it."""
+    """Splits a stream into lines; buffers at most `limit` bytes."""
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit = limit
@@ -24,7 +24,7 @@ class LineSplitter:
         self._add(rest)
 
     def end(self) -> Iterator[bytes | MalformedLine]:
-        """Yield the last line, if it had no newline."""
+        """Yield the last line if it has no newline."""
         if self._size:
             yield self._take()
 
@@ -39,5 +39,7 @@ class LineSplitter:
         line, size = b"".join(self._parts), self._size
         self._parts, self._size = [], 0
         if size > self._limit:
-            return MalformedLine(f"a line of {size:,} bytes; at most {self._limit:,} are read")
+            return MalformedLine(
+                f"line of {size:,} bytes is too long; the limit is {self._limit:,} bytes"
+            )
         return line

@@ -1,4 +1,4 @@
-"""A running agent: its pipes, its box, and the guard that ends it with its worker."""
+"""Agent processes: pipes, sandbox, and the guard that ends them with the worker."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from draftsman.handlers.subprocesses.line_splitter import LineSplitter
 from draftsman.settings import AgentSettings, SandboxSettings
 
 CHUNK: Final = 64 * 1024
-"""Bytes of one read, and of one chunk of the log."""
+"""Bytes of a read."""
 SEND_AHEAD: Final = 4 * 1024 * 1024
-"""Bytes kept for an agent that does not read, before `send` waits for it."""
+"""Bytes buffered for an agent that does not read, before `send` waits."""
 LAST_OUTPUT_TIMEOUT: Final = 2.0
 """Seconds for a guard to exit once the program's output has ended."""
 
@@ -38,15 +38,15 @@ OnStderr = Callable[[bytes], Awaitable[None]]
 
 
 class AgentProcess:
-    """An agent under guard, as a context manager: leaving it kills whatever is left.
+    """An agent under guard. It is a context manager that kills all processes at its end.
 
-        async with await AgentProcess.start(agent, cwd=…, home=…, lease=300, on_stderr=…) as it:
-            await it.send(encode(start))
-            async for line in it.lines(): …
-            code = await it.wait()
+        async with await AgentProcess.start(agent, cwd=…, home=…, lease=300, …) as process:
+            await process.send(encode(start))
+            async for line in process.lines(): …
+            code = await process.wait()
 
-    Without a `heartbeat()` for `lease` seconds the guard kills the agent; a guard that does not
-    acknowledge heartbeats for as long is killed, and the agent with it.
+    Without a `heartbeat()` for `lease` seconds the guard kills the agent. A guard that does not
+    acknowledge heartbeats for that time is killed, and the agent with it.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class AgentProcess:
         replies: GuardReplies,
         lease: float,
         on_stderr: OnStderr,
-        own: RunSandbox | None = None,
+        own_sandbox: RunSandbox | None = None,
     ) -> None:
         if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise ValueError("an agent has three pipes")
+            raise ValueError("an agent process needs pipes for stdin, stdout and stderr")
         self._process = process
         self._control: int | None = control
-        self._replies, self._lease, self._own = replies, lease, own
+        self._replies, self._lease, self._own_sandbox = replies, lease, own_sandbox
         self._freezing = asyncio.Lock()
         self._killing: asyncio.Task[None] | None = None
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._stdin.transport.set_write_buffer_limits(high=SEND_AHEAD)
-        self._log = asyncio.create_task(self._pass_on(on_stderr))
+        self._stderr_task = asyncio.create_task(self._forward_stderr(on_stderr))
 
     @classmethod
     async def start(
@@ -78,33 +78,35 @@ class AgentProcess:
         home: Path,
         lease: float,
         on_stderr: OnStderr,
-        box: RunSandbox | None = None,
+        sandbox: RunSandbox | None = None,
     ) -> Self:
         """Start the agent in `cwd` with the allowlisted environment.
 
-        It is confined to `box`; without one, to its two folders, under the default settings.
+        It runs in `sandbox`; by default in a sandbox of its two folders, with default settings.
         Raises Failure `command_not_found`, `environment` for a forbidden variable, `no_sandbox`.
         """
         environment = agent_environment(agent, home)
         program, *arguments = agent_command(agent)
         program = find_program(program, environment)
-        own = None if box else await open_run_sandbox(SandboxSettings(), repo=cwd, home=home)
-        box = box or own
-        assert box is not None  # noqa: S101 - one of the two
+        own_sandbox = (
+            None if sandbox else await open_run_sandbox(SandboxSettings(), repo=cwd, home=home)
+        )
+        sandbox = sandbox or own_sandbox
+        assert sandbox is not None  # noqa: S101 - set above
         try:
-            command = (box.sandbox_path(Path(program)), *arguments)
-            plan = box.plan((program, *arguments), cwd.resolve(), agent.network)
+            command = (sandbox.sandbox_path(Path(program)), *arguments)
+            plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network)
             process, control, replies = await _spawn(
                 (str(lease), json.dumps(plan), "--", *command),
                 cwd=cwd,
-                env=box.environment(environment),
+                env=sandbox.environment(environment),
                 keep=plan["keep"],
             )
         except BaseException:
-            if own is not None:
-                own.close()
+            if own_sandbox is not None:
+                own_sandbox.close()
             raise
-        return cls(process, control, replies, lease, on_stderr, own)
+        return cls(process, control, replies, lease, on_stderr, own_sandbox)
 
     @property
     def pid(self) -> int:
@@ -112,17 +114,17 @@ class AgentProcess:
         return self._process.pid
 
     async def send(self, line: bytes) -> None:
-        """Write a line to the agent; one that has gone, or closed its input, misses it."""
+        """Write a line to the agent; dropped if it has exited or closed its input."""
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._stdin.write(line)
             await self._stdin.drain()
 
     def close_input(self) -> None:
-        """Let the program read the end of its input."""
+        """Close the program's standard input."""
         self._stdin.close()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the program's output as it comes, until it exits or closes it."""
+        """Yield the program's output until it exits or closes it."""
         while chunk := await self._stdout.read(CHUNK):
             yield chunk
 
@@ -136,67 +138,68 @@ class AgentProcess:
             yield line
 
     def heartbeat(self) -> None:
-        """Renew the lease; kill a guard that has acknowledged nothing for as long as the lease."""
-        self._tell(guard.HEARTBEAT)
+        """Renew the lease; kill the guard if it has not replied for the duration of the lease."""
+        self._send_order(guard.HEARTBEAT)
         if not self._freezing.locked() and self._replies.silent_for() > self._lease:
             self._kill_guard()
 
     def terminate(self) -> None:
         """Send SIGTERM to the agent's process group."""
-        self._tell(guard.TERMINATE)
+        self._send_order(guard.TERMINATE)
 
     def kill(self) -> None:
-        """SIGKILL the agent and all its descendants."""
-        self._tell(guard.KILL)
+        """Kill the agent and all its descendants."""
+        self._send_order(guard.KILL)
 
     @contextlib.asynccontextmanager
     async def frozen(self) -> AsyncIterator[None]:
-        """Keep the agent and all its descendants stopped, so that its tree can be read.
+        """Stop the agent and all its descendants for the block, so that its tree can be read.
 
-        Raises Failure `not_frozen` when that takes too long; at the end, when one of them ran in
-        between: what was read then is not to be used.
+        Raises Failure `not_frozen` when that takes too long, and at the end of the block when a
+        process ran meanwhile: then data read in the block is not consistent.
         """
         async with self._freezing:
             try:
                 frozen = await self._order(guard.FREEZE, guard.FROZEN, guard.NOT_FROZEN)
                 yield
                 if frozen:
-                    await self._order(guard.CONTINUE, guard.CONTINUED, guard.MOVED)
+                    await self._order(guard.CONTINUE, guard.CONTINUED, guard.CHANGED)
             except BaseException:
-                self._tell(guard.CONTINUE)
+                self._send_order(guard.CONTINUE)
                 raise
             finally:
                 self._replies.reset_silence()
 
-    async def _order(self, order: bytes, done: bytes, refused: bytes) -> bool:
-        """Give the guard an order; return whether it was done: a program that has ended is still.
+    async def _order(self, order: bytes, confirmed: bytes, rejected: bytes) -> bool:
+        """Send the guard an order; return False if the program has ended.
 
-        Raises Failure `not_frozen` for the reply `refused`, for none, and for an end while frozen.
+        Raises Failure `not_frozen` for the reply `rejected`, for no reply, and for a program that
+        ended while frozen.
         """
-        self._replies.expect(done, refused)
-        self._tell(order)
+        self._replies.expect(confirmed, rejected)
+        self._send_order(order)
         reply = await self._replies.next(2 * guard.FREEZE_LIMIT)
-        if reply == refused or (not reply and order == guard.CONTINUE):
+        if reply == rejected or (not reply and order == guard.CONTINUE):
             raise _not_frozen()
         return bool(reply)
 
     async def wait(self) -> int:
-        """Return the exit code, 128 + n after a signal, once the output was read to its end.
+        """Return the exit code, 128 + n after a signal, once all output was read.
 
-        What the `on_stderr` callback raised is raised here; it killed the agent then.
+        An exception of the `on_stderr` callback, which killed the agent, is raised here.
         """
-        code = await self._ended()
-        await self._log
+        code = await self._wait_for_end()
+        await self._stderr_task
         return code
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._release()  # the guard and the keeper both see it, and each kills by itself
+        self._release()  # guard and keeper both detect it and kill
         try:
             async with asyncio.timeout(2 * guard.KILL_TIMEOUT):
-                await self._ended()
+                await self._wait_for_end()
                 await self._replies.ended.wait()
         except TimeoutError:
             self._kill_guard()  # stopped, or a process outlasts SIGKILL
@@ -205,12 +208,12 @@ class AgentProcess:
                 await self._killing
             self._replies.close()
             self._stdin.close()
-            self._log.cancel()
-            await asyncio.gather(self._log, return_exceptions=True)
-            if self._own is not None:
-                self._own.close()
+            self._stderr_task.cancel()
+            await asyncio.gather(self._stderr_task, return_exceptions=True)
+            if self._own_sandbox is not None:
+                self._own_sandbox.close()
 
-    async def _ended(self) -> int:
+    async def _wait_for_end(self) -> int:
         while await self._stdout.read(CHUNK):
             pass
         while True:
@@ -222,7 +225,7 @@ class AgentProcess:
                     self._kill_guard()
 
     def _kill_guard(self) -> None:
-        """Kill all that the guard keeps, and the guard; in a thread, since it looks at /proc."""
+        """Kill the guard and all its descendants, in a thread since it reads /proc."""
         guarded = self._process.returncode is None
         root = self._process.pid if guarded else self._replies.keeper
         if self._killing is None and root is not None and not self._replies.ended.is_set():
@@ -230,8 +233,8 @@ class AgentProcess:
                 asyncio.to_thread(process_tree.kill, root, guard.KILL_TIMEOUT)
             )
 
-    def _tell(self, order: bytes) -> None:
-        if self._control is None:  # its number may be another file's by now
+    def _send_order(self, order: bytes) -> None:
+        if self._control is None:  # the descriptor may be reused by now
             return
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(self._control, order)
@@ -241,7 +244,7 @@ class AgentProcess:
             os.close(self._control)
             self._control = None
 
-    async def _pass_on(self, on_stderr: OnStderr) -> None:
+    async def _forward_stderr(self, on_stderr: OnStderr) -> None:
         try:
             while chunk := await self._stderr.read(CHUNK):
                 await on_stderr(chunk)
@@ -253,45 +256,47 @@ class AgentProcess:
 
 
 class GuardReplies:
-    """What guard and keeper report; `ended` is set once both are gone."""
+    """Replies of guard and keeper; `ended` is set once both have exited."""
 
     def __init__(self, descriptor: int) -> None:
         self.keeper: int | None = None
         self.ended = asyncio.Event()
         self._descriptor, self._head = descriptor, b""
-        self._heard = dict.fromkeys((guard.GUARD_BEATS, guard.KEEPER_BEATS), time.monotonic())
-        self._wanted: asyncio.Future[bytes] | None = None
+        self._last_replies = dict.fromkeys(
+            (guard.GUARD_ALIVE, guard.KEEPER_ALIVE), time.monotonic()
+        )
+        self._awaited_reply: asyncio.Future[bytes] | None = None
         self._expected: tuple[bytes, ...] = ()
         self._loop = asyncio.get_running_loop()
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._read)
 
     def silent_for(self) -> float:
-        """Return the seconds since one of the two acknowledged a heartbeat for the last time."""
-        return 0.0 if self.ended.is_set() else time.monotonic() - min(self._heard.values())
+        """Return the seconds since the older of the last replies of guard and keeper."""
+        return 0.0 if self.ended.is_set() else time.monotonic() - min(self._last_replies.values())
 
     def reset_silence(self) -> None:
-        """Count the silence from now on: a keeper is silent while it is frozen."""
-        self._heard = dict.fromkeys(self._heard, time.monotonic())
+        """Restart the count of silence: a keeper does not reply while it is frozen."""
+        self._last_replies = dict.fromkeys(self._last_replies, time.monotonic())
 
     def expect(self, *replies: bytes) -> None:
-        """Take note of the next of these replies."""
+        """Record the next of these replies, for `next`."""
         self._expected = replies
-        self._wanted = self._loop.create_future()
+        self._awaited_reply = self._loop.create_future()
         if self.ended.is_set():
-            self._wanted.set_result(b"")
+            self._awaited_reply.set_result(b"")
 
     async def next(self, timeout: float) -> bytes:
-        """Return that reply; empty when the program has ended. Raises Failure `not_frozen`."""
-        assert self._wanted is not None  # noqa: S101 - `expect` made it
+        """Return the expected reply; empty if the program ended. Raises Failure `not_frozen`."""
+        assert self._awaited_reply is not None  # noqa: S101 - `expect` made it
         try:
             async with asyncio.timeout(timeout):
-                return await self._wanted
+                return await self._awaited_reply
         except TimeoutError:
             raise _not_frozen() from None
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading replies."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -312,30 +317,30 @@ class GuardReplies:
             elif number.isdigit():
                 self.keeper = int(number)
         for reply in (received[at : at + 1] for at in range(len(received))):
-            if reply in self._heard:
-                self._heard[reply] = time.monotonic()
+            if reply in self._last_replies:
+                self._last_replies[reply] = time.monotonic()
             elif reply in self._expected:
-                self._answer(reply)
+                self._resolve(reply)
         if self.ended.is_set():
-            self._answer(b"")
+            self._resolve(b"")
 
-    def _answer(self, reply: bytes) -> None:
-        if self._wanted is not None and not self._wanted.done():
-            self._wanted.set_result(reply)
+    def _resolve(self, reply: bytes) -> None:
+        if self._awaited_reply is not None and not self._awaited_reply.done():
+            self._awaited_reply.set_result(reply)
 
 
 async def _spawn(
     arguments: tuple[str, ...], *, cwd: Path, env: dict[str, str], keep: list[int]
 ) -> tuple[Process, int, GuardReplies]:
-    """Start a guard; return it with the write end of its orders, and its replies."""
-    start = START.format(
+    """Start a guard; return it with the descriptor for orders, and its replies."""
+    bootstrap = START.format(
         root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.subprocesses.guard"
     )
     orders, control = os.pipe()
-    replied, replies = os.pipe()
+    replies_read, replies = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", f"{start}sys.exit(main(sys.argv[1:]))"),
+            *(sys.executable, "-I", "-S", "-c", f"{bootstrap}sys.exit(main(sys.argv[1:]))"),
             *(str(orders), str(replies), *arguments),
             stdin=PIPE,
             stdout=PIPE,
@@ -343,19 +348,19 @@ async def _spawn(
             cwd=cwd,
             env={confinement.ENVIRONMENT: json.dumps(env)},
             pass_fds=(orders, replies, *keep),
-            start_new_session=True,  # Ctrl-C is for the worker: it drains first
+            start_new_session=True,  # Ctrl-C reaches the worker only, which drains first
         )
     except BaseException:
         os.close(control)
-        os.close(replied)
+        os.close(replies_read)
         raise
     finally:
         os.close(orders)
         os.close(replies)
     os.set_blocking(control, False)
-    return process, control, GuardReplies(replied)
+    return process, control, GuardReplies(replies_read)
 
 
 def _not_frozen() -> Failure:
-    text = "the agent's processes could not be stopped to read its tree; it was not read"
+    text = "could not stop the agent's processes to read its workspace; nothing was read"
     return Failure(text, origin="agent", code="not_frozen", declared="TRANSIENT_APP")

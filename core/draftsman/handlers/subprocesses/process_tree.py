@@ -1,4 +1,4 @@
-"""All descendants of a process: find them, stop them, kill them.
+"""Search, stop and kill of all descendants of a process.
 
 Standard library only: the guard runs it.
 """
@@ -13,11 +13,14 @@ import sys
 import time
 
 STOPPED_STATES = b"TtZXx"
-"""States of threads in /proc that run no code: stopped, traced, dead."""
+"""States in /proc of threads that do not run: stopped, traced, dead."""
 STABLE_ROUNDS = 2
-"""Looks in a row that find the same processes as the one before, all of them stopped."""
+"""Consecutive scans that must see the same processes, all of them stopped."""
 ATTEMPTS = 4
-"""A parent in vfork never stops while its child is stopped before exec: let go, and try again."""
+"""Attempts to stop all processes.
+
+A parent in vfork never stops while its child is stopped before exec, so both continue in between.
+"""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -26,21 +29,21 @@ def descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in _parents():
         children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    pids: list[int] = []
     level = [root]
     while level:
         level = [child for pid in level for child in children.get(pid, ())]
-        found += level
-    return found
+        pids += level
+    return pids
 
 
 def children(root: int) -> list[int]:
-    """Return the process ids right below `root`, oldest first."""
+    """Return the ids of the children of `root`, oldest first."""
     return sorted(pid for pid, parent in _parents() if parent == root)
 
 
 def send_signal(pid: int, number: int) -> None:
-    """Signal a process, unless it has gone, or is another user's by a set-uid program."""
+    """Signal a process; ignored if it has exited, or changed its user by a set-uid program."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
@@ -48,9 +51,9 @@ def send_signal(pid: int, number: int) -> None:
 def freeze(root: int, limit: float) -> set[int] | None:
     """Stop all descendants of `root`; return those that `thaw` has to continue.
 
-    A chain of processes that fork and exit may be faster than a look at /proc. But what adopts
-    them is stopped too and collects none: each leaves a zombie, and no look is like the one before.
-    Returns None, with everything running again, when some still ran after `limit` seconds.
+    A chain of processes that fork and exit may be faster than a scan of /proc. But the process that
+    adopts them is stopped and cannot reap them, so each leaves a zombie and changes the scan.
+    Returns None, with all processes continued, if some still ran after `limit` seconds.
     """
     for _ in range(ATTEMPTS):
         stopped: set[int] = set()
@@ -63,14 +66,14 @@ def freeze(root: int, limit: float) -> set[int] | None:
 def kill(root: int, limit: float) -> None:
     """Kill all descendants of `root`, then `root` itself.
 
-    `root` adopts orphans for as long as it lives, even when it is stopped: so none is missed.
+    `root` adopts orphans as long as it lives, even when it is stopped, so that none escapes.
     """
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
-        left = [pid for pid in descendants(root) if not is_dead(pid)]
-        if not left:
+        alive = [pid for pid in descendants(root) if not is_dead(pid)]
+        if not alive:
             break
-        for pid in left:
+        for pid in alive:
             send_signal(pid, signal.SIGKILL)
         time.sleep(0.002)
     send_signal(root, signal.SIGKILL)
@@ -82,24 +85,23 @@ def thaw(stopped: set[int]) -> None:
         send_signal(pid, signal.SIGCONT)
 
 
-def switches(root: int) -> dict[str, bytes]:
-    """Return how often each thread below `root` was given the processor and lost it.
+def context_switches(root: int) -> dict[str, bytes]:
+    """Return the context switches of each thread below `root`, by its path in /proc.
 
-    A stopped thread that ran in between has another number: no signal has to be seen for that, and
-    a timer of its own can continue it.
+    The count of a stopped thread changes if it runs, even if no signal was observed.
     """
-    found = {}
+    counts = {}
     for pid in descendants(root):
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 path = f"/proc/{pid}/task/{thread}/status"
                 with contextlib.suppress(OSError), open(path, "rb") as file:
-                    found[path] = file.read().partition(b"voluntary_ctxt_switches")[2]
-    return found
+                    counts[path] = file.read().partition(b"voluntary_ctxt_switches")[2]
+    return counts
 
 
-def memory(root: int) -> int:
-    """Return the bytes of memory that the descendants of `root` have to themselves."""
+def unshared_memory(root: int) -> int:
+    """Return the bytes of unshared memory of the descendants of `root`."""
     total = 0
     for pid in descendants(root):
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
@@ -109,16 +111,16 @@ def memory(root: int) -> int:
 
 
 def _freeze(root: int, stopped: set[int], deadline: float) -> bool:
-    still, before = 0, None
-    while still < STABLE_ROUNDS:
-        now = descendants(root)
-        running = [pid for pid in now if not is_stopped(pid)]
+    stable_rounds, previous = 0, None
+    while stable_rounds < STABLE_ROUNDS:
+        pids = descendants(root)
+        running = [pid for pid in pids if not is_stopped(pid)]
         for pid in running:
             send_signal(pid, signal.SIGSTOP)
         stopped.update(running)
-        still = still + 1 if not running and now == before else 0
-        before = now
-        if running or still == 0:
+        stable_rounds = stable_rounds + 1 if not running and pids == previous else 0
+        previous = pids
+        if running or stable_rounds == 0:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.001)
@@ -126,12 +128,12 @@ def _freeze(root: int, stopped: set[int], deadline: float) -> bool:
 
 
 def is_dead(pid: int) -> bool:
-    """Whether every thread of the process has ended."""
+    """Return whether every thread of the process has ended."""
     return _all_threads(pid, b"ZXx")
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether no thread of the process runs; one that has gone does not."""
+    """Return whether no thread of the process runs; True if it has exited."""
     return _all_threads(pid, STOPPED_STATES)
 
 
@@ -166,6 +168,6 @@ def _parents() -> list[tuple[int, int]]:
                 with open(f"/proc/{name}/stat", "rb") as file:
                     fields = file.read().rpartition(b") ")[2].split()
             except OSError:
-                continue  # it has just gone
+                continue  # it has exited meanwhile
             pairs.append((int(name), int(fields[1])))
     return pairs

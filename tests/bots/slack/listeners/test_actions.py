@@ -55,7 +55,7 @@ async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBo
     assert await bench.answer(question) == ("approved", ("carol", "dave"))
 
 
-async def test_case_36_two_people_press_in_the_same_second(bench: SlackBotHarness) -> None:
+async def test_simultaneous_presses_accept_one_and_tell_the_other(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     await asyncio.gather(
         bench.slack.press(CAROL, bench.general, ts, ids.APPROVE),
@@ -64,10 +64,10 @@ async def test_case_36_two_people_press_in_the_same_second(bench: SlackBotHarnes
     _, (winner,) = await bench.answer(question)
     loser = {"carol": DAVE, "dave": CAROL}[winner]
     (text,) = await bench.ephemeral_texts(loser)
-    assert text == f"Your answer was not accepted: {question.name} was approved by {winner} before"
+    assert text == f"Your answer was not accepted: {question.name} was already approved by {winner}"
 
 
-async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: SlackBotHarness) -> None:
+async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) -> None:
     _, _, ts = await bench.shown(QuestionSpec(key="w", text="Why?", freeform=True))
     _, _, its = await bench.shown(GATE)
     holder = await bench.rt.db.dedicated_connection()
@@ -84,7 +84,7 @@ async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: SlackBo
         await holder.close()
 
 
-async def test_case_37_a_press_and_a_word_elsewhere_at_once(
+async def test_press_and_answer_from_another_channel_at_once(
     bench: SlackBotHarness, make: Factory, people: People
 ) -> None:
     question, _, ts = await bench.shown()
@@ -99,7 +99,7 @@ async def test_case_37_a_press_and_a_word_elsewhere_at_once(
     assert len(await bench.ephemeral_texts(BEN)) == int(verdict.accepted)
 
 
-async def test_case_38_a_double_click_is_one_answer(bench: SlackBotHarness) -> None:
+async def test_double_click_is_one_answer(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown()
     ack = await bench.slack.press(BEN, bench.general, ts, "blue", copies=3)
     assert [copy.acked for copy in ack.copies] == [True] * 3
@@ -127,11 +127,11 @@ async def test_a_second_click_after_a_decision_says_what_is_recorded(
     await bench.slack.again(again)
     assert await bench.ephemeral_texts(CAROL) == [already], "the first click, delivered once more"
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
-    assert "was approved by carol before" in (await bench.ephemeral_texts(DAVE))[0]
+    assert "was already approved by carol" in (await bench.ephemeral_texts(DAVE))[0]
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 
-async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: SlackBotHarness) -> None:
+async def test_stale_or_forged_button_is_removed(bench: SlackBotHarness) -> None:
     question, _, _ = await bench.shown()
     old = ids.answer_value(999, 1, 1)
     for value in (old, "answer=blue", "q:1:1; drop table"):
@@ -162,17 +162,17 @@ async def test_an_unknown_choice_leaves_an_open_question_its_buttons(
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_40_a_press_of_somebody_who_may_not(bench: SlackBotHarness) -> None:
+async def test_press_without_permission_is_refused_and_recorded(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     eve = bench.stranger("UEVE")
     for user in (MALLORY, ANNA, eve):
         await bench.slack.press(user, bench.general, ts, ids.APPROVE, copies=2)
     assert (
-        "needs the role approver); who may: carol, dave"
+        "needs the role approver); allowed: carol, dave"
         in (await bench.ephemeral_texts(MALLORY))[0]
     )
     assert (
-        "needs the role approver); who may: carol, dave" in (await bench.ephemeral_texts(ANNA))[0]
+        "needs the role approver); allowed: carol, dave" in (await bench.ephemeral_texts(ANNA))[0]
     )
     assert "another workspace" in (await bench.ephemeral_texts(eve))[0]
     assert await bench.is_open(question)
@@ -189,7 +189,7 @@ async def test_case_40_a_press_of_somebody_who_may_not(bench: SlackBotHarness) -
     assert await bench.answer(question) == ("approved", ("carol",))
 
 
-async def test_case_40_a_choice_and_a_window_of_a_stranger_are_noted_too(
+async def test_choice_and_modal_of_an_external_user_are_recorded(
     bench: SlackBotHarness,
 ) -> None:
     question, _, ts = await bench.shown()
@@ -209,7 +209,7 @@ async def test_case_40_a_choice_and_a_window_of_a_stranger_are_noted_too(
         assert await bench.is_open(one)
 
 
-async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(
+async def test_refused_cancel_and_retry_are_recorded(
     bench: SlackBotHarness,
 ) -> None:
     question, _, _ = await bench.shown()
@@ -234,7 +234,7 @@ async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(
     assert await bench.is_open(question)
 
 
-async def test_case_41_over_a_hundred_choices_are_searched(bench: SlackBotHarness) -> None:
+async def test_more_than_100_choices_are_searched(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(MANY)
     options = await bench.slack.suggest(BEN, bench.general, ts, ids.CHOOSE, "")
     assert len(options) == 100
@@ -244,13 +244,13 @@ async def test_case_41_over_a_hundred_choices_are_searched(bench: SlackBotHarnes
     assert await bench.answer(question) == ("choice 249", ("ben",))
 
 
-async def test_case_41_long_values_are_numbers_on_the_wire(bench: SlackBotHarness) -> None:
+async def test_long_choice_values_travel_as_numbers(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(LONG)
     await bench.slack.choose(BEN, bench.general, ts, ids.CHOOSE, ids.answer_value(1, 1, 7))
     assert await bench.answer(question) == ("7" * 150, ("ben",))
 
 
-async def test_case_42_a_window_that_opens_too_late(bench: SlackBotHarness) -> None:
+async def test_expired_trigger_asks_to_press_again(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(QuestionSpec(key="w", text="Why?", freeform=True))
     for code in ("expired_trigger_id", "exchanged_trigger_id"):
         bench.slack.faults.next("views.open", error(code))

@@ -41,7 +41,7 @@ async def test_the_same_command_is_one_job_however_often_it_comes(bench: SlackBo
 
 
 @pytest.mark.parametrize("text", ["", "   ", "help", "HELP me"])
-async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, text: str) -> None:
+async def test_empty_command_shows_usage(bench: SlackBotHarness, text: str) -> None:
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
     assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
@@ -59,14 +59,14 @@ async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, t
         ("a NUL \x00 and a half \ud800 sign", "a NUL \ufffd and a half ? sign"),
     ],
 )
-async def test_case_9_strange_text_is_kept_whole(
+async def test_unusual_characters_are_stored_unchanged(
     bench: SlackBotHarness, text: str, expected: str | None
 ) -> None:
     await bench.slack.command(ANNA, bench.general, f"fix {text}")
     assert await bench.jobs() == [expected or text]
 
 
-async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(
+async def test_title_is_truncated_between_graphemes(
     bench: SlackBotHarness,
 ) -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -78,7 +78,7 @@ async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(
     assert await bench.jobs() == [family * 60]
 
 
-async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(
+async def test_too_long_text_is_refused_with_the_limit(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix " + "x" * 200_001)
@@ -86,7 +86,7 @@ async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(
     assert await bench.jobs() == []
 
 
-async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(
+async def test_mentions_and_links_in_a_task_are_escaped(
     bench: SlackBotHarness,
 ) -> None:
     hostile = "&lt;!everyone&gt; <https://evil.example|click>"
@@ -108,7 +108,7 @@ async def test_somebody_without_the_role_is_refused_and_told_who_may(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(BEN, bench.general, "fix it")
-    assert "ben may not submit (needs the role invoker); who may: anna, erin" in ack.body["text"]
+    assert "ben may not submit (needs the role invoker); allowed: anna, erin" in ack.body["text"]
 
 
 async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named(
@@ -122,17 +122,17 @@ async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named
 
 
 async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHarness) -> None:
-    message = []
+    replies = []
     await bench.slack.command(ANNA, bench.general, "investigate the heap")
     for text in ("status", "status D-1", "show 1", "cancel D-1 no time", "cancel 1", "retry D-1"):
         ack = await bench.slack.command(ANNA, bench.general, text)
-        message.append(ack.body["text"])
-    assert "*D-1* queued: the heap" in message[0]
-    assert message[1].startswith("*D-1* the heap\nqueued: ")
-    assert "requested by" in message[2]
-    assert message[3] == "D-1 is canceled."
-    assert "canceled already" in message[4]
-    assert message[5] == "D-2 retries D-1."
+        replies.append(ack.body["text"])
+    assert "*D-1* queued: the heap" in replies[0]
+    assert replies[1].startswith("*D-1* the heap\nqueued: ")
+    assert "requested by" in replies[2]
+    assert replies[3] == "D-1 is canceled."
+    assert "already canceled" in replies[4]
+    assert replies[5] == "D-2 retries D-1."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
@@ -143,13 +143,13 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     mine = Actor(Source.SLACK, ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=mine))
     await bench.rt.settle.outcome(work, Done({}))
-    message = []
+    replies = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)
-        message.append(ack.body["text"])
-    assert message[0] == "D-1 completed; to run it once more give --again"
-    assert message[1] == "D-2 retries D-1."
-    assert "retry D-142 [--again]" in message[2]
+        replies.append(ack.body["text"])
+    assert replies[0] == "D-1 completed; to run it again use --again"
+    assert replies[1] == "D-2 retries D-1."
+    assert "retry D-142 [--again]" in replies[2]
 
 
 async def test_a_question_is_answered_by_command_only_when_it_is_named(
@@ -167,7 +167,7 @@ async def test_a_question_is_answered_by_command_only_when_it_is_named(
 async def test_a_gate_is_decided_by_command_by_those_who_may(bench: SlackBotHarness) -> None:
     question, _ = await bench.asked(GATE)
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
-    assert "who may: carol, dave" in ack.body["text"]
+    assert "allowed: carol, dave" in ack.body["text"]
     ack = await bench.slack.command("UCAROL", bench.general, f"deny {question.name} too risky")
     assert ack.body["text"] == f"{question.name} is denied."
     assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
@@ -182,7 +182,7 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: SlackBo
     question, _ = await bench.asked()
     ack = await bench.slack.command(OLGA, bench.general, f"cancel D-{question.job}")
     assert ack.body["text"] == f"D-{question.job} is canceled."
-    with pytest.raises(NotFound, match="was used"):
+    with pytest.raises(NotFound, match="the code is invalid, used or expired"):
         await bench.rt.people.link(code, olga)
 
 
@@ -212,7 +212,7 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
 
 async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
-    assert ack.body["text"] == "the configuration says who you are already: anna"
+    assert ack.body["text"] == "this account is already linked to anna in the configuration"
 
 
 async def test_a_repository_that_is_known_is_named(

@@ -76,7 +76,7 @@ async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
     late = await bench.slack.interactive(pressed.sent | {"user": {"id": DAVE, "name": "dave"}})
     assert late.acked
     (text,) = await bench.ephemeral_texts(DAVE)
-    assert text == "Your answer was not accepted: D-1/1 was approved by carol before"
+    assert text == "Your answer was not accepted: D-1/1 was already approved by carol"
 
 
 async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
@@ -120,5 +120,5 @@ async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
     (message,) = bench.slack.messages(direct, copy["ts"])[-1:]
     assert (
         message["text"]
-        == f"Your answer was not accepted: D-{job.number}/1 was approved by carol before"
+        == f"Your answer was not accepted: D-{job.number}/1 was already approved by carol"
     )

@@ -21,7 +21,7 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"people": {**settings.people, "eve": eve}})
 
 
-async def test_case_61_the_same_id_in_another_workspace_is_somebody_else(
+async def test_same_user_id_in_another_workspace_is_another_person(
     bench: SlackBotHarness,
 ) -> None:
     bench.limit(strangers=True)
@@ -35,7 +35,7 @@ async def test_case_61_the_same_id_in_another_workspace_is_somebody_else(
     assert await bench.answer(question) == ("approved", ("carol",))
 
 
-async def test_case_62_a_stranger_who_is_let_in_is_known_by_id_and_workspace(
+async def test_admitted_external_user_is_identified_by_workspace(
     bench: SlackBotHarness,
 ) -> None:
     eve = bench.stranger("UEVE")
@@ -50,7 +50,7 @@ async def test_case_62_a_stranger_who_is_let_in_is_known_by_id_and_workspace(
     assert (await bench.rt.read_model.job(job.number)).invoker_id == "eve"
 
 
-async def test_case_62_a_stranger_gets_no_window_no_code_and_no_advice_to_ask_for_one(
+async def test_external_user_gets_no_modal_and_no_link_code(
     bench: SlackBotHarness,
 ) -> None:
     eve = bench.stranger("UEVE")
@@ -76,7 +76,7 @@ async def test_case_62_a_stranger_gets_no_window_no_code_and_no_advice_to_ask_fo
     assert bench.slack.views(eve) == []
 
 
-async def test_case_62_what_slack_said_of_the_bot_decides_who_is_at_home(
+async def test_home_workspace_comes_from_the_bot_identity(
     bench: SlackBotHarness,
 ) -> None:
     """A command's payload names no workspace but its author's."""
@@ -89,7 +89,7 @@ async def test_case_62_what_slack_said_of_the_bot_decides_who_is_at_home(
     assert await bench.jobs() == ["this"]
 
 
-async def test_case_61_an_organisation_without_a_workspace_is_at_home(
+async def test_organization_install_without_a_workspace_is_internal(
     bench: SlackBotHarness,
 ) -> None:
     bench.ctx.identity.team = bench.ctx.identity.enterprise = "E0OURS"

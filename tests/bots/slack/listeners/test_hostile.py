@@ -26,7 +26,7 @@ NOT_READ: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("body", NOT_READ)
-async def test_case_14_a_payload_that_lacks_what_it_needs(
+async def test_event_with_missing_fields_is_ignored(
     bench: SlackBotHarness, body: dict[str, Any]
 ) -> None:
     ack = await bench.slack.event_delivery.once(Delivery("events_api", copy.deepcopy(body), "e"))

@@ -28,7 +28,9 @@ def _named(bench: SlackBotHarness, text: str) -> str:
     return f"<@{bench.slack.bot_user}> {text}"
 
 
-async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: SlackBotHarness) -> None:
+async def test_mention_delivered_six_times_creates_one_job_in_its_thread(
+    bench: SlackBotHarness,
+) -> None:
     ack = await bench.slack.mention(
         ANNA, bench.general, "fix it", copies=3, new_event_id=True, reordered=True
     )
@@ -42,7 +44,7 @@ async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: SlackBot
     assert await bench.ephemeral_texts(ANNA) == []
 
 
-async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(
+async def test_mention_is_handled_before_the_bot_identity_is_known(
     bench: SlackBotHarness,
 ) -> None:
     bench.ctx.identity.bot_user = bench.ctx.identity.bot_id = None
@@ -140,13 +142,13 @@ async def test_a_mention_in_the_thread_answers_too(bench: SlackBotHarness) -> No
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_11_an_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
+async def test_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.say(BEN, bench.general, "&lt;b&gt; &amp; &amp;lt;", root)
     assert await bench.answer(question) == ("<b> & &lt;", ("ben",))
 
 
-async def test_case_25_the_bots_own_words_are_no_answer(bench: SlackBotHarness) -> None:
+async def test_own_messages_are_not_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     own = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
     await bench.slack.say(BEN, bench.general, "because", root, more=own)
@@ -155,7 +157,7 @@ async def test_case_25_the_bots_own_words_are_no_answer(bench: SlackBotHarness) 
     assert len(await bench.jobs()) == 1
 
 
-async def test_case_26_an_update_of_our_own_message_is_nothing(bench: SlackBotHarness) -> None:
+async def test_update_of_an_own_message_is_ignored(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     own = {"bot_id": bench.slack.world.bot, "ts": "1.1", "thread_ts": root, "text": "new"}
     change: dict[str, Any] = {
@@ -169,7 +171,9 @@ async def test_case_26_an_update_of_our_own_message_is_nothing(bench: SlackBotHa
 
 
 @pytest.mark.parametrize("more", [BOT, BOT | {"subtype": "bot_message", "user": None}])
-async def test_case_27_another_bot_is_nobody(bench: SlackBotHarness, more: dict[str, str]) -> None:
+async def test_messages_of_other_bots_are_ignored(
+    bench: SlackBotHarness, more: dict[str, str]
+) -> None:
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.say(BEN, bench.general, "because", root, more=more)
     await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=more)
@@ -177,7 +181,7 @@ async def test_case_27_another_bot_is_nobody(bench: SlackBotHarness, more: dict[
     assert len(await bench.jobs()) == 1
 
 
-async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: SlackBotHarness) -> None:
+async def test_edit_of_a_rejected_reply_can_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "bleu", root)
     assert await bench.is_open(question)
@@ -185,7 +189,7 @@ async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: SlackB
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: SlackBotHarness) -> None:
+async def test_edit_after_acceptance_is_recorded_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.edit(bench.general, ack.ts, "red", copies=2, new_event_id=True)
@@ -194,7 +198,7 @@ async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: Slack
     assert (note["question"], note["text"]) == (1, "red")
 
 
-async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: SlackBotHarness) -> None:
+async def test_deleted_reply_keeps_its_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.delete(bench.general, ack.ts, copies=2)
@@ -202,7 +206,7 @@ async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: SlackBo
     assert len(await bench.job_events(question, "answer_deleted")) == 1
 
 
-async def test_case_30_a_link_that_unfolds_is_no_edit(bench: SlackBotHarness) -> None:
+async def test_link_unfurl_is_not_an_edit(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.unfurl(bench.general, ack.ts)
@@ -212,7 +216,7 @@ async def test_case_30_a_link_that_unfolds_is_no_edit(bench: SlackBotHarness) ->
     assert len(await bench.ephemeral_texts(ANNA)) == 1
 
 
-async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(
+async def test_reply_broadcast_to_the_channel_counts_once(
     bench: SlackBotHarness,
 ) -> None:
     question, root = await bench.asked()
@@ -222,7 +226,7 @@ async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
-async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_once(
+async def test_message_outside_the_thread_gets_one_hint(
     bench: SlackBotHarness,
 ) -> None:
     question, _ = await bench.asked()
@@ -234,7 +238,7 @@ async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_on
     assert await bench.ephemeral_texts(MALLORY) == []
 
 
-async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
+async def test_reply_to_two_open_questions_asks_which_question(
     bench: SlackBotHarness,
 ) -> None:
     one, root = await bench.asked(OWN_WORDS)
@@ -252,7 +256,9 @@ async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
     assert await bench.is_open(two)
 
 
-async def test_case_33_words_and_decisions_are_told_apart(bench: SlackBotHarness) -> None:
+async def test_decision_word_and_free_text_reach_different_questions(
+    bench: SlackBotHarness,
+) -> None:
     gate, root = await bench.asked(GATE)
     question, _ = await bench.asked(OWN_WORDS, root=root)
     await bench.slack.say(CAROL, bench.general, "approve", root)
@@ -271,18 +277,18 @@ async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str)
     assert message.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
 
 
-async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHarness) -> None:
+async def test_reply_after_cancel_is_refused_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.rt.job_control.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
     (text,) = await bench.ephemeral_texts(BEN)
-    verdict = f"{question.name} was canceled by root (in a terminal) before"
+    verdict = f"{question.name} was already canceled by root (in a terminal)"
     assert text == f"Your answer was not accepted: {verdict}"
     await bench.slack.say(BEN, bench.general, "a pity", root)
     assert len(await bench.ephemeral_texts(BEN)) == 1
 
 
-async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
+async def test_reply_after_decision_or_expiry_is_refused(
     bench: SlackBotHarness, clock: Clock
 ) -> None:
     done, root = await bench.asked(GATE)
@@ -292,13 +298,13 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
     (text,) = await bench.ephemeral_texts(DAVE)
-    assert text == f"Your answer was not accepted: {done.name} was approved by carol before"
+    assert text == f"Your answer was not accepted: {done.name} was already approved by carol"
     (text,) = await bench.ephemeral_texts(BEN)
-    assert text == f"Your answer was not accepted: {over.name} expired before this answer came"
+    assert text == f"Your answer was not accepted: {over.name} expired before this answer arrived"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
-async def test_case_34_who_answered_may_go_on_talking(bench: SlackBotHarness) -> None:
+async def test_more_replies_of_the_responder_are_silent(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.say(BEN, bench.general, "thanks", root)
@@ -306,7 +312,7 @@ async def test_case_34_who_answered_may_go_on_talking(bench: SlackBotHarness) ->
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
-async def test_case_35_a_file_is_no_answer(bench: SlackBotHarness) -> None:
+async def test_file_without_text_is_not_an_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
     await bench.slack.say(BEN, bench.general, "", root, more=more)
@@ -317,7 +323,7 @@ async def test_case_35_a_file_is_no_answer(bench: SlackBotHarness) -> None:
     assert await bench.answer(question) == ("as drawn", ("ben",))
 
 
-async def test_case_62_a_stranger_is_refused(bench: SlackBotHarness) -> None:
+async def test_external_user_is_refused_in_a_shared_channel(bench: SlackBotHarness) -> None:
     shared = bench.slack.channel("shared", [], shared=True)
     eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}

@@ -43,19 +43,17 @@ async def test_a_denial_with_its_reason(bench: SlackBotHarness) -> None:
     assert await bench.answer(question) == ("denied", ("carol",))
 
 
-async def test_case_43_a_window_that_comes_too_late_keeps_its_text(bench: SlackBotHarness) -> None:
+async def test_late_modal_shows_an_error_and_keeps_its_text(bench: SlackBotHarness) -> None:
     question, view = await _free(bench)
     await bench.make.answer(question.job, "first", bench.make.owner)
     await bench.slack.submit(BEN, view["id"], {modal_views.TEXT: "a long text"})
     shown = await _opened(bench, BEN)
-    assert shown["errors"] == {modal_views.TEXT: f"{question.name} was answered by root before"}
+    assert shown["errors"] == {modal_views.TEXT: f"{question.name} was already answered by root"}
     assert await bench.answer(question) == ("first", ("root",))
 
 
 @pytest.mark.parametrize("text", [None, "", "   "])
-async def test_case_44_nothing_entered_is_an_error_of_its_field(
-    bench: SlackBotHarness, text: str | None
-) -> None:
+async def test_empty_answer_is_a_field_error(bench: SlackBotHarness, text: str | None) -> None:
     question, view = await _free(bench)
     payload = {modal_views.TEXT: text} if text else {}
     await bench.slack.submit(BEN, view["id"], payload)
@@ -64,7 +62,7 @@ async def test_case_44_nothing_entered_is_an_error_of_its_field(
     assert await bench.is_open(question)
 
 
-async def test_case_44_a_denial_needs_no_reason(bench: SlackBotHarness) -> None:
+async def test_denial_without_a_reason_is_accepted(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
     view = await _opened(bench, CAROL)
@@ -72,7 +70,7 @@ async def test_case_44_a_denial_needs_no_reason(bench: SlackBotHarness) -> None:
     assert await bench.answer(question) == ("denied", ("carol",))
 
 
-async def test_case_45_a_window_that_is_closed_changes_nothing(bench: SlackBotHarness) -> None:
+async def test_closed_modal_changes_nothing(bench: SlackBotHarness) -> None:
     question, view = await _free(bench)
     await bench.slack.close_view(BEN, view["id"])
     closed = {"type": "view_closed", "user": {"id": BEN, "team_id": bench.slack.team}}
@@ -105,7 +103,7 @@ async def test_a_message_becomes_a_job_that_is_told_in_its_thread(bench: SlackBo
     assert (target.target, target.thread) == (bench.general, ack.ts)
 
 
-async def test_case_44_a_repository_that_is_none_is_an_error_of_its_field(
+async def test_invalid_repository_is_a_field_error(
     bench: SlackBotHarness,
 ) -> None:
     await bench.slack.shortcut(ANNA, ids.NEW_JOB)

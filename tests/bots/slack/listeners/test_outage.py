@@ -35,7 +35,7 @@ async def either(
     await serving
 
 
-async def test_case_21_a_press_is_told_that_it_did_not_count(either: SlackBotHarness) -> None:
+async def test_press_during_an_outage_asks_to_try_again_once(either: SlackBotHarness) -> None:
     question, _, ts = await either.shown()
     await either.rt.db.close()
     ack = await either.slack.press(BEN, either.general, ts, "blue", retries=2)
@@ -48,7 +48,7 @@ async def test_case_21_a_press_is_told_that_it_did_not_count(either: SlackBotHar
     assert await either.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_21_where_the_bot_may_not_post_its_address_is_used(
+async def test_outage_reply_falls_back_to_the_response_url(
     either: SlackBotHarness,
 ) -> None:
     _, _, ts = await either.shown()

@@ -83,7 +83,7 @@ async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None
     assert "the same request 0 s ago: D-1 (queued)" in text
 
 
-async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
+async def test_stalled_duplicate_lookup_keeps_the_committed_job(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
     """The job is committed, and the database stalls before the lookup of duplicates."""
@@ -106,7 +106,7 @@ async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
     assert await bench.jobs() == ["it"]
 
 
-async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
+async def test_late_commit_is_reported_on_the_next_try(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
     """The commit completes after the bot's timeout and its attempt to cancel."""
@@ -129,7 +129,7 @@ async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
     assert "ago: D-1 (queued)" in await _typed(bench, "fix it")
 
 
-async def test_case_2_the_same_message_with_another_event_id_and_a_slightly_different_body(
+async def test_changed_copy_of_a_mention_creates_no_second_job(
     bench: SlackBotHarness,
 ) -> None:
     first = await bench.slack.mention(ANNA, bench.general, "fix it")

@@ -83,9 +83,7 @@ async def service(patient: Runtime, slack: FakeSlack, scene: Scene) -> AsyncIter
         yield service
 
 
-async def test_case_60_a_reply_that_was_held_back_answers_once(
-    scene: Scene, service: Service
-) -> None:
+async def test_delayed_reply_is_backfilled_once(scene: Scene, service: Service) -> None:
     await scene.ask()
     ts = await scene.say("blue")
     await scene.limited()
@@ -100,9 +98,7 @@ async def test_case_60_a_reply_that_was_held_back_answers_once(
     ]
 
 
-async def test_case_60_the_bots_own_words_and_commands_are_no_answers(
-    scene: Scene, service: Service
-) -> None:
+async def test_backfill_skips_own_messages_and_commands(scene: Scene, service: Service) -> None:
     await scene.ask()
     await scene.say(f"<@{scene.slack.bot_user}> cancel D-{scene.job}")
     await scene.say("2")
@@ -111,9 +107,7 @@ async def test_case_60_the_bots_own_words_and_commands_are_no_answers(
     assert scene.slack.ephemerals(scene.general, BEN) == []
 
 
-async def test_case_60_what_may_have_been_meant_for_another_question_is_not_guessed_at(
-    scene: Scene, service: Service
-) -> None:
+async def test_backfill_skips_ambiguous_replies(scene: Scene, service: Service) -> None:
     await scene.ask()
     first, here = scene.job, f"slack:{scene.general}/{scene.root}"
     scene.job = (await scene.make.asked(QUESTION, notify=(here,))).number
@@ -125,9 +119,7 @@ async def test_case_60_what_may_have_been_meant_for_another_question_is_not_gues
     assert await scene.answered() == "red"
 
 
-async def test_case_60_a_read_that_is_put_off_goes_on_where_it_was(
-    scene: Scene, service: Service
-) -> None:
+async def test_rate_limited_backfill_continues(scene: Scene, service: Service) -> None:
     await scene.ask()
     await scene.say("blue")
     scene.slack.faults.next(READ, Fault.RATE_LIMIT(0.05), times=2)
@@ -136,9 +128,7 @@ async def test_case_60_a_read_that_is_put_off_goes_on_where_it_was(
     assert scene.reads() == ["rate limit", "rate limit", "ok"]
 
 
-async def test_case_60_without_the_scope_health_says_so_and_nobody_asks_twice(
-    scene: Scene, service: Service
-) -> None:
+async def test_backfill_without_the_scope_is_reported_once(scene: Scene, service: Service) -> None:
     await scene.ask()
     scene.slack.world.scopes.discard("channels:history")
     await scene.limited()
@@ -153,7 +143,7 @@ async def test_case_60_without_the_scope_health_says_so_and_nobody_asks_twice(
     assert scene.reads() == ["missing_scope"]
 
 
-async def test_case_60_what_is_held_back_until_the_end_is_read_afterwards(
+async def test_backfill_reads_again_after_the_rate_limit(
     scene: Scene, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "AFTERWARDS", 0.3)
@@ -189,7 +179,7 @@ async def test_a_reply_of_a_long_time_without_connections_is_found(
     assert await scene.answered() == "blue"
 
 
-def test_case_60_the_warning_fades() -> None:
+def test_rate_limit_warning_expires() -> None:
     health = BotHealth()
     health.note(
         app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=app_events.NOTE_SECONDS

@@ -27,7 +27,7 @@ MODAL = {
 }
 
 
-async def test_case_20_a_database_that_is_too_slow(
+async def test_slow_database_answers_before_the_slack_deadline(
     either: ServiceHarness, jobs: JobTexts, db: Database
 ) -> None:
     holder, slack = await db.dedicated_connection(), either.slack
@@ -53,7 +53,7 @@ async def test_case_20_a_database_that_is_too_slow(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_21_a_database_that_is_away(
+async def test_database_outage_is_not_acknowledged(
     either: ServiceHarness, jobs: JobTexts, patient: Runtime
 ) -> None:
     await patient.db.close()
@@ -68,14 +68,16 @@ async def test_case_21_a_database_that_is_away(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_22_a_slack_that_cannot_be_reached(http: ServiceHarness, jobs: JobTexts) -> None:
+async def test_intake_works_while_the_slack_api_is_down(
+    http: ServiceHarness, jobs: JobTexts
+) -> None:
     http.slack.faults.random(1, {Fault.DROP_BEFORE: 1.0})
     assert (await http.slack.say(ANNA, http.general, "fix it")).status == 200
     assert await jobs.texts() == ["fix it"]
     assert http.slack.calls == []
 
 
-async def test_case_24_what_always_fails_comes_once(either: ServiceHarness) -> None:
+async def test_poison_event_is_not_redelivered(either: ServiceHarness) -> None:
     poison: dict[str, Any] = {"type": "reaction_added", "user": ANNA}
     ack = await either.slack.event(poison, retries=3)
     assert ack.attempts == 1

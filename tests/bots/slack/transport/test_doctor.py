@@ -87,7 +87,7 @@ async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
 
 
 @pytest.mark.parametrize(("ahead", "way"), [(-600, "behind"), (600, "ahead of")])
-def test_case_17_a_clock_that_is_not_slacks(ahead: int, way: str) -> None:
+def test_doctor_reports_clock_skew(ahead: int, way: str) -> None:
     now = time.time()
     headers = {"Date": formatdate(now, usegmt=True)}
     [checks] = doctor.clock(headers, int(now) + ahead)

@@ -126,7 +126,6 @@ def signed(body: bytes, content_type: str) -> dict[str, str]:
 
 
 FEW = settings(
-    max_examples=150,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -23,7 +23,7 @@ async def _read(rig: ServiceHarness, path: str) -> tuple[int, str]:
         return reply.status, await reply.text()
 
 
-async def test_case_12_a_content_type_that_is_not_that_of_the_body(http: ServiceHarness) -> None:
+async def test_mismatched_content_type_is_refused(http: ServiceHarness) -> None:
     wrong: list[tuple[bytes, dict[str, str], int]] = [
         (b"command=%2Fdraftsman&text=x", JSON, 400),
         (b'{"type": "event_callback"}', FORM, 200),  # a form with one strange field
@@ -37,7 +37,7 @@ async def test_case_12_a_content_type_that_is_not_that_of_the_body(http: Service
     assert result == [status for *_, status in wrong]
 
 
-async def test_case_13_a_body_that_is_no_payload(http: ServiceHarness) -> None:
+async def test_malformed_body_is_refused_after_the_signature_check(http: ServiceHarness) -> None:
     forms = [b"", b"payload=", b"payload=null", b"payload=%5B%5D"]
     forms += [b"&".join(b"a%d=1" % n for n in range(200))]
     objects = [b"{", b"[]", b"", b"null", b'{"a": NaN}', b"[" * 100_000]
@@ -72,13 +72,13 @@ LACKING: list[dict[str, Any]] = [
 ]
 
 
-async def test_case_14_a_payload_without_what_all_of_its_kind_have(either: ServiceHarness) -> None:
+async def test_interaction_with_missing_fields_is_ignored(either: ServiceHarness) -> None:
     for payload in LACKING:
         assert (await either.slack.interactive(payload)).status == 200, payload
     assert either.outcomes() == {"ignored": len(LACKING)}
 
 
-async def test_case_15_a_body_that_is_too_large(http: ServiceHarness) -> None:
+async def test_body_over_one_mebibyte_is_refused(http: ServiceHarness) -> None:
     whole = b"a" * (1024 * 1024 + 1)
 
     async def in_pieces() -> Any:
@@ -93,7 +93,7 @@ async def test_case_15_a_body_that_is_too_large(http: ServiceHarness) -> None:
             assert reply.status == 401
 
 
-async def test_case_16_a_timestamp_or_a_signature_that_is_none(http: ServiceHarness) -> None:
+async def test_invalid_timestamp_or_signature_is_refused(http: ServiceHarness) -> None:
     stamps = ["abc", "", "1e9", "-5", "\u0663", "9" * 400, "1 2", "+1"]
     signatures = ["v0=\u00e9", "", "v0=", "v1=" + "0" * 64, "v0=" + "0" * 64]
     wrong = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
@@ -105,7 +105,7 @@ async def test_case_16_a_timestamp_or_a_signature_that_is_none(http: ServiceHarn
 
 
 @pytest.mark.parametrize("ahead", [-600, 600])
-async def test_case_17_a_clock_that_is_wrong(http: ServiceHarness, ahead: int) -> None:
+async def test_clock_skew_is_refused_and_reported(http: ServiceHarness, ahead: int) -> None:
     signed = http.slack.event_delivery.signed(CHALLENGE, int(time.time()) + ahead)
     ack = await http.slack.event_delivery.post(CHALLENGE, JSON | signed, sign=False)
     assert ack.status == 401
@@ -116,7 +116,7 @@ async def test_case_17_a_clock_that_is_wrong(http: ServiceHarness, ahead: int) -
     assert (await _read(http, "/readyz"))[0] == 200
 
 
-async def test_case_19_what_is_unsigned_verifies_nothing(http: ServiceHarness) -> None:
+async def test_unsigned_verification_is_refused(http: ServiceHarness) -> None:
     post = http.slack.event_delivery.post
     assert (await post(CHALLENGE, JSON, sign=False)).status == 401
     assert (await post(b"ssl_check=1&token=x", FORM, sign=False)).status == 401
@@ -125,7 +125,7 @@ async def test_case_19_what_is_unsigned_verifies_nothing(http: ServiceHarness) -
     assert (signed.status, signed.body) == (200, "abc")
 
 
-async def test_case_23_an_event_that_nobody_handles(either: ServiceHarness, jobs: JobTexts) -> None:
+async def test_unhandled_event_is_acknowledged(either: ServiceHarness, jobs: JobTexts) -> None:
     ack = await either.slack.event({"type": "of_tomorrow", "user": ANNA})
     assert ack.status == 200
     assert await jobs.texts() == []

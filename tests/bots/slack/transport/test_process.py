@@ -119,7 +119,7 @@ async def test_without_a_chat_there_are_no_bots(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
-        "draftsman: no chat is configured; add [slack] (docs/slack.md) or [trello]"
+        "draftsman: no bot is configured; add [slack] (docs/slack.md) or [trello]"
         " (docs/trello.md)\n"
     )
 
@@ -129,7 +129,7 @@ def _slack(**more: Any) -> SlackSettings:
     return SlackSettings.model_validate(base | more)
 
 
-def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_and_socket_credentials_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOT", "xoxb-1")
     monkeypatch.setenv("APP", "xapp-1")
     monkeypatch.setenv("SIGN", "s")

@@ -21,23 +21,23 @@ def test_what_can_be_meant_is_called_the_same(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
 def test_a_name_in_slack_is_refused_with_what_to_give(text: str) -> None:
-    with pytest.raises(UsageError, match="by its id, C0"):
+    with pytest.raises(UsageError, match="use the channel's id, C0"):
         parse(text)
 
 
 @pytest.mark.parametrize("thread", ["1700000000", "a.b", "1/2", "1700000000.000100/x"])
 def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
-    with pytest.raises(UsageError, match="a thread is the ts of a message"):
+    with pytest.raises(UsageError, match="a thread is a message's ts"):
         parse(f"slack:C012/{thread}")
 
 
 @pytest.mark.parametrize("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
 def test_what_cannot_be_meant_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="give log, webhook:NAME, slack:CHANNEL or trello:CARD"):
+    with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL or trello:CARD"):
         parse(text)
 
 
 @pytest.mark.parametrize("card", ["c1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
 def test_a_card_is_given_by_its_id(card: str) -> None:
-    with pytest.raises(UsageError, match="by its id, 24 hex"):
+    with pytest.raises(UsageError, match="use the card's id, 24 hex"):
         parse(f"trello:{card}")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.domain.people.quiet_hours import QuietHours, next_allowed, parse
@@ -46,7 +46,6 @@ def shown(quiet: QuietHours, at: datetime) -> bool:
     return wall >= quiet.start or wall < quiet.end
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.one_of(anywhere, near), hours)
 def test_what_the_clock_shows_when_they_are_over_is_not_quiet(
     where: tuple[str, datetime], text: str
@@ -66,7 +65,6 @@ def _shown_again(quiet: QuietHours, now: datetime, over: datetime) -> bool:
     return any(shown(quiet, now + step * MINUTE) for step in range(steps))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(anywhere, near), hours)
 def test_nobody_is_woken_in_between(where: tuple[str, datetime], text: str) -> None:
     (_, now), quiet = where, parse(text, where[0])

@@ -76,7 +76,7 @@ def test_a_secret_is_refused_and_not_repeated(
 
 @pytest.mark.parametrize("text", ["git:t0ken@host:a/b", "https://t@host/a/b", "ssh://a:b@host/c"])
 def test_who_gives_a_secret_is_told_what_to_give(text: str) -> None:
-    with pytest.raises(UsageError, match="no user or password in it; give git@HOST:OWNER/NAME"):
+    with pytest.raises(UsageError, match="may not contain a password; use git@HOST:OWNER/NAME"):
         parse(text)
 
 

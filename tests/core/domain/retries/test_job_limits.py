@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.configured import configured_limits
 from draftsman.domain.job import OnLost
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.errors import UsageError
-from draftsman.runtime import configured_limits
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import AgentSettings, Settings
 
@@ -126,5 +126,5 @@ def test_what_is_no_limit_is_the_handlers_own() -> None:
 
 
 def test_delays_that_do_not_fit_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match="base_delay is over max_delay 5; give a smaller one"):
+    with pytest.raises(ValueError, match="base_delay must not be more than max_delay, 5"):
         AgentSettings.model_validate({"command": ["x"], "base_delay": 10, "max_delay": 5})

@@ -33,7 +33,7 @@ def test_a_card_is_moved_once_and_only_out_of_where_it_may_be() -> None:
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ({"done": A}, "'done': give a status: scheduled, queued"),
+        ({"done": A}, "'done': unknown status; use scheduled, queued"),
         ({"running": "Doing"}, "24 hexadecimal digits"),
         ({"running": {"to": A, "form": [B]}}, "24 hexadecimal digits"),
         ({"running": {"to": A, "from": B}}, "24 hexadecimal digits"),

@@ -30,14 +30,14 @@ def test_every_field_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("template", "words"),
     [
-        ("{job.__class__}", "is no field; fields: job, title"),
-        ("{job!r}", "is no field"),
-        ("{job:>1000000000}", "is no field"),
-        ("{0}", "is no field"),
-        ("{}", "is no field"),
-        ("{job", "a lone {"),
-        ("job}", "a lone }"),
-        (" \n", "it is empty"),
+        ("{job.__class__}", "unknown field {job.__class__}; fields: job, title"),
+        ("{job!r}", "unknown field"),
+        ("{job:>1000000000}", "unknown field"),
+        ("{0}", "unknown field"),
+        ("{}", "unknown field"),
+        ("{job", "single {"),
+        ("job}", "single }"),
+        (" \n", "the template is empty"),
     ],
 )
 def test_nothing_but_a_field_can_be_named(template: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""`execute_tool`: declared programs."""
+"""`execute_tool` jobs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ from tests.factories import Factory
 S = Status
 
 
-def tool(code: str, **more: Any) -> dict[str, Any]:
-    """Return the configuration of a tool that runs this."""
+def tool(code: str, **settings: Any) -> dict[str, Any]:
+    """Return the configuration of a tool that runs Python code."""
     prelude = "import json, os, sys\n"
-    return {"it": {"command": ["{python}", "-I", "-S", "-c", prelude + code], **more}}
+    return {"it": {"command": ["{python}", "-I", "-S", "-c", prelude + code], **settings}}
 
 
 async def run(
-    rt: Runtime, make: Factory, code: str, given: Any = None, *, overrides: Any = None, **more: Any
+    rt: Runtime,
+    make: Factory,
+    code: str,
+    tool_input: Any = None,
+    *,
+    overrides: Any = None,
+    **settings: Any,
 ) -> Any:
-    """Run a tool once; return its job."""
-    asks = configured(rt, tools=tool(code, **more))
-    payload = {"tool": "it", "input": given}
+    """Run a tool; return its job."""
+    asks = configured(rt, tools=tool(code, **settings))
+    payload = {"tool": "it", "input": tool_input}
     return await done(asks, make, "execute_tool", payload, overrides=overrides or {})
 
 
@@ -50,9 +56,9 @@ async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
     monkeypatch.setenv("SECRET_OF_TEST", "secret")
     job = await run(rt, make, "print(json.dumps(dict(os.environ)))", env={"A": "b"}, output={})
     [step] = await rt.checkpoints.steps(job.number)
-    found = job.result["body"]
-    assert (found["A"], found["TOOL_INVOCATION_ID"]) == ("b", step.invocation_id)
-    assert "secret" not in found.values()
+    environment = job.result["body"]
+    assert (environment["A"], environment["TOOL_INVOCATION_ID"]) == ("b", step.invocation_id)
+    assert "secret" not in environment.values()
 
 
 async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> None:
@@ -64,7 +70,9 @@ async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> N
 async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) -> None:
     job = await run(rt, make, "", "text", input={"type": "object"})
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == ("the input does not fit tool 'it': 'text' is not of type 'object'")
+    assert job.last_error == (
+        "input does not match the schema of tool 'it': 'text' is not of type 'object'"
+    )
     assert await rt.checkpoints.steps(job.number) == []
 
 
@@ -82,7 +90,7 @@ async def test_exit_codes_have_a_class(
 ) -> None:
     job = await run(rt, make, f"sys.exit({code})", exits=exits)
     assert job.error_class == error_class
-    assert job.last_error == f"tool 'it' exited with code {code}; what it said is in the log"
+    assert job.last_error == f"tool 'it' exited with code {code}; see the log of the run"
     assert (await run_of(rt, job.number)).exit_code == code
 
 
@@ -112,11 +120,11 @@ async def test_endless_output_ends_with_the_cap(rt: Runtime, make: Factory) -> N
     job = await run(rt, make, code)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error is not None
-    assert "printed over 10,485,760 bytes" in job.last_error
+    assert "printed more than 10,485,760 bytes" in job.last_error
     assert len((await result_of(rt, job.number))["invalid-output"]) == 10_485_760
 
 
-async def test_a_tool_that_nobody_declared(rt: Runtime, make: Factory) -> None:
+async def test_a_tool_that_is_not_configured(rt: Runtime, make: Factory) -> None:
     job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
-    assert job.last_error == "there is no tool 'it' on this worker; configured are: none"
+    assert job.last_error == "no tool 'it' on this worker; configured tools: none"

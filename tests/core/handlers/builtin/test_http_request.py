@@ -1,4 +1,4 @@
-"""`http_request` and `webhook_dispatch`, as jobs, against a server that misbehaves."""
+"""`http_request` and `webhook_dispatch` jobs against a faulty server."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ S = Status
 @pytest.fixture
 async def site() -> AsyncIterator[FaultyServer]:
     """Give a server."""
-    async with web() as one:
-        yield one
+    async with web() as server:
+        yield server
 
 
 async def test_the_answer_is_the_result(rt: Runtime, make: Factory, site: FaultyServer) -> None:
@@ -81,8 +81,8 @@ async def test_bytes_become_readable(
     site.routes["/"] = answer(data, content_type=kind)
     job = await done(configured(rt, site), make, "http_request", {"url": site.url()})
     assert job.result is not None, job.last_error
-    found = (job.result["body"], job.result["encoding"], job.result.get("replaced"))
-    assert found == (body, encoding, replaced)
+    result = (job.result["body"], job.result["encoding"], job.result.get("replaced"))
+    assert result == (body, encoding, replaced)
 
 
 async def test_a_long_answer_is_an_artifact(rt: Runtime, make: Factory, site: FaultyServer) -> None:
@@ -97,14 +97,14 @@ async def test_an_answer_that_does_not_fit_fails_and_is_kept(
     rt: Runtime, make: Factory, site: FaultyServer
 ) -> None:
     site.routes["/"] = answer(b'{"n": "one"}', content_type="application/json")
-    wanted = {"properties": {"n": {"type": "integer"}}}
+    output_schema = {"properties": {"n": {"type": "integer"}}}
     job = await done(
-        configured(rt, site), make, "http_request", {"url": site.url(), "output": wanted}
+        configured(rt, site), make, "http_request", {"url": site.url(), "output": output_schema}
     )
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error == (
-        f"the answer of {site.url()} is not what was asked for: at ['n']: 'one' is not of type"
-        f" 'integer'; it is kept: draftsman artifacts get D-{job.number} invalid-output"
+        f"response of {site.url()} does not match its schema: at ['n']: 'one' is not of type"
+        f" 'integer'; to see it: draftsman artifacts get D-{job.number} invalid-output"
     )
     assert await result_of(rt, job.number) == {"invalid-output": b'{"n": "one"}'}
 
@@ -128,8 +128,8 @@ async def test_expected_statuses_count_as_done(
     payload = {"url": site.url("/gone"), "expect_status": [404]}
     assert (await done(asks, make, "http_request", payload)).status is S.COMPLETED
     site.routes["/"] = answer(b"fine")
-    other = await done(asks, make, "http_request", {"url": site.url(), "expect_status": [201]})
-    assert (other.status, other.error_class) == (S.FAILED, "INVALID_OUTPUT")
+    second = await done(asks, make, "http_request", {"url": site.url(), "expect_status": [201]})
+    assert (second.status, second.error_class) == (S.FAILED, "INVALID_OUTPUT")
 
 
 async def test_a_private_address_fails_for_good(
@@ -166,28 +166,28 @@ async def test_a_payload_is_checked_when_it_is_submitted(make: Factory) -> None:
     with pytest.raises(UsageError, match="payload of http_request: url: is required"):
         await make.queued(type="http_request")
     wrong = {"url": "http://a/", "output": {"maxItems": "9"}}
-    with pytest.raises(UsageError, match="http_request: output: it is no JSON Schema: '9' is not"):
+    with pytest.raises(UsageError, match="http_request: output: not a valid JSON Schema: '9'"):
         await make.queued(type="http_request", payload=wrong)
 
 
 @pytest.mark.parametrize(
-    ("limits", "says"),
+    ("limits", "expected"),
     [
         ({"call_timeout": 0.1}, "no complete answer for 0.1 s (call limit)"),
         ({"idle_timeout": 0.1}, "no byte for 0.1 s (idle limit)"),
-        ({"step_timeout": 0.1}, "step 'request' went on for 0.1 s (step limit)"),
-        ({"timeout": 0.1}, "it ran for 0.1 s (job limit); waiting is excluded"),
+        ({"step_timeout": 0.1}, "step 'request' ran for 0.1 s (step limit)"),
+        ({"timeout": 0.1}, "ran for 0.1 s (job limit, time spent waiting excluded)"),
     ],
     ids=str,
 )
 async def test_every_limit_fires_and_names_itself(
-    rt: Runtime, make: Factory, site: FaultyServer, limits: dict[str, Any], says: str
+    rt: Runtime, make: Factory, site: FaultyServer, limits: dict[str, Any], expected: str
 ) -> None:
     site.routes["/"] = site.stall(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf")
     asks = configured(rt, site)
     job = await done(asks, make, "http_request", {"url": site.url()}, overrides=limits)
     assert job.last_error is not None
-    assert job.last_error.endswith(says)
+    assert job.last_error.endswith(expected)
     assert job.status is (S.FAILED if "timeout" in limits else S.RETRYING)
 
 

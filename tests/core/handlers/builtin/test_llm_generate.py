@@ -1,4 +1,4 @@
-"""`llm_generate` over both protocols, streamed piece by piece, whole, broken and stalled."""
+"""`llm_generate` with both providers, and with broken and stalled streams."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ KEY = "sk-0123456789abcdef0123"
 
 @pytest.fixture
 async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaultyServer]:
-    """Give a server, and a key for it."""
+    """Give a server and an API key."""
     monkeypatch.setenv("KEY_OF_TEST", KEY)
-    async with web() as one:
-        yield one
+    async with web() as server:
+        yield server
 
 
 def event(data: object, name: str = "") -> bytes:
-    """Return one server-sent event."""
+    """Return a server-sent event."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
     return (f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode()
 
 
 def openai(*pieces: str, finish: str | None = "stop", over: bool = True) -> bytes:
     """Return a stream of chunks."""
-    out = [event({"model": "m-1", "choices": [{"delta": {"content": one}}]}) for one in pieces]
+    out = [event({"model": "m-1", "choices": [{"delta": {"content": piece}}]}) for piece in pieces]
     out.append(event({"choices": [{"delta": {}, "finish_reason": finish}]}))
     out.append(event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}))
     return b"".join([b": hello\n\n", *out, *([event("[DONE]")] if over else [])])
@@ -46,41 +46,41 @@ def anthropic(*pieces: str) -> bytes:
     """Return a stream of events."""
     start = {"model": "c-1", "usage": {"input_tokens": 7, "output_tokens": 1}}
     stop = {"stop_reason": "end_turn"}
-    said = [{"type": "text_delta", "text": one} for one in pieces]
+    deltas = [{"type": "text_delta", "text": item} for item in pieces]
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": start},
         {"type": "ping"},
-        *({"type": "content_block_delta", "index": 0, "delta": one} for one in said),
+        *({"type": "content_block_delta", "index": 0, "delta": item} for item in deltas),
         {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 3}},
         {"type": "message_stop"},
     ]
-    return b"".join(event(one, one["type"]) for one in events)
+    return b"".join(event(item, item["type"]) for item in events)
 
 
 def bytewise(data: bytes) -> Callable[[Request, Writer], Awaitable[None]]:
-    """Return a behaviour: say it in single bytes, so that nothing ends where a read does."""
+    """Return a behavior that sends single bytes, so that no read ends at an event."""
 
     async def behave(_: Request, writer: Writer) -> None:
         writer.write(head(content_type="text/event-stream", connection="close"))
-        for place in range(len(data)):
-            writer.write(data[place : place + 1])
+        for offset in range(len(data)):
+            writer.write(data[offset : offset + 1])
             await writer.drain()
             await asyncio.sleep(0)
 
     return behave
 
 
-def model(rt: Runtime, site: FaultyServer, provider: str = "openai", **more: Any) -> Runtime:
-    """Return services with one model, on this machine because the configuration says so."""
+def model(rt: Runtime, site: FaultyServer, provider: str = "openai", **settings: Any) -> Runtime:
+    """Return services with a configured model server on this machine."""
     base = site.url("/v1") if provider == "openai" else site.url("")
     entry = {"provider": provider, "base_url": base, "model": "m", "key": {"env": "KEY_OF_TEST"}}
-    return configured(rt, llm={"it": entry}, **more)
+    return configured(rt, llm={"it": entry}, **settings)
 
 
 async def test_openai_streams(rt: Runtime, make: Factory, site: FaultyServer) -> None:
     site.routes["/v1/chat/completions"] = bytewise(openai("Hé", "llo\r\n", "☃"))
-    asked = {"prompt": "Say", "system": "Be brief", "stop": ["."], "temperature": 0.5}
-    job = await done(model(rt, site), make, "llm_generate", asked)
+    payload = {"prompt": "Say", "system": "Be brief", "stop": ["."], "temperature": 0.5}
+    job = await done(model(rt, site), make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     usage = {"input_tokens": 7, "output_tokens": 3, "models": ["m-1"]}
     assert (job.result["body"], job.result["finish"]) == ("Héllo\r\n☃", "stop")
@@ -104,8 +104,8 @@ async def test_openai_streams(rt: Runtime, make: Factory, site: FaultyServer) ->
 
 async def test_anthropic_streams(rt: Runtime, make: Factory, site: FaultyServer) -> None:
     site.routes["/v1/messages"] = bytewise(anthropic("Hé", "llo"))
-    asked = {"messages": [{"role": "user", "content": "Say"}], "max_tokens": 9}
-    job = await done(model(rt, site, "anthropic"), make, "llm_generate", asked)
+    payload = {"messages": [{"role": "user", "content": "Say"}], "max_tokens": 9}
+    job = await done(model(rt, site, "anthropic"), make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     assert (job.result["body"], job.result["finish"]) == ("Héllo", "end_turn")
     usage = {"input_tokens": 7, "output_tokens": 3, "models": ["c-1"]}
@@ -122,17 +122,17 @@ async def test_json_that_was_asked_for_is_checked(
     rt: Runtime, make: Factory, site: FaultyServer
 ) -> None:
     asks = model(rt, site)
-    asked = {"prompt": "?", "output": {"type": "object", "required": ["n"]}}
+    payload = {"prompt": "?", "output": {"type": "object", "required": ["n"]}}
     site.routes["/v1/chat/completions"] = answer(openai('```json\n{"n"', ": 1}\n```"))
-    job = await done(asks, make, "llm_generate", asked)
+    job = await done(asks, make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     assert job.result["body"] == {"n": 1}
-    for text, why in (("{}", "'n' is a required property"), ("sure!", "it is not JSON")):
+    for text, problem in (("{}", "'n' is a required property"), ("sure!", "not JSON")):
         site.routes["/v1/chat/completions"] = answer(openai(text))
-        job = await done(asks, make, "llm_generate", asked)
+        job = await done(asks, make, "llm_generate", payload)
         assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
         assert job.last_error is not None
-        assert why in job.last_error
+        assert problem in job.last_error
         assert await result_of(rt, job.number) == {"invalid-output": text.encode()}
         assert (await run_of(rt, job.number)).usage is not None
 
@@ -174,31 +174,37 @@ async def test_an_error_has_the_class_of_its_code(
 async def test_an_error_within_the_stream_counts(
     rt: Runtime, make: Factory, site: FaultyServer
 ) -> None:
-    said = event({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
-    site.routes["/v1/messages"] = answer(said)
+    stream = event({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
+    site.routes["/v1/messages"] = answer(stream)
     job = await done(model(rt, site, "anthropic"), make, "llm_generate", {"prompt": "?"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
-    assert job.last_error == "the model's server broke off: overloaded_error: full"
+    assert (
+        job.last_error == "the model server ended the stream with an error: overloaded_error: full"
+    )
 
 
 @pytest.mark.parametrize(
-    ("said", "error_class", "says"),
+    ("stream", "error_class", "message"),
     [
-        (openai("half", finish=None, over=False), "TRANSIENT_INFRA", "ended before the model did"),
-        (event("not json"), "TRANSIENT_INFRA", "an event that is no JSON object"),
-        (b"", "TRANSIENT_INFRA", "ended before the model did"),
+        (
+            openai("half", finish=None, over=False),
+            "TRANSIENT_INFRA",
+            "ended before the text was complete",
+        ),
+        (event("not json"), "TRANSIENT_INFRA", "an event that is not a JSON object"),
+        (b"", "TRANSIENT_INFRA", "ended before the text was complete"),
         (b"data: " + b"x" * 5_000_000, "PERMANENT", "over 4,194,304 characters"),
-        (openai(""), "INVALID_OUTPUT", "the model wrote nothing (finish: stop)"),
+        (openai(""), "INVALID_OUTPUT", "the model returned no text (finish: stop)"),
     ],
     ids=["half", "no json", "nothing", "endless line", "empty"],
 )
 async def test_a_stream_that_is_none(
-    rt: Runtime, make: Factory, site: FaultyServer, said: bytes, error_class: str, says: str
+    rt: Runtime, make: Factory, site: FaultyServer, stream: bytes, error_class: str, message: str
 ) -> None:
-    site.routes["/v1/chat/completions"] = answer(said)
+    site.routes["/v1/chat/completions"] = answer(stream)
     job = await done(model(rt, site), make, "llm_generate", {"prompt": "?"})
     assert job.last_error is not None
-    assert (job.error_class, says in job.last_error) == (error_class, True)
+    assert (job.error_class, message in job.last_error) == (error_class, True)
 
 
 async def test_a_stream_that_stalls_ends_with_the_idle_limit(

@@ -1,4 +1,4 @@
-"""`send_notification`: a message for people, written with the run's lease, once."""
+"""`send_notification` jobs, which enqueue a message exactly once."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ HOOK = {"url": "http://127.0.0.1:9/", "secret": {"env": "NO_SUCH_SECRET"}}
 
 @pytest.fixture
 def mine(rt: Runtime, tmp_path: Path) -> Runtime:
-    """Give services with a log of their own and one webhook."""
-    more = {"data_dir": tmp_path, "webhooks": {"ops": HOOK}}
-    settings = Settings.model_validate(runtime_with(rt).settings.model_dump() | more)
+    """Give services with a private log and a webhook."""
+    changes = {"data_dir": tmp_path, "webhooks": {"ops": HOOK}}
+    settings = Settings.model_validate(runtime_with(rt).settings.model_dump() | changes)
     return wire(settings, rt.db, False)
 
 
 def people(mine: Runtime, make: Factory) -> Factory:
-    """Return requests to these services."""
+    """Return a factory for these services."""
     return Factory(mine, make.owner)
 
 
-async def sent(mine: Runtime, make: Factory, payload: dict[str, Any], **more: Any) -> Job:
-    """Run one notification."""
-    return await done(mine, people(mine, make), "send_notification", payload, **more)
+async def sent(mine: Runtime, make: Factory, payload: dict[str, Any], **fields: Any) -> Job:
+    """Run a notification job."""
+    return await done(mine, people(mine, make), "send_notification", payload, **fields)
 
 
 async def notices(rt: Runtime, job: int) -> list[tuple[str, str]]:
-    """Return where the notices of a job go, and what they say."""
+    """Return the targets and texts of the notices of a job."""
     async with rt.db.connection() as conn:
         rows = await conn.execute(
             "SELECT channel || ':' || target, payload->>'text' FROM draftsman.deliveries"
@@ -78,56 +78,56 @@ async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> N
     file = tmp_path / "notifications.jsonl"
 
     async def written() -> bool:
-        [row] = [one for one in await mine.outbox.all(job.number) if one.seq == number]
+        [row] = [item for item in await mine.outbox.all(job.number) if item.seq == number]
         return row.status is DeliveryStatus.SENT
 
     async with built_in(mine):
         await until(written, "the notice")
-    [line] = [json.loads(one) for one in file.read_text(encoding="utf-8").splitlines()]
+    [line] = [json.loads(item) for item in file.read_text(encoding="utf-8").splitlines()]
     assert (line["type"], line["data"]["job"]["number"]) == ("job.notice", job.number)
     assert line["data"]["text"].endswith("b")
 
 
 @pytest.mark.parametrize("notify", [(), ("none",)])
-async def test_a_message_for_nobody_is_refused(
+async def test_a_message_without_targets_is_refused(
     mine: Runtime, make: Factory, notify: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UsageError, match="nobody would hear it: name targets in its payload"):
+    with pytest.raises(
+        UsageError, match="the notification has no targets; add targets to its payload"
+    ):
         await people(mine, make).queued(
             type="send_notification", payload={"text": "up"}, notify=notify
         )
 
 
-async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_a_handler_without_targets_fails_with_a_hint(rt: Runtime, make: Factory) -> None:
     work = await make.running()
-    with pytest.raises(UsageError, match=rf"{work.name} tells nobody: name targets, or submit"):
+    with pytest.raises(UsageError, match=rf"{work.name} has no targets; name targets, or submit"):
         await rt.outbox.notify(work.lease, "k", [], "up")
 
 
 @pytest.mark.parametrize(
-    ("targets", "says"),
+    ("targets", "expected"),
     [
-        (["mail"], "payload of send_notification: targets: 'mail' is no target; give log,"),
-        (["webhook:gone"], "there is no webhook 'gone'; configured: ops"),
+        (["mail"], "payload of send_notification: targets: 'mail' is not a target; use log,"),
+        (["webhook:gone"], "unknown webhook 'gone'; configured: ops"),
         (["none"], "'none' is no target"),
         ([7], "targets.0"),
         ("log", "targets 'log'"),
     ],
 )
-async def test_a_target_that_cannot_be_meant_is_refused_at_once(
-    mine: Runtime, make: Factory, targets: Any, says: str
+async def test_an_invalid_target_is_refused_at_submission(
+    mine: Runtime, make: Factory, targets: Any, expected: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
         await people(mine, make).queued(
             type="send_notification", payload={"text": "up", "targets": targets}
         )
-    assert says in str(refused.value)
+    assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-async def test_a_webhook_that_this_worker_does_not_know_is_told(
+async def test_a_webhook_that_this_worker_does_not_have_is_reported(
     rt: Runtime, mine: Runtime, make: Factory
 ) -> None:
     payload = {"text": "up", "targets": ["webhook:ops"]}
@@ -136,10 +136,10 @@ async def test_a_webhook_that_this_worker_does_not_know_is_told(
     )
     async with built_in(runtime_with(rt)):
         job = await wait_for_status(rt, number, S.FAILED)
-    assert job.last_error == "there is no webhook 'ops'; configured: none: add [webhooks.NAME]"
+    assert job.last_error == "unknown webhook 'ops'; configured: none: add [webhooks.NAME]"
 
 
-async def test_a_key_is_said_once_and_only_by_who_owns_the_job(rt: Runtime, make: Factory) -> None:
+async def test_a_key_notifies_once_and_only_with_the_lease(rt: Runtime, make: Factory) -> None:
     work = await make.running(notify=("log",))
     first = await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "once")
     assert await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "again") == first

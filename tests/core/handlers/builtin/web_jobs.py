@@ -1,4 +1,4 @@
-"""Workers with the built-in handlers, configured for a server of the tests."""
+"""Workers with the built-in handlers, configured for a test server."""
 
 from __future__ import annotations
 
@@ -49,16 +49,18 @@ async def built_in(
         yield
 
 
-async def done(rt: Runtime, make: Factory, type: str, payload: dict[str, Any], **more: Any) -> Job:
-    """Submit a job, run it, and return it once it ended or waits for its next try."""
-    number = await make.queued(type=type, queue="default", payload=payload, **more)
+async def done(
+    rt: Runtime, make: Factory, type: str, payload: dict[str, Any], **fields: Any
+) -> Job:
+    """Submit and run a job; return it once it has ended or waits for a retry."""
+    number = await make.queued(type=type, queue="default", payload=payload, **fields)
     async with built_in(rt):
         return await wait_for_status(rt, number, *TERMINAL, Status.RETRYING)
 
 
 async def result_of(rt: Runtime, number: int) -> dict[str, bytes]:
     """Return the artifacts of a job."""
-    names = [one.name for one in await rt.checkpoints.artifacts(number)]
+    names = [artifact.name for artifact in await rt.checkpoints.artifacts(number)]
     return {name: (await rt.checkpoints.read_artifact(number, name))[1] for name in names}
 
 

@@ -1,4 +1,4 @@
-"""An agent names a file to keep: only files of its own are read."""
+"""Artifacts at paths of agents: only files of the run are read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_path_is_of_the_workspace_or_absolute_in_either(roots: tuple[Path, Pat
     "path", ["../secret.txt", "/etc/passwd", "sub/../../secret.txt", "../repo2/x", "../home/../x"]
 )
 def test_a_path_that_leads_out_is_refused(path: str, roots: tuple[Path, Path]) -> None:
-    with pytest.raises(Failure, match="is not in the workspace, and not below") as raised:
+    with pytest.raises(Failure, match="is outside the workspace and") as raised:
         read_artifact(roots, path)
     assert (raised.value.origin, raised.value.code) == ("agent", "artifact")
 
@@ -57,7 +57,7 @@ def test_only_plain_files_of_a_bearable_size_are_kept(
     (repo / "large").write_bytes(b"x" * 101)
     monkeypatch.setattr(artifact, "MAX_ARTIFACT", 100)
     for path in ("pipe", "large"):
-        with pytest.raises(Failure, match="is no plain file of at most 100 bytes"):
+        with pytest.raises(Failure, match="is not a regular file of at most 100 bytes"):
             read_artifact(roots, path)
     for path in (".", ""):
         with pytest.raises(Failure, match="Is a directory"):

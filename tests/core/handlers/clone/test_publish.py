@@ -1,4 +1,4 @@
-"""What reaches the user's repository, and what a hostile one or a hostile tree can start."""
+"""Publishing to a repository, and code of hostile repositories and trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from draftsman.handlers.clone.workspace import Snapshot, Workspace
 
 CREATED = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
 STRANGER = 54321 if os.geteuid() == 0 else os.geteuid()
-"""Who owns the source: another user, where the tests may make one."""
+"""The owner of the source: another user, if the tests run as root."""
 HOOKS = (
     "pre-receive",
     "update",
@@ -35,18 +35,18 @@ HOOKS = (
 
 
 def run(*arguments: str, cwd: Path) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         ["git", *arguments],
         cwd=cwd,
         env=git_environment() | {"GIT_CONFIG_COUNT": "0"},
         capture_output=True,
         check=True,
     )
-    return done.stdout.decode().strip()
+    return completed.stdout.decode().strip()
 
 
 def own(folder: Path) -> None:
-    """Give the folder to the stranger, and let everybody enter those above it."""
+    """Give the folder to the other user, and make its parents accessible."""
     for path in (folder, *folder.rglob("*")):
         os.chown(path, STRANGER, STRANGER if os.geteuid() == 0 else -1, follow_symlinks=False)
     for parent in (above for above in folder.parents if above.stat().st_mode & 0o001 == 0):
@@ -54,17 +54,17 @@ def own(folder: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Every file and folder below: mode, owner, content."""
-    found = {}
+    """Return all files and folders below: mode, owner, content."""
+    entries = {}
     for path in folder.rglob("*"):
-        about = path.lstat()
+        status = path.lstat()
         content = path.read_bytes() if path.is_file() else b""
-        found[str(path.relative_to(folder))] = (about.st_mode, about.st_uid, content)
-    return found
+        entries[str(path.relative_to(folder))] = (status.st_mode, status.st_uid, content)
+    return entries
 
 
 def traps(git_dir: Path, canary: Path) -> None:
-    """Configure everything that git could be made to start."""
+    """Configure every program that git could start."""
     trap = f"touch {canary}; cat"
     (git_dir / "hooks").mkdir(exist_ok=True)
     for name in HOOKS:
@@ -100,7 +100,7 @@ def traps(git_dir: Path, canary: Path) -> None:
 
 @pytest.fixture
 def canary() -> Iterator[Path]:
-    """A file that whatever is started makes, whoever it runs as."""
+    """Give the path of a file that each hostile program creates."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         yield Path(folder, "dead")
@@ -108,7 +108,7 @@ def canary() -> Iterator[Path]:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """Give a folder that others can enter: a pytest that starts closes those of all others."""
+    """Give a folder with access for other users, which `tmp_path` does not have."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
@@ -161,19 +161,19 @@ async def test_publishing_twice_changes_nothing_the_second_time(
     snapshot = await workspace.snapshot("work")
     await workspace.publish(snapshot)
     before = contents(source)
-    again = await work(tmp_path, source, number=2)
-    await again.publish(await again.snapshot("work"))
+    second = await work(tmp_path, source, number=2)
+    await second.publish(await second.snapshot("work"))
     assert contents(source) == before
 
 
-async def test_a_branch_is_replaced_only_if_it_is_what_was_expected(
+async def test_a_branch_is_replaced_only_at_its_expected_commit(
     source: Path, tmp_path: Path
 ) -> None:
     first = await (workspace := await work(tmp_path, source)).snapshot("work")
     await workspace.publish(first)
     second = await (later := await work(tmp_path, source, "three\n", 2)).snapshot("more")
     for wrong in (None, first.base_sha):
-        with pytest.raises(Failure, match=r"stale info.*; somebody else wrote") as raised:
+        with pytest.raises(Failure, match=r"stale info.*; the branch has other commits") as raised:
             await later.publish(second, wrong)
         assert raised.value.code == "branch_moved"
         assert run("rev-parse", "draftsman/D-7", cwd=source) == first.commit
@@ -201,11 +201,11 @@ async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
     run("branch", "draftsman", cwd=source)
     workspace = await work(tmp_path, source)
     snapshot = await workspace.snapshot("work")
-    with pytest.raises(Failure, match="another branch is in its way") as raised:
+    with pytest.raises(Failure, match="another branch conflicts with its name") as raised:
         await workspace.publish(snapshot)
     assert raised.value.code == "branch_moved"
     shutil.rmtree(source)
-    with pytest.raises(Failure, match="source is gone") as raised:
+    with pytest.raises(Failure, match=r"cannot read .*source") as raised:
         await workspace.publish(snapshot)
     assert raised.value.code == "source_gone"
 
@@ -227,7 +227,7 @@ async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_p
         await work(tmp_path, source)
         return
     with pytest.raises(
-        Failure, match=f"uid {STRANGER} owns .* and cannot enter it; open"
+        Failure, match=f"uid {STRANGER} owns .* and cannot enter it; give that user access"
     ) as raised:
         await work(tmp_path, source)
     assert raised.value.code == "permission"
@@ -245,9 +245,9 @@ async def everything(workspace: Workspace) -> Snapshot:
     await workspace.diffstat(snapshot)
     await workspace.bundle(snapshot)
     await workspace.publish(snapshot)
-    again = await workspace.snapshot("work")
+    unchanged = await workspace.snapshot("work")
     await workspace.remove()
-    return again
+    return unchanged
 
 
 async def test_nothing_that_an_agent_configures_in_its_clone_runs(

@@ -1,4 +1,4 @@
-"""Repositories at URLs: what is reached, by which address, and what never is."""
+"""Repositories at URLs: pinned addresses and refused addresses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ printf '%s\\n' "$@" > {said}
 for command; do :; done
 exec sh -c "$command"
 """
-"""Keeps its arguments, and runs here what it should run there."""
+"""A fake ssh, which stores its arguments and runs the remote command locally."""
 REFUSED = """
     https://127.0.0.1/a/b
     https://127.0.0.1./a/b
@@ -131,8 +131,8 @@ async def test_what_is_allowed_is_pinned_to_the_address_that_was_checked() -> No
     assert "public.test:443:93.184.216.34,[2606:2800:220:1::1]" in values
     assert "http.followRedirects" in values
     assert web.env["GIT_ALLOW_PROTOCOL"] == "https"
-    some = await route("https://both.test:8443/acme/pay", HttpSettings(), fake)
-    assert "both.test:8443:93.184.216.34" in some.env.values()
+    mixed = await route("https://both.test:8443/acme/pay", HttpSettings(), fake)
+    assert "both.test:8443:93.184.216.34" in mixed.env.values()
     ssh = await route("git@internal.test:acme/pay", allow, fake)
     assert "-oHostName=10.0.0.7" in ssh.env["GIT_SSH_COMMAND"]
     assert "-oHostKeyAlias=internal.test" in ssh.env["GIT_SSH_COMMAND"]
@@ -150,8 +150,8 @@ async def test_a_name_without_an_address_is_tried_again_later() -> None:
 
 async def test_a_proxy_of_the_configuration_resolves_names_itself() -> None:
     proxied = HttpSettings(proxy="http://proxy.test:3128")
-    found = await route("https://nowhere.test/a/b", proxied, fake)
-    assert "http://proxy.test:3128" in found.env.values()
+    proxied_route = await route("https://nowhere.test/a/b", proxied, fake)
+    assert "http://proxy.test:3128" in proxied_route.env.values()
     with pytest.raises(Failure, match="loopback"):
         await route("https://127.0.0.1/a/b", proxied, fake)
 
@@ -172,7 +172,7 @@ def source(url: str, *allow: str) -> RepoSource:
 
 
 async def fetched(at: RepoSource, tmp_path: Path) -> str:
-    """Return the commit that a mirror got."""
+    """Return the commit that a mirror fetched."""
     mirror = tmp_path / "mirror.git"
     git("init", "-q", "--bare", str(mirror), cwd=tmp_path)
     return await at.fetch(mirror, None, "refs/draftsman/test")
@@ -202,8 +202,8 @@ async def test_ssh_is_given_the_address_and_no_way_around_it(
     pay = make_repository(tmp_path / "pay")
     at = source(f"ssh://git@internal.test:2222{pay}", "internal.test:2222")
     assert await fetched(at, tmp_path) == git("rev-parse", "HEAD", cwd=pay)
-    said = (tmp_path / "said").read_text().splitlines()
-    wanted = {"-oHostName=10.0.0.7", "-oPort=2222", "-oProxyCommand=none", "-oProxyJump=none"}
-    assert wanted <= set(said)
-    assert "-oHostKeyAlias=[internal.test]:2222" in said
-    assert "git@internal.test" in said
+    arguments = (tmp_path / "said").read_text().splitlines()
+    expected = {"-oHostName=10.0.0.7", "-oPort=2222", "-oProxyCommand=none", "-oProxyJump=none"}
+    assert expected <= set(arguments)
+    assert "-oHostKeyAlias=[internal.test]:2222" in arguments
+    assert "git@internal.test" in arguments

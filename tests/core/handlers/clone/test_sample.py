@@ -1,4 +1,4 @@
-"""The demo's repository: a real one, the same everywhere."""
+"""The sample repository of the demo, which is the same everywhere."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ async def test_it_is_a_repository_with_one_commit_that_is_the_same_everywhere(
 async def test_its_code_works_and_is_untidy_at_both_levels(tmp_path: Path) -> None:
     await make_sample_repo(tmp_path)
     assert run("-m", "unittest", "-q", "tests.test_stock", cwd=tmp_path).returncode == 0
-    left = [run("-m", "ruff", "check", cwd=tmp_path)]
-    left += [run("-m", "ruff", "check", "--fix", *more, cwd=tmp_path) for more in LEVELS]
+    outputs = [run("-m", "ruff", "check", cwd=tmp_path)]
+    outputs += [run("-m", "ruff", "check", "--fix", *options, cwd=tmp_path) for options in LEVELS]
     run("-m", "ruff", "format", cwd=tmp_path)
-    left.append(run("-m", "ruff", "check", cwd=tmp_path))
-    assert [each.returncode for each in left] == [1, 1, 1, 0]
-    assert b"fixable with the `--fix` option" in left[0].stdout or b"[*]" in left[0].stdout
+    outputs.append(run("-m", "ruff", "check", cwd=tmp_path))
+    assert [each.returncode for each in outputs] == [1, 1, 1, 0]
+    assert b"fixable with the `--fix` option" in outputs[0].stdout or b"[*]" in outputs[0].stdout
 
 
 LEVELS = ((), ("--unsafe-fixes",))
@@ -54,6 +54,6 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
 
 async def test_it_is_not_made_over_something(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is not empty; name a new folder"):
+    with pytest.raises(UsageError, match="is not empty; choose a new folder"):
         await make_sample_repo(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

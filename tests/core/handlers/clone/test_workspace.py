@@ -24,14 +24,14 @@ CREATED = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
 
 
 def run(*arguments: str, cwd: Path) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         ["git", "-c", "protocol.file.allow=always", *arguments],
         cwd=cwd,
         env=git_environment() | {"GIT_OPTIONAL_LOCKS": "1"},
         capture_output=True,
         check=True,
     )
-    return done.stdout.decode(errors="surrogateescape").strip()
+    return completed.stdout.decode(errors="surrogateescape").strip()
 
 
 def commit_all(repository: Path, message: str) -> str:
@@ -42,7 +42,7 @@ def commit_all(repository: Path, message: str) -> str:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A repository with two commits, a branch, a tag, and something of each kind of file."""
+    """Give a repository with two commits, a branch, a tag, and every kind of file."""
     repository = tmp_path / "source"
     run("init", "-q", "-bmain", str(repository), cwd=tmp_path)
     (repository / "old.txt").write_text("old\n")
@@ -71,14 +71,14 @@ async def prepare(data: Path, source: Path | str, **options: Any) -> Workspace:
 
 
 def tree_of(folder: Path) -> dict[str, bytes | str]:
-    """Everything below the folder: content, or where a link leads, and the mode."""
-    found: dict[str, bytes | str] = {}
+    """Return all files below the folder: content or link target, and the mode."""
+    entries: dict[str, bytes | str] = {}
     for parent, _, names in os.walk(folder):
         for path in (Path(parent, name) for name in names):
             mode = f"{path.lstat().st_mode:o} "
             content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
-            found[str(path.relative_to(folder))] = mode.encode() + content
-    return found
+            entries[str(path.relative_to(folder))] = mode.encode() + content
+    return entries
 
 
 async def test_the_clone_stands_alone_on_its_branch(data: Path, source: Path) -> None:
@@ -120,9 +120,9 @@ async def test_a_detached_head_and_a_shallow_clone_are_sources_too(
     (workspace.path / "old.txt").write_text("changed\n")
     snapshot = await workspace.snapshot("change")
     bundle = await workspace.bundle(snapshot)
-    again = await prepare(data, tmp_path / "shallow", run=2, bundle=bundle)
-    assert (again.path / "old.txt").read_text() == "changed\n"
-    await again.publish(snapshot)
+    restored = await prepare(data, tmp_path / "shallow", run=2, bundle=bundle)
+    assert (restored.path / "old.txt").read_text() == "changed\n"
+    await restored.publish(snapshot)
     published = run("rev-parse", "draftsman/D-7", cwd=tmp_path / "shallow")
     assert published == snapshot.commit
 
@@ -169,8 +169,8 @@ async def test_an_untouched_tree_has_no_changes(data: Path, source: Path) -> Non
     snapshot = await workspace.snapshot("nothing")
     assert (snapshot.files_changed, snapshot.insertions, snapshot.deletions) == (0, 0, 0)
     assert await workspace.diff(snapshot) == b""
-    again = await prepare(data, source, run=2, bundle=await workspace.bundle(snapshot))
-    assert run("status", "--porcelain", cwd=again.path) == ""
+    restored = await prepare(data, source, run=2, bundle=await workspace.bundle(snapshot))
+    assert run("status", "--porcelain", cwd=restored.path) == ""
 
 
 async def test_a_tree_emptied_by_its_agent_is_all_deletions(data: Path, source: Path) -> None:
@@ -233,14 +233,16 @@ async def test_a_known_base_needs_no_source_any_more(data: Path, source: Path) -
     snapshot = await first.snapshot("work")
     shutil.rmtree(source / ".git")
     bundle = await first.bundle(snapshot)
-    again = await prepare(data, source, run=2, base=first.base_sha, bundle=bundle)
-    assert (again.path / "old.txt").read_text() == "old\n"
+    restored = await prepare(data, source, run=2, base=first.base_sha, bundle=bundle)
+    assert (restored.path / "old.txt").read_text() == "old\n"
 
 
 async def test_runs_of_one_source_can_start_together(data: Path, source: Path) -> None:
-    made = await asyncio.gather(*(prepare(data, source, job=n) for n in range(1, 7)))
-    assert len({workspace.path for workspace in made}) == 6
-    assert {workspace.base_sha for workspace in made} == {run("rev-parse", "main", cwd=source)}
+    workspaces = await asyncio.gather(*(prepare(data, source, job=n) for n in range(1, 7)))
+    assert len({workspace.path for workspace in workspaces}) == 6
+    assert {workspace.base_sha for workspace in workspaces} == {
+        run("rev-parse", "main", cwd=source)
+    }
     assert [path.suffix for path in (data / "mirrors").iterdir()] == [".git"]
 
 
@@ -262,11 +264,15 @@ async def test_a_removed_workspace_leaves_only_the_mirror(data: Path, source: Pa
 @pytest.mark.parametrize(
     ("base", "code", "message"),
     [
-        ("no-such-branch", "no_such_ref", "couldn't find remote ref no-such-branch; name a branch"),
+        (
+            "no-such-branch",
+            "no_such_ref",
+            "couldn't find remote ref no-such-branch; use an existing branch",
+        ),
         ("0" * 39 + "1", "no_such_ref", "not our ref"),
-        ("--upload-pack=touch x", "no_such_ref", "cannot be a branch"),
-        ("main:refs/heads/x", "no_such_ref", "cannot be a branch"),
-        ("", "no_such_ref", "cannot be a branch"),
+        ("--upload-pack=touch x", "no_such_ref", "invalid branch, tag or commit"),
+        ("main:refs/heads/x", "no_such_ref", "invalid branch, tag or commit"),
+        ("", "no_such_ref", "invalid branch, tag or commit"),
     ],
 )
 async def test_a_wrong_base_is_named(
@@ -282,18 +288,18 @@ async def test_a_wrong_source_is_named(data: Path, source: Path, tmp_path: Path)
     (tmp_path / "folder").mkdir()
     run("init", "-q", str(tmp_path / "empty"), cwd=tmp_path)
     cases = {
-        str(tmp_path / "missing"): ("not_a_repository", "missing is no folder"),
+        str(tmp_path / "missing"): ("not_a_repository", "missing is not a folder"),
         str(tmp_path / "folder"): ("not_a_repository", "does not appear to be a git repository"),
-        str(source / "pkg"): ("not_a_repository", "give the top of one"),
-        str(tmp_path / "empty"): ("no_commits", "empty has no commits; make the first one"),
-        "ext::sh -c touch% canary": ("url", "no absolute path and no URL"),
-        "--upload-pack=x:y": ("not_a_repository", "is no folder"),
-        "http://user:secret@127.0.0.1:9/x.git": ("url", "no user or password in it"),
+        str(source / "pkg"): ("not_a_repository", "use the top folder of a repository"),
+        str(tmp_path / "empty"): ("no_commits", "empty has no commits; create a first commit"),
+        "ext::sh -c touch% canary": ("url", "neither an absolute path nor a URL"),
+        "--upload-pack=x:y": ("not_a_repository", "is not a folder"),
+        "http://user:secret@127.0.0.1:9/x.git": ("url", "may not contain a password"),
         "http://127.0.0.1:9/x.git": ("address_refused", "is a loopback address"),
     }
-    for where, (code, message) in cases.items():
+    for repo, (code, message) in cases.items():
         with pytest.raises(Failure, match=message) as raised:
-            await prepare(data, where)
+            await prepare(data, repo)
         assert (raised.value.origin, raised.value.code) == ("git", code)
         assert "\n" not in str(raised.value)
         assert "secret" not in str(raised.value)
@@ -303,7 +309,7 @@ async def test_a_machine_without_git_says_so(
     data: Path, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Failure, match="no git here; install git") as raised:
+    with pytest.raises(Failure, match="git not found; install git") as raised:
         await prepare(data, source)
     assert raised.value.code == "git_missing"
 
@@ -314,7 +320,7 @@ async def test_a_workspace_that_its_agent_removed_or_replaced_is_not_read(
     workspace = await prepare(data, source)
     shutil.rmtree(workspace.path)
     workspace.path.symlink_to("/etc")
-    with pytest.raises(Failure, match="the workspace is gone") as raised:
+    with pytest.raises(Failure, match="the agent deleted its workspace") as raised:
         await workspace.snapshot("work")
     assert raised.value.code == "workspace_gone"
 

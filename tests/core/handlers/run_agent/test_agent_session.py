@@ -1,4 +1,4 @@
-"""What an agent says and what it hears back: kept and acknowledged, or refused with a reason."""
+"""Messages of an agent and their replies: stored and acknowledged, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def heard(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
-    """Let an agent talk; return its job, and what it heard in `heard`."""
+    """Run an agent; return its job, and the replies in its variable `heard`."""
     number = await submit_agent_job(make, repo)
     end = '\nsay("result", summary="", data={"heard": heard})'
     async with agent_worker(rt, repo.parent / "data", f"heard = []\n{code}{end}"):
@@ -54,16 +54,16 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("line", "id", "says"),
+    ("line", "id", "reason"),
     [
         ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
         ("'[1]'", None, "must be an object"),
-        ('\'{"id": "7"}\'', "7", "no type; known are: ask, approve, checkpoint"),
-        ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known are: ask"),
+        ('\'{"id": "7"}\'', "7", "type is required; known types: ask, approve, checkpoint"),
+        ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known types: ask"),
         ("json.dumps({'type': 'ask', 'id': '7'})", "7", "ask.key: is required"),
         (
             "json.dumps({'type': 'ask', 'id': '7', 'key': 'k', 'text': 't', 'freeform': False})",
@@ -75,45 +75,49 @@ async def log_of(rt: Runtime, number: int) -> str:
             "7",
             "event.kind: must match",
         ),
-        ("'x' * (2**20 + 1)", None, "a line of 1,048,577 bytes; at most 1,048,576 are read"),
+        (
+            "'x' * (2**20 + 1)",
+            None,
+            "line of 1,048,577 bytes is too long; the limit is 1,048,576 bytes",
+        ),
         ("'\\xff\\x00'", None, "invalid JSON"),
     ],
 )
 async def test_a_line_that_cannot_be_read_is_refused_logged_and_not_fatal(
-    rt: Runtime, make: Factory, repo: Path, line: str, id: str | None, says: str
+    rt: Runtime, make: Factory, repo: Path, line: str, id: str | None, reason: str
 ) -> None:
     code = f"sys.stdout.buffer.write(({line}).encode('latin-1') + b'\\n')\nsys.stdout.flush()"
     job, [reply] = await heard(rt, make, repo, f"{code}\nheard.append(hear())")
     assert (reply["type"], reply["id"]) == ("refused", id)
-    assert says in reply["reason"]
+    assert reason in reply["reason"]
     assert await log_of(rt, job.number) == f"[refused] {reply['reason']}\n"
 
 
 @pytest.mark.parametrize(
-    ("message", "says"),
+    ("message", "reason"),
     [
-        ("'artifact', path='../../etc/passwd'", "is not in the workspace, and not below $HOME"),
+        ("'artifact', path='../../etc/passwd'", "is outside the workspace and $HOME"),
         ("'artifact', path='no-such-file'", "No such file or directory"),
         ("'artifact', path='.', name='x'", "Is a directory"),
-        ("'checkpoint', data='x' * 2**20", "bytes; at most 1,048,576 are read"),
+        ("'checkpoint', data='x' * 2**20", "is too long; the limit is 1,048,576 bytes"),
         ("'checkpoint', data='x' * (2**20 - 60)", "a checkpoint has 1,0"),
         ("'checkpoint', data=10**31", "a number is too large"),
         ("'step', key='k', state='done', result=1e31", "a number is too large"),
     ],
 )
 async def test_what_cannot_be_kept_is_refused_and_not_fatal(
-    rt: Runtime, make: Factory, repo: Path, message: str, says: str
+    rt: Runtime, make: Factory, repo: Path, message: str, reason: str
 ) -> None:
     job, [reply] = await heard(rt, make, repo, f"say({message}, id='7')\nheard.append(hear())")
     assert reply["type"] == "refused"
-    assert says in reply["reason"]
+    assert reason in reply["reason"]
     assert reply["reason"] in await log_of(rt, job.number)
 
 
-# --- what is kept --------------------------------------------------------------------------------
+# --- stored messages -----------------------------------------------------------------------------
 
 
-async def test_a_message_with_an_id_is_acknowledged_and_one_without_is_not(
+async def test_only_a_message_with_an_id_is_acknowledged(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -155,8 +159,8 @@ say("log", id="d", text="by message"); hear()
         "by message",
         "on standard error: \u00e9",
     ]
-    kept = {item.name: item.kind for item in await rt.checkpoints.artifacts(job.number)}
-    assert kept == {"out.bin": "file", "summary.md": "report", "aside": "file"}
+    kinds = {item.name: item.kind for item in await rt.checkpoints.artifacts(job.number)}
+    assert kinds == {"out.bin": "file", "summary.md": "report", "aside": "file"}
     _, data = await rt.checkpoints.read_artifact(job.number, "out.bin")
     assert data == bytes(range(256))
     assert (await run_of(rt, job.number)).usage == {
@@ -171,7 +175,7 @@ say("log", id="d", text="by message"); hear()
 async def test_all_that_an_agent_writes_on_standard_error_is_kept(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
-    """More than the buffer holds, faster than it is stored: the agent has to wait."""
+    """The agent has to wait when it writes faster than the log is stored."""
     code = """
 for n in range(80_000):
     print(f"{n:049}", file=sys.stderr)
@@ -257,9 +261,7 @@ say("result", summary="", data={"at": start["checkpoint"], "half": open("half.tx
     assert (job.result or {})["data"] == {"at": 1, "half": "half"}
 
 
-async def test_the_first_of_two_questions_is_asked_and_the_other_one_after_it(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
+async def test_two_questions_are_asked_in_order(rt: Runtime, make: Factory, repo: Path) -> None:
     code = """
 say("ask", id="1", key="one", text="One?", choices=["a", "b"])
 say("ask", id="2", key="two", text="Two?", choices=["c", "d"])
@@ -318,7 +320,7 @@ say("result", summary=reply["text"])
         ({"on_expire": "continue"}, "expired", None),
     ],
 )
-async def test_what_nobody_answered_goes_on_as_the_agent_said(
+async def test_an_expired_question_follows_its_rule(
     rt: Runtime, make: Factory, repo: Path, options: dict[str, Any], outcome: str, value: str | None
 ) -> None:
     code = f"""
@@ -331,15 +333,13 @@ say("result", summary="", data=parked(ask("color", **options)))
     assert (reply["outcome"], reply["value"], reply["by"]) == (outcome, value, [])
 
 
-async def test_what_escalates_to_nobody_is_refused_and_to_a_group_is_asked(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
+async def test_an_escalation_needs_a_known_target(rt: Runtime, make: Factory, repo: Path) -> None:
     number = await submit_agent_job(make, repo)
     code = """
 late = {"choices": ["a"], "on_expire": "escalate", "expires_in": 60}
 refused = ask("color", **late)
 assert refused["type"] == "refused", refused
-assert "escalates to nobody" in refused["reason"], refused
+assert "has no escalation target" in refused["reason"], refused
 parked(ask("color", escalate_to="leads", **late))
 """
     async with agent_worker(rt, repo.parent / "data", code):
@@ -366,7 +366,7 @@ say("result", summary=reply["outcome"], data={"reason": reply["reason"], "by": r
 
 
 @pytest.mark.parametrize(("yes", "outcome"), [(True, "approved"), (False, "denied")])
-async def test_a_gate_tells_the_agent_how_it_was_decided(
+async def test_an_approval_tells_the_agent_the_decision(
     rt: Runtime, make: Factory, people: People, repo: Path, yes: bool, outcome: str
 ) -> None:
     number = await submit_agent_job(make, repo)
@@ -377,7 +377,7 @@ async def test_a_gate_tells_the_agent_how_it_was_decided(
     assert (result["summary"], result["data"]) == (outcome, {"reason": "because", "by": ["carol"]})
 
 
-async def test_a_denied_gate_ends_the_job_where_the_agent_said_so(
+async def test_a_denied_approval_ends_the_job_with_on_deny_fail(
     rt: Runtime, make: Factory, people: People, repo: Path
 ) -> None:
     number = await submit_agent_job(make, repo)

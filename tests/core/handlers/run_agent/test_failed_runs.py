@@ -1,4 +1,4 @@
-"""How the runs of agents end otherwise: they fail, or are stopped, and leave nothing behind."""
+"""Runs of agents that fail or are stopped, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ async def log_of(rt: Runtime, number: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "error_class", "says"),
+    ("code", "status", "error_class", "expected"),
     [
-        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 and gave no result"),
-        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 and gave no"),
+        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 without a result"),
+        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 without a"),
         (
             "os.kill(os.getpid(), 9)",
             S.RETRYING,
             "TRANSIENT_INFRA",
-            "the agent exited with code 137 and gave no result",
+            "the agent exited with code 137 without a result",
         ),
         (
             'say("error", **{"class": "PERMANENT"}, code="no_such_tool", message="no ruff here")',
@@ -80,13 +80,13 @@ async def test_an_agent_that_fails_fails_its_run(
     code: str,
     status: Status,
     error_class: str,
-    says: str,
+    expected: str,
 ) -> None:
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, data, f"print('about to', file=sys.stderr, flush=True)\n{code}"):
         job = await wait_for_status(rt, number, status)
     assert job.error_class == error_class
-    assert (job.last_error or "").startswith(says)
+    assert (job.last_error or "").startswith(expected)
     assert await log_of(rt, number) == "about to\n"
     if "retry_after" in code and job.next_retry_at is not None:
         assert (job.next_retry_at - job.updated_at).total_seconds() == pytest.approx(900, abs=1)
@@ -111,13 +111,19 @@ async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "expected"),
     [
-        ({"repo": None}, "run_agent needs a repository; submit it with: --repo PATH or URL"),
-        ({"repo": "/nonexistent/folder"}, "/nonexistent/folder is no folder; give the top of"),
-        ({"repo": "EMPTY"}, "'EMPTY' does not appear to be a git repository; give the top of one"),
+        ({"repo": None}, "no repository for this job; submit it with --repo PATH or --repo URL"),
+        (
+            {"repo": "/nonexistent/folder"},
+            "/nonexistent/folder is not a folder; use the top folder of",
+        ),
+        (
+            {"repo": "EMPTY"},
+            "'EMPTY' does not appear to be a git repository; use the top folder of a repository",
+        ),
         ({"ref": "no-such-branch"}, "no-such-branch"),
-        ({"ref": "--upload-pack=x"}, "'--upload-pack=x' cannot be a branch, a tag or a commit"),
+        ({"ref": "--upload-pack=x"}, "invalid branch, tag or commit '--upload-pack=x'"),
     ],
 )
 async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
@@ -127,7 +133,7 @@ async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
     repo: Path,
     tmp_path: Path,
     fields: dict[str, Any],
-    says: str,
+    expected: str,
 ) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -138,11 +144,11 @@ async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
     async with agent_worker(rt, data, WORK):
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
-    assert says.replace("EMPTY", str(empty)) in (job.last_error or "")
+    assert expected.replace("EMPTY", str(empty)) in (job.last_error or "")
     assert "\n" not in (job.last_error or "")
 
 
-# --- how it is stopped ---------------------------------------------------------------------------
+# --- stops ------------------------------------------------------------------------
 
 FAMILY = """
 import subprocess, time
@@ -159,10 +165,10 @@ async def made_by_agent(data: Path, name: str) -> None:
 
 
 async def family(data: Path) -> list[int]:
-    """Return the processes of the running agent, as this machine counts them."""
+    """Return the process ids of the running agent on the host."""
     await made_by_agent(data, "pids")
     guard = guards()[0]
-    return [one.pid for one in guard.children(recursive=True)]
+    return [child.pid for child in guard.children(recursive=True)]
 
 
 async def test_a_cancel_kills_the_agent_and_its_children(

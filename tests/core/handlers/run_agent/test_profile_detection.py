@@ -1,4 +1,4 @@
-"""The profile that suits a tree."""
+"""Detection of profiles."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ def proposed(folder: Path, files: dict[str, str]) -> tuple[str, Checks]:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    found = detect_profile(folder)
-    return found.profile_type, [(c.name, " ".join(c.command)) for c in found.validation_commands]
+    profile = detect_profile(folder)
+    return profile.profile_type, [
+        (c.name, " ".join(c.command)) for c in profile.validation_commands
+    ]
 
 
 NPM = json.dumps({"scripts": {"test": "jest", "lint": "eslint ."}, "dependencies": {"a": "1"}})
@@ -28,7 +30,7 @@ MAKE = "CHECK := x\ncheck: all\nall:\n\ntest::\n\techo\n"
 
 
 @pytest.mark.parametrize(
-    ("files", "wanted"),
+    ("files", "expected"),
     [
         (
             {"pyproject.toml": "[tool.ruff]\n[tool.pytest.ini_options]\n"},
@@ -59,10 +61,10 @@ MAKE = "CHECK := x\ncheck: all\nall:\n\ntest::\n\techo\n"
         ({"README": ""}, ("unknown", [])),
     ],
 )
-def test_a_tree_is_taken_for_what_it_is(
-    tmp_path: Path, files: dict[str, str], wanted: tuple[str, Checks]
+def test_a_profile_is_detected_from_the_tree(
+    tmp_path: Path, files: dict[str, str], expected: tuple[str, Checks]
 ) -> None:
-    assert proposed(tmp_path, files) == wanted
+    assert proposed(tmp_path, files) == expected
 
 
 def test_a_file_that_leads_out_of_the_clone_is_not_read(tmp_path: Path) -> None:
@@ -75,4 +77,6 @@ def test_a_file_that_leads_out_of_the_clone_is_not_read(tmp_path: Path) -> None:
 
 def test_dependencies_are_installed_as_they_are_locked(tmp_path: Path) -> None:
     proposed(tmp_path, {"package.json": NPM, "package-lock.json": "{}"})
-    assert [one.command for one in detect_profile(tmp_path).setup_commands] == [("npm", "ci")]
+    assert [command.command for command in detect_profile(tmp_path).setup_commands] == [
+        ("npm", "ci")
+    ]

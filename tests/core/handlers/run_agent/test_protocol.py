@@ -1,4 +1,4 @@
-"""Lines of the agent protocol: what is read, what is refused and why, what is written."""
+"""Lines of the agent protocol: parsing, refusals with their reasons, and encoding."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_no_bytes_make_it_raise(data: bytes) -> None:
 
 
 @given(some.sampled_from(TYPES), some.dictionaries(some.sampled_from(FIELDS), JSON))
-def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
+def test_parsing_never_raises_and_parsed_messages_can_be_encoded(
     kind: str, fields: dict[str, Any]
 ) -> None:
     result = parse_line(json.dumps({"type": kind, **fields}).encode())
@@ -91,7 +91,7 @@ def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "start"),
     [
         (b"", "invalid JSON: EOF while parsing"),
         (b"hello", "invalid JSON: expected value"),
@@ -100,8 +100,8 @@ def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
         (b'{"type":"log","text":"\\ud800"}', "invalid JSON: unexpected end of hex escape"),
         (b'{"type":"log","text":"a"}{}', "invalid JSON: trailing characters"),
         (b"[1]", "must be an object"),
-        (b"{}", "no type; known are: ask, approve, checkpoint,"),
-        (b'{"type":"start"}', "unknown type 'start'; known are: ask,"),
+        (b"{}", "type is required; known types: ask, approve, checkpoint,"),
+        (b'{"type":"start"}', "unknown type 'start'; known types: ask,"),
         (b'{"type":"no\\nsuch"}', "unknown type 'no\\nsuch'"),
         (b'{"type":{}}', "unknown type '{}'"),
         (b'{"type":"log"}', "log.text: is required"),
@@ -117,13 +117,16 @@ def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
         (b'{"type":"usage","input_tokens":-1}', "usage.input_tokens: must be at least 0"),
         (b'{"type":"step","key":"k","state":"doing"}', "step.state: must be 'pending'"),
         (b'{"type":"ask","key":"k","text":"t"}', "ask.id: is required"),
-        (b" " * 9 + b"x" * (MAX_LINE + 1), "a line of 1,048,577 bytes; at most 1,048,576 are read"),
+        (
+            b" " * 9 + b"x" * (MAX_LINE + 1),
+            "line of 1,048,577 bytes is too long; the limit is 1,048,576 bytes",
+        ),
     ],
 )
-def test_a_line_that_is_no_message_is_refused_with_its_reason(data: bytes, why: str) -> None:
+def test_a_line_that_is_no_message_is_refused_with_its_reason(data: bytes, start: str) -> None:
     result = parse_line(data)
     assert isinstance(result, MalformedLine)
-    assert result.reason.startswith(why)
+    assert result.reason.startswith(start)
     assert len(result.reason) <= MAX_REASON
 
 
@@ -142,8 +145,8 @@ def test_a_refused_message_keeps_its_id_for_the_reply() -> None:
 
 def test_fields_of_a_newer_agent_are_ignored() -> None:
     assert read(type="log", text="x", colour="red") == LogMessage(text="x")
-    asked = read(type="ask", id="1", key="k", text="t", choices=[{"value": "a", "icon": "b"}])
-    assert asked.choices[0].value == "a"
+    message = read(type="ask", id="1", key="k", text="t", choices=[{"value": "a", "icon": "b"}])
+    assert message.choices[0].value == "a"
 
 
 def test_a_choice_may_be_a_plain_string() -> None:
@@ -161,10 +164,10 @@ def test_a_question_without_choices_takes_free_text() -> None:
     assert read(type="ask", id="1", key="why", text="Why?").question().freeform
 
 
-def test_a_default_counts_when_nobody_answers() -> None:
-    asked = read(type="ask", id="1", key="k", text="t", choices=["a", "b"], default="a")
-    assert asked.question().on_expire is OnExpire.DEFAULT
-    assert asked.question().default == "a"
+def test_a_default_applies_on_expiry() -> None:
+    message = read(type="ask", id="1", key="k", text="t", choices=["a", "b"], default="a")
+    assert message.question().on_expire is OnExpire.DEFAULT
+    assert message.question().default == "a"
 
 
 @pytest.mark.parametrize(("given_", "seconds", "never"), [(None, None, False), (0, None, True),
@@ -178,22 +181,22 @@ def test_expiry_is_seconds_never_or_as_configured(
 
 
 @pytest.mark.parametrize(
-    ("fields", "why"),
+    ("fields", "start"),
     [
         ({"choices": ["a", "A"]}, "ask: two choices have the same value; make them differ"),
         ({"choices": [""]}, "ask.choices.0.value: must not be empty"),
         ({"choices": ["a"], "default": "b"}, "ask: the default 'b' is not among the choices"),
         ({"freeform": False}, "ask: a question needs choices, or freeform=True, or both"),
-        ({"choices": ["a"], "on_expire": "default"}, "ask: a default value goes with on_expire"),
+        ({"choices": ["a"], "on_expire": "default"}, "ask: a default requires on_expire"),
         ({"text": "x" * 3001}, "ask.text: must have at most 3000 characters"),
         ({"expires_in": -1}, "ask.expires_in: must be at least 0"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(fields: dict[str, Any], why: str) -> None:
-    assert reason(**{"type": "ask", "id": "1", "key": "k", "text": "t", **fields}).startswith(why)
+def test_a_question_that_makes_no_sense_is_refused(fields: dict[str, Any], start: str) -> None:
+    assert reason(**{"type": "ask", "id": "1", "key": "k", "text": "t", **fields}).startswith(start)
 
 
-def test_a_gate_is_bound_to_its_action() -> None:
+def test_an_approval_is_bound_to_its_action() -> None:
     gates = [
         read(type="approve", id="1", key="k", text="Deploy?", action=action).question()
         for action in ({"to": "a"}, {"to": "a"}, {"to": "b"}, None)
@@ -221,7 +224,7 @@ def test_an_error_has_a_class() -> None:
     assert b'"class":"PERMANENT"' in encode(error)
 
 
-def test_what_the_worker_says_is_one_line_each() -> None:
+def test_messages_of_the_worker_are_single_lines() -> None:
     start = StartMessage(
         job="D-7",
         run=2,
@@ -247,12 +250,12 @@ def test_what_the_worker_says_is_one_line_each() -> None:
         assert data.endswith(b"\n")
         assert data.count(b"\n") == 1
         assert json.loads(data)["type"] == message.type
-    said = json.loads(encode(start))
-    assert said["v"] == 1
-    assert said["checkpoint"] == {"text": "two\nlines"}
-    assert said["answers"]["go"]["by"] == ["ana"]
-    assert said["profile"]["validation_commands"][0]["command"][0] == sys.executable
-    assert said["profile"]["fix_commands"][2]["level"] == "all"
+    line = json.loads(encode(start))
+    assert line["v"] == 1
+    assert line["checkpoint"] == {"text": "two\nlines"}
+    assert line["answers"]["go"]["by"] == ["ana"]
+    assert line["profile"]["validation_commands"][0]["command"][0] == sys.executable
+    assert line["profile"]["fix_commands"][2]["level"] == "all"
 
 
 def test_an_event_is_as_it_was_sent() -> None:

@@ -1,4 +1,4 @@
-"""What a job without a repository does, and what a profile does around its agent."""
+"""Resolution of a job's repository, and setup and validation by its profile."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ async def test_a_label_or_the_text_says_where_and_the_trail_says_how(
     await rt.repos.map(RepoLocation(shop), make.owner, label="Shop")
     job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
     assert (job.status, job.repo_owner, job.repo_name) == (S.COMPLETED, None, "shop")
-    found = (await last_event(rt, job.number, "repo_resolved")).payload
-    assert (found["source"], found["method"], found["confidence"]) == (
+    resolved = (await last_event(rt, job.number, "repo_resolved")).payload
+    assert (resolved["source"], resolved["method"], resolved["confidence"]) == (
         shop.remote_url,
         "label_name",
         0.9,
@@ -83,17 +83,17 @@ async def test_who_is_unsure_asks_with_choices_and_remembers(
     async with agent_worker(rt, tmp_path / "data", WORK):
         question = await question_of(rt, number)
         assert (question.text, question.labels()) == (
-            "Which repository is this about?",
+            "Which repository is this job for?",
             ["pay", "shop"],
         )
         await rt.repos.remove(pay, make.owner)  # other choices now: the answer counts still
         await answer(rt, make, number, 1, "shop")
         job = await wait_for_end(rt, number)
     assert (job.status, job.repo_name) == (S.COMPLETED, "shop")
-    found = (await last_event(rt, number, "repo_resolved")).payload
-    assert (found["method"], found["confidence"], found["name"]) == ("asked", 1.0, "shop")
-    told = (job.result or {})["data"]["start"]
-    assert (told["answers"], told["steps"]) == ({}, {}), "it is no business of the agent's"
+    resolved = (await last_event(rt, number, "repo_resolved")).payload
+    assert (resolved["method"], resolved["confidence"], resolved["name"]) == ("asked", 1.0, "shop")
+    start = (job.result or {})["data"]["start"]
+    assert (start["answers"], start["steps"]) == ({}, {}), "it is no business of the agent's"
 
 
 async def test_an_answer_that_names_nothing_is_asked_about_again(
@@ -101,14 +101,19 @@ async def test_an_answer_that_names_nothing_is_asked_about_again(
 ) -> None:
     number = await submit_agent_job(make, None)
     answers = ["the usual one", "https://t0ken@github.com/acme/x", str(tmp_path), "pay"]
-    says = ["", "No repository is called 'the usual one'", "An address is stored", "A folder of a"]
+    starts = [
+        "",
+        "No repository is called 'the usual one'",
+        "An address is stored",
+        "An answer cannot be",
+    ]
     async with agent_worker(rt, tmp_path / "data", WORK):
-        for place, (text, why) in enumerate(zip(answers, says, strict=True), 1):
-            question = await question_of(rt, number, place)
-            assert question.text.startswith(why)
-            assert question.text.endswith("Which repository is this about?")
+        for ordinal, (text, start) in enumerate(zip(answers, starts, strict=True), 1):
+            question = await question_of(rt, number, ordinal)
+            assert question.text.startswith(start)
+            assert question.text.endswith("Which repository is this job for?")
             assert "t0ken" not in question.text
-            await answer(rt, make, number, place, text)
+            await answer(rt, make, number, ordinal, text)
         job = await wait_for_end(rt, number)
     assert (job.status, job.repo_name) == (S.COMPLETED, "pay")
 
@@ -127,12 +132,12 @@ async def test_what_was_found_stays_found(
     assert (job.result or {})["data"]["start"]["repo"] == pay.remote_url
 
 
-async def test_without_a_known_repository_nobody_is_asked(
+async def test_without_a_registered_repository_no_question_is_asked(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert (job.last_error or "").endswith("make one known: draftsman repos add")
+    assert (job.last_error or "").endswith("register the repository with: draftsman repos add")
 
 
 PROFILE = {
@@ -150,7 +155,7 @@ PROFILE = {
 }
 
 
-async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
+async def test_a_profile_gives_the_defaults_and_validates_the_work(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     repo = await known(rt, make, tmp_path / "pay", PROFILE)
@@ -161,7 +166,7 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     assert result["data"]["start"]["profile"]["skills"] == ["sql", "python", "money"]
     limits = result["data"]["start"]["limits"]
     assert (limits["max_files_changed"], limits["network"]) == (3, False)  # the agent has none
-    checks = [(one["name"], one["passed"], one["exit_code"]) for one in result["validation"]]
+    checks = [(item["name"], item["passed"], item["exit_code"]) for item in result["validation"]]
     assert checks == [
         ("two", True, 0),
         ("mode", False, 3),
@@ -170,7 +175,7 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     ]
     assert (result["validated"], result["summary"]) == (
         False,
-        "did it; validation fails: mode: exit 3",
+        "did it; validation failed: mode: exit 3",
     )
     kinds = [event.kind for event in await rt.read_model.job_events(job.number)]
     assert (kinds.count("validation_ran"), kinds.count("command_executed")) == (4, 1)
@@ -193,9 +198,9 @@ async def test_a_profile_without_validators_keeps_those_of_the_configuration(
     fix = {"name": "own", "command": ["true"]}
     repo = await known(rt, make, tmp_path / "pay", {"fix_commands": [fix]})
     job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
-    given = (job.result or {})["data"]["start"]["profile"]
-    assert [one["name"] for one in given["validation_commands"]] == ["lint", "format"]
-    assert [one["name"] for one in given["fix_commands"]] == ["own"]
+    profile = (job.result or {})["data"]["start"]["profile"]
+    assert [command["name"] for command in profile["validation_commands"]] == ["lint", "format"]
+    assert [command["name"] for command in profile["fix_commands"]] == ["own"]
 
 
 async def test_validators_that_are_not_installed_do_not_pass(
@@ -218,7 +223,7 @@ async def test_a_set_up_that_fails_stops_before_the_agent(
     repo = await known(rt, make, tmp_path / "pay", fields)
     job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert (job.last_error or "").startswith("set-up command 'install' failed: no program")
+    assert (job.last_error or "").startswith("setup command 'install' failed: program")
 
 
 async def test_a_folder_of_many_has_its_own_profile(

@@ -1,4 +1,4 @@
-"""`run_agent` as a whole: a source, an agent, questions, and what is left in the end."""
+"""`run_agent` end to end: source, agent, questions and results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def data(tmp_path: Path) -> Path:
 
 
 async def done(rt: Runtime, make: Factory, data: Path, repo: Path, code: str, **job: Any) -> Job:
-    """Return the job once one agent's work on it ended."""
+    """Return the job after its agent has ended."""
     number = await submit_agent_job(make, repo, **job)
     async with agent_worker(rt, data, code):
         return await wait_for_end(rt, number)
@@ -60,7 +60,7 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-# --- what is left -------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------
 
 
 async def test_the_work_becomes_a_branch_a_patch_and_the_result(
@@ -94,9 +94,9 @@ async def test_the_work_becomes_a_branch_a_patch_and_the_result(
     (repo / "new.txt").unlink()
     now = contents(repo)
     assert {name: now[name] for name in tree if name != ".git/index"}.items() <= tree.items()
-    found = await last_event(rt, job.number, "repo_resolved")
-    how = {"method": "explicit", "confidence": 1.0, "owner": "", "name": "repo"}
-    assert found.payload == {"source": str(repo), "base_sha": before, **how}
+    resolved = await last_event(rt, job.number, "repo_resolved")
+    resolution = {"method": "explicit", "confidence": 1.0, "owner": "", "name": "repo"}
+    assert resolved.payload == {"source": str(repo), "base_sha": before, **resolution}
     assert (await last_event(rt, job.number, "branch_published")).payload["commit"] == commit
     assert list((data / "runs").iterdir()) == []
 
@@ -118,8 +118,8 @@ async def test_a_pull_request_of_the_agent_is_stored_and_its_paths_are_relative(
     result = job.result or {}
     assert (result["pr_url"], result["summary"]) == (url, "see a.txt")
     assert result["data"] == {"pr_url": url, "files": [".", "a.txt"], "log": "~/x.log"}
-    made = await last_event(rt, job.number, "pr_created")
-    assert made.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}
+    created = await last_event(rt, job.number, "pr_created")
+    assert created.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}
 
 
 async def test_work_that_changes_nothing_leaves_no_branch(
@@ -163,16 +163,21 @@ async def test_the_start_tells_all_there_is_to_know(
     code = f'{folders}; say("result", summary="", data=start)'
     words: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
     job = await done(rt, make, data, repo, code, **words)
-    told = (job.result or {})["data"]
-    assert (told["v"], told["job"], told["run"], told["mode"]) == (1, job.name, 1, "fix")
-    assert (told["repo"], told["branch"]) == (str(repo), f"draftsman/{job.name}")
-    assert told["cwd"] == told["workspace"]
-    assert told["workspace"] == ["", "workspace", "repo"]
-    assert told["base_sha"] == git("rev-parse", "HEAD", cwd=repo)
-    assert (told["checkpoint"], told["steps"], told["answers"]) == (None, {}, {})
-    assert told["request"] == {"title": "Fix it", "text": "All of it"}
-    assert told["profile"]["skills"] == ["sql", "python"]
-    assert [command["name"] for command in told["profile"]["validation_commands"]]
+    message = (job.result or {})["data"]
+    assert (message["v"], message["job"], message["run"], message["mode"]) == (
+        1,
+        job.name,
+        1,
+        "fix",
+    )
+    assert (message["repo"], message["branch"]) == (str(repo), f"draftsman/{job.name}")
+    assert message["cwd"] == message["workspace"]
+    assert message["workspace"] == ["", "workspace", "repo"]
+    assert message["base_sha"] == git("rev-parse", "HEAD", cwd=repo)
+    assert (message["checkpoint"], message["steps"], message["answers"]) == (None, {}, {})
+    assert message["request"] == {"title": "Fix it", "text": "All of it"}
+    assert message["profile"]["skills"] == ["sql", "python"]
+    assert [command["name"] for command in message["profile"]["validation_commands"]]
 
 
 async def test_a_ref_is_worked_on_and_stays_pinned_over_runs(
@@ -224,12 +229,14 @@ say("result", summary="got it", data={"told": start["answers"], "reply": reply})
 
 
 def guards() -> list[psutil.Process]:
-    """Return the guards that this process has started and that still run, oldest first."""
-    found = []
-    for one in psutil.Process().children():
+    """Return the running guards of this process, oldest first."""
+    processes = []
+    for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
-            found += [one] if "handlers.subprocesses.guard" in " ".join(one.cmdline()) else []
-    return found
+            processes += (
+                [child] if "handlers.subprocesses.guard" in " ".join(child.cmdline()) else []
+            )
+    return processes
 
 
 async def is_free(crew: WorkerProcess) -> bool:
@@ -295,7 +302,7 @@ async def test_another_host_goes_on_with_the_tree_as_it_was_at_the_checkpoint(
 async def test_the_base_is_kept_even_when_the_source_has_lost_it(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
-    """Another host gets the commit from the source: by its id while the source has it."""
+    """Another host fetches the commit from the source by its id."""
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, data, CHANGES):
         await wait_for_question(rt, number)
@@ -310,13 +317,13 @@ async def test_the_base_is_kept_even_when_the_source_has_lost_it(
     )
 
 
-# --- several at once -----------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------
 
 
 async def test_several_jobs_work_on_one_repository_at_once(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
-    """The first four meet where there is no mirror yet, and their four branches at the source."""
+    """The first four jobs create the mirror, and push to the source, at the same time."""
     code = """
 open("a.txt", "a").write(start["job"])
 say("checkpoint", id="c", data=1); hear()

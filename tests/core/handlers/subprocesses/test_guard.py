@@ -1,4 +1,4 @@
-"""An agent ends with its worker and leaves nothing behind: real processes, real signals."""
+"""The guard: an agent ends with its worker and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ from draftsman.settings import AgentSettings, SandboxSettings
 async def main(code, lease, mode):
     agent = AgentSettings(command=("{python}", "-I", "-S", "-c", code))
     async def log(chunk): sys.stderr.buffer.write(chunk)
-    here = Path.cwd()
-    box = await open_run_sandbox(SandboxSettings(mode=mode), repo=here / "repo", home=here / "home")
+    folder = Path.cwd()
+    sandbox = await open_run_sandbox(
+        SandboxSettings(mode=mode), repo=folder / "repo", home=folder / "home"
+    )
     async with await AgentProcess.start(
-        agent, cwd=box.repo, home=box.home, lease=lease, on_stderr=log, box=box
+        agent, cwd=sandbox.repo, home=sandbox.home, lease=lease, on_stderr=log, sandbox=sandbox
     ) as process:
         async def beat():
             while True:
@@ -93,7 +95,7 @@ async def line_of(process: asyncio.subprocess.Process) -> bytes:
 
 @dataclass(frozen=True)
 class Family:
-    """Processes of one run, as this machine counts them."""
+    """Host process ids of a run."""
 
     guard: psutil.Process
     keeper: psutil.Process
@@ -116,7 +118,7 @@ async def family_of(process: asyncio.subprocess.Process) -> Family:
 
 async def gone(processes: list[psutil.Process]) -> None:
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, DEADLINE)
-    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 HITS = (
@@ -148,21 +150,21 @@ async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(
         family = await family_of(process)
         targets = {"guard": family.guard, "keeper": family.keeper}
         targets["worker"] = psutil.Process(process.pid)
-        assert all(one.is_running() for one in family.programs)
+        assert all(target.is_running() for target in family.programs)
         try:
             for hit in hits.split(", "):
-                how, name = hit.split()
+                kind, name = hit.split()
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    targets[name].send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+                    targets[name].send_signal(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
             await gone(family.programs)
             if "worker" not in hits:
                 async with asyncio.timeout(DEADLINE):
                     await process.wait()
                 await gone([family.guard, family.keeper])
         finally:
-            for one in targets.values():
+            for target in targets.values():
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
+                    target.kill()
 
 
 async def test_an_agent_outlives_its_lease_while_its_worker_shows_life(tmp_path: Path) -> None:

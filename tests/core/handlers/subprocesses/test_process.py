@@ -1,4 +1,4 @@
-"""Driving an agent: what it inherits, what is read of it, and how it is stopped."""
+"""Agent processes: environment, output and termination."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ async def test_a_variable_that_leads_to_a_database_is_refused(
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", "/nowhere")
-    with pytest.raises(Failure, match=r"the agent's variable \w+ is not allowed") as raised:
+    with pytest.raises(
+        Failure, match=r"agents may not have the environment variable \w+"
+    ) as raised:
         await start("{python}", "-c", "", cwd=tmp_path, **settings)
     assert raised.value.declared == "PERMANENT"
 
@@ -104,7 +106,7 @@ async def test_our_own_agent_ignores_modules_of_the_repository(tmp_path: Path) -
 
 
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="no program 'no-such-agent'; install it") as raised:
+    with pytest.raises(Failure, match="program 'no-such-agent' not found; install it") as raised:
         await start("no-such-agent", cwd=tmp_path)
     assert (raised.value.origin, raised.value.code) == ("agent", "command_not_found")
 
@@ -135,7 +137,7 @@ async def test_a_line_that_is_too_long_is_reported_and_the_next_is_read(tmp_path
         longest, too_long, last = await read(process)
     assert longest == b"x" * MAX_LINE
     assert too_long == MalformedLine(
-        f"a line of {MAX_LINE + 1:,} bytes; at most {MAX_LINE:,} are read"
+        f"line of {MAX_LINE + 1:,} bytes is too long; the limit is {MAX_LINE:,} bytes"
     )
     assert last == b"z"
 
@@ -145,7 +147,9 @@ def test_a_line_without_an_end_takes_bounded_memory() -> None:
     for _ in range(1000):
         assert list(splitter.feed(b"x" * 90)) == []
         assert sum(map(len, splitter._parts)) <= 100
-    assert list(splitter.end()) == [MalformedLine("a line of 90,000 bytes; at most 100 are read")]
+    assert list(splitter.end()) == [
+        MalformedLine("line of 90,000 bytes is too long; the limit is 100 bytes")
+    ]
 
 
 async def test_standard_error_is_passed_on_while_the_agent_runs(tmp_path: Path) -> None:
@@ -206,15 +210,15 @@ async def test_a_heartbeat_after_the_end_goes_nowhere(tmp_path: Path) -> None:
     async with await start("true", cwd=tmp_path) as process:
         await process.wait()
     with (tmp_path / "file").open("wb", buffering=0) as file:
-        others = [os.dup(file.fileno()) for _ in range(20)]
+        descriptors = [os.dup(file.fileno()) for _ in range(20)]
         process.heartbeat()
         process.kill()
-        for other in others:
-            os.close(other)
+        for descriptor in descriptors:
+            os.close(descriptor)
     assert (tmp_path / "file").read_bytes() == b""
 
 
-async def test_leaving_kills_an_agent_whose_output_nobody_reads(tmp_path: Path) -> None:
+async def test_leaving_kills_an_agent_with_unread_output(tmp_path: Path) -> None:
     async with await start("yes", cwd=tmp_path) as process:
         guard = process.pid
         assert await anext(process.lines()) == b"y"

@@ -1,4 +1,4 @@
-"""Invocations become jobs: once for each key, one live job for a subject, in the order asked."""
+"""Submission: a job for each key, an active job for each subject, in the order submitted."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ async def test_every_field_of_the_request_is_kept(rt: Runtime, people: People) -
 
 async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
     for actor in (people.ben, people.carol, people.olga, people.on(Source.SLACK, "stranger")):
-        with pytest.raises(NotPermitted, match="who may: anna, erin"):
+        with pytest.raises(NotPermitted, match="allowed: anna, erin"):
             await _submit(rt, actor)
     assert await rt.read_model.jobs() == []
 

@@ -1,4 +1,4 @@
-"""Why a job is where it is: a reason for every state, from what the claim itself would see."""
+"""Wait reasons for every status, from the view that claims use."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_queued_job_waits_for_a_worker_of_its_queue(make: Factory, rt: R
     number = await make.queued(queue="q")
     await make.worker_row(queues=["other"])
     why = await rt.read_model.why(number)
-    assert (why.reason, why.then) == ("no_worker", "start one: draftsman worker --queue q")
+    assert (why.reason, why.then) == ("no_worker", "to start a worker: draftsman worker --queue q")
     await make.worker_row(queues=["q"])
     assert (await rt.read_model.why(number)).reason == "next"
 
@@ -86,8 +86,8 @@ async def test_a_job_behind_others_is_told_how_many_in_the_claims_own_order(
     await make.queued(queue="other", priority=9)
     behind, first = await rt.read_model.why(last), await rt.read_model.why(urgent)
     assert (behind.reason, first.reason) == ("behind", "next")
-    assert behind.text == "1 jobs are before it in 'default'"
-    assert behind.then == "4 slots work on the queue"
+    assert behind.text == "1 jobs are ahead of it in the queue 'default'"
+    assert behind.then == "4 slots serve the queue"
     await make.running(urgent)
     assert (await rt.read_model.why(last)).reason == "next"
 
@@ -106,10 +106,10 @@ async def test_the_claim_takes_what_is_said_to_be_next(make: Factory, rt: Runtim
 async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: Runtime) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
     why = await rt.read_model.why(asked.number)
-    assert why.text == f"{asked.name}/1 waits for an answer: Which one?"
-    assert why.then.startswith(f"answer it with: draftsman answer {asked.name}/1; expires ")
+    assert why.text == f"{asked.name}/1 needs an answer: Which one?"
+    assert why.then.startswith(f"to answer: draftsman answer {asked.name}/1; expires ")
     why = await rt.read_model.why(gate.number)
-    assert why.text == f"{gate.name}/1 waits for a decision by carol, dave: Deploy?"
+    assert why.text == f"{gate.name}/1 needs approval from carol, dave: Deploy?"
     assert f"draftsman approve {gate.name}/1" in why.then
 
 
@@ -129,7 +129,7 @@ async def test_a_time_to_come_is_told_and_one_that_is_over(
     assert then == "due in 10 min; but no live worker serves its queue: draftsman up"
     await clock.forward(700)
     await make.worker_row()
-    assert (await rt.read_model.why(number)).then == "due now; the leader promotes it"
+    assert (await rt.read_model.why(number)).then == "due now; the leader will queue it"
 
 
 async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
@@ -138,14 +138,14 @@ async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime
     await make.set_due(busy, 90)
     why = await rt.read_model.why(busy)
     assert (why.reason, why.text) == ("backoff", "run 1 failed: busy")
-    assert why.then == "tried again in 90 s (retry 1 of 3)"
+    assert why.then == "next retry in 90 s (retry 1 of 3)"
     assert why.due_in == pytest.approx(90, abs=5)
     lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
     await rt.sweeps.rescue(LeaderTerm(), [lost_hands])
     await make.set_due(lost.number, 7200)
     why = await rt.read_model.why(lost.number)
     assert why.text == "run 1 failed: the worker was lost"
-    assert why.then == "tried again in 2.0 h (attempt 1 of 3)"
+    assert why.then == "next retry in 2.0 h (attempt 1 of 3)"
 
 
 async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
@@ -156,12 +156,12 @@ async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
     await clock.forward(540)
     await make.worker_row()
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
-    assert why.then in ("tried again in 60 s (retry 1 of 3)", "tried again in 59 s (retry 1 of 3)")
+    assert why.then in ("next retry in 60 s (retry 1 of 3)", "next retry in 59 s (retry 1 of 3)")
     assert line.due_in == pytest.approx(why.due_in, abs=5)
     await clock.forward(61)
     await make.worker_row()
     then = (await rt.read_model.why(number)).then
-    assert then == "tried again now; the leader promotes it (retry 1 of 3)"
+    assert then == "next retry now; the leader will queue it (retry 1 of 3)"
     assert await rt.sweeps.promote(LeaderTerm()) == 1
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
     assert (why.status, why.due_in, line.due_in) == (Status.QUEUED, None, None)
@@ -178,7 +178,7 @@ async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
     assert why.text == f"{name} is running it; last heartbeat 60 s ago"
     await rt.job_control.cancel(work.number, make.owner)
     why = await rt.read_model.why(work.number)
-    assert (why.reason, why.text) == ("canceling", f"{name} was told to stop it")
+    assert (why.reason, why.text) == ("canceling", f"{name} is stopping it")
 
 
 async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) -> None:
@@ -186,7 +186,7 @@ async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) ->
     why = await rt.read_model.why(work.number)
     assert (why.reason, why.text) == (
         "claimed",
-        f"worker {worker_name(make.worker)} claimed it ahead",
+        f"prefetched by worker {worker_name(make.worker)}",
     )
 
 
@@ -210,7 +210,7 @@ async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime
     work = await make.running(number)
     await rt.settle.outcome(work, Done({}))
     why = await rt.read_model.why(number)
-    assert (why.status, why.text) == (Status.COMPLETED, "it is over")
+    assert (why.status, why.text) == (Status.COMPLETED, "finished")
 
 
 async def test_an_expired_job_names_the_question_that_ended_it(
@@ -229,5 +229,5 @@ async def test_an_expired_job_names_the_question_that_ended_it(
     why = await rt.read_model.why(work.number)
     assert (why.status, why.reason) == (Status.EXPIRED, "expired")
     assert why.text.startswith(f"{work.name}/2 expired at ")
-    assert "no decision within 20 min (on_expire = 'escalate'; it was escalated to" in why.text
+    assert "no decision within 20 min (on_expire = 'escalate'; escalated to" in why.text
     assert f"draftsman retry {work.name}" in why.then

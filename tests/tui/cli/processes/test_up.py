@@ -1,4 +1,4 @@
-"""`up` on a terminal: the dashboard of what it started, and what leaving it may mean."""
+"""The `up` command on a terminal: the dashboard and its quit dialog."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
     see(shown, "1 alive", "leader")
     family = psutil.Process(shown.pid).children(recursive=True)
     yield shown
-    for one in family:
-        if one.is_running():
-            one.kill()
+    for process in family:
+        if process.is_running():
+            process.kill()
 
 
 def family_of(up: Terminal) -> list[psutil.Process]:
@@ -52,17 +52,17 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
     await answer_and_resume(up, make, rt)
     change_size(up, *up.size)
     up.type("\x03")
-    see(up, "Stop all, leave it running, or go on?")
+    see(up, "Stop all processes, leave them running, or stay?")
     up.type("g")
     see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
     assert not ended(family)
     up.type("q")
-    see(up, "Stop all, leave it running, or go on?")
+    see(up, "Stop all processes, leave them running, or stay?")
     up.type("\r")
     see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
     assert not ended(family)
     up.type("q")
-    see(up, "Stop all, leave it running, or go on?")
+    see(up, "Stop all processes, leave them running, or stay?")
     up.type("\x03")
     assert up.end() == 0
     assert ended(family)
@@ -73,7 +73,7 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
 async def test_a_worker_that_dies_is_told_of_and_the_log_shows_more(up: TerminalScreen) -> None:
     _, worker = family_of(up)
     worker.kill()
-    see(up, "the worker ended with -9", "again in 0.5 s", ":processes shows more")
+    see(up, "worker exited with -9", "restarting in 0.5 s", ":processes shows more")
     up.type(":processes\r")
     see(up, "up.log", "draftsman_tui.cli.process.supervisor")
 
@@ -81,10 +81,10 @@ async def test_a_worker_that_dies_is_told_of_and_the_log_shows_more(up: Terminal
 async def test_it_can_be_left_running_and_stopped_later(up: TerminalScreen) -> None:
     supervisor, worker = family_of(up)
     up.type("q")
-    see(up, "Leave it running")
+    see(up, "Leave the processes running")
     up.type("l")
     assert up.end() == 0
-    assert f"stop it with: kill {supervisor.pid}" in up.plain
+    assert f"to stop them: kill {supervisor.pid}" in up.plain
     assert supervisor.is_running()
     assert worker.is_running()
     supervisor.terminate()
@@ -112,8 +112,8 @@ async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: Termin
     supervisor, worker = family_of(up)
     supervisor.kill()
     assert up.end() == 128 + signal.SIGKILL
-    told = up.plain.split(ALT_SCREEN_LEFT)[-1]
-    assert "the supervisor was killed by signal 9" in told
+    output = up.plain.split(ALT_SCREEN_LEFT)[-1]
+    assert "the supervisor was killed by signal 9" in output
     until(lambda: ended([worker]), "the end of the worker")
 
 

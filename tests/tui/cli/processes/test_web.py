@@ -1,4 +1,4 @@
-"""`dashboard --web`: each tab a dashboard of its own, and nobody else's."""
+"""The `dashboard --web` command: an independent dashboard for each tab."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_k
         async with tab(address) as shown:
             await shown.see("No jobs yet")
             dashboards()[0].kill()
-            await shown.see("the dashboard ended with -9")
+            await shown.see("dashboard exited with status -9")
             await shown.ended()
         async with tab(address) as shown:
             await shown.see("No jobs yet")
@@ -158,7 +158,7 @@ async def test_no_dashboard_outlives_a_server_that_is_killed(cli: Cli) -> None:
 async def test_what_cannot_be_served_is_one_line(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = await cli("dashboard", "--web", "--port", port)
-        said.refused(2, f"port {port} is taken", "--port")
-    (await cli("dashboard", "--port", "1")).refused(2, "--port goes with --web")
-    (await cli("dashboard", "--open")).refused(2, "--open goes with --web")
+        output = await cli("dashboard", "--web", "--port", port)
+        output.refused(2, f"port {port} is taken", "--port")
+    (await cli("dashboard", "--port", "1")).refused(2, "--port requires --web")
+    (await cli("dashboard", "--open")).refused(2, "--open requires --web")

@@ -31,29 +31,29 @@ async def test_a_repository_is_the_default_has_labels_and_is_forgotten(
     async with open_dashboard(rt, olga, view="repos") as seen:
         await seen.see("acme/pay")
         await seen.command("default")
-        await seen.wait_for_toast("requests that say nothing: they mean acme/pay")
+        await seen.wait_for_toast("Default repository: acme/pay")
         await seen.see("default")
         await seen.command("map")
         await seen.dialog("PromptDialog")
         await seen.paste("payments")
         await seen.press("enter")
-        await seen.wait_for_toast("label payments stands for acme/pay")
+        await seen.wait_for_toast("Mapped label payments to acme/pay")
         assert [one.trello_label_name for one in (await rt.repos.catalog()).mappings] == [
             "payments"
         ]
         await seen.command("unmap")
         await seen.see("1  payments")
         await seen.press("1")
-        await seen.wait_for_toast("label payments does not stand for acme/pay any more")
+        await seen.wait_for_toast("Unmapped label payments from acme/pay")
         await seen.command("unmap")
-        await seen.wait_for_toast("no label stands for acme/pay")
+        await seen.wait_for_toast("no label is mapped to acme/pay")
         await seen.command("default")
-        await seen.wait_for_toast("requests that say nothing: no repository is the default")
+        await seen.wait_for_toast("Default repository: none")
         await seen.press("o")
         await seen.wait_for_toast("opened https://git.example/acme/pay")
         await seen.command("forget")
         await seen.press("y")
-        await seen.wait_for_toast("acme/pay is not known any more")
+        await seen.wait_for_toast("Removed repository acme/pay")
         await seen.command("forget")
         await seen.wait_for_toast("choose a repository first")
     assert not (await rt.repos.catalog()).repos
@@ -66,7 +66,7 @@ async def test_a_board_is_watched_no_more(rt: Runtime, owner: Actor) -> None:
         await seen.command("unwatch")
         await seen.see("Watch Plans no more?")
         await seen.press("y")
-        await seen.wait_for_toast(f"Plans is not watched any more; its webhook, {'b' * 24}, stays")
+        await seen.wait_for_toast(f"Stopped watching board Plans; its webhook, {'b' * 24}, stays")
         await seen.command("unwatch")
         await seen.wait_for_toast("choose a board first")
     assert not await rt.boards.all()
@@ -76,9 +76,9 @@ async def test_people_are_shown_joined_and_parted(rt: Runtime, people: People) -
     code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
         await seen.command("link wrong")
-        await seen.wait_for_toast("this code is not known")
+        await seen.wait_for_toast("the code is invalid, used or expired")
         await seen.command(f"link {code}")
-        await seen.wait_for_toast("slack:U-NEW is olga from now on")
+        await seen.wait_for_toast("Linked slack:U-NEW to olga")
         await seen.command("people")
         await seen.see("carol  approver", "slack:U-NEW (New) joined")
         await seen.press("escape")
@@ -86,9 +86,9 @@ async def test_people_are_shown_joined_and_parted(rt: Runtime, people: People) -
         await seen.wait_for_toast("give slack:ID or trello:ID")
         await seen.command("unlink")
         await seen.press("1")
-        await seen.see("Part slack:U-NEW from its person?")
+        await seen.see("Unlink slack:U-NEW?")
         await seen.press("y")
-        await seen.wait_for_toast("slack:U-NEW is olga no longer")
+        await seen.wait_for_toast("Unlinked slack:U-NEW from olga")
     assert not await rt.people.links()
 
 
@@ -101,13 +101,13 @@ async def test_a_sweep_by_hand_and_a_month_that_never_left(
         await seen.command("sweep promote")
         await seen.wait_for_toast("promote: changed 1 row")
         await seen.command("sweep floors")
-        await seen.wait_for_toast("there is no sweep 'floors'; choose: expire, remind")
+        await seen.wait_for_toast("unknown sweep 'floors'; choose: expire, remind")
         await seen.command("sweep")
         await seen.see("1  expire", "8  prune")
         await seen.press("1")
         await seen.wait_for_toast("expire: changed 0 rows")
         await seen.command("restore")
-        await seen.wait_for_toast("no month of the trail was pruned")
+        await seen.wait_for_toast("no events have been archived")
         await seen.command("restore /nowhere/events.gz")
         await seen.wait_for_toast("no such file here")
 
@@ -149,8 +149,8 @@ def test_where_people_were_told_has_an_address() -> None:
     card = f"https://trello.com/c/{'5f' * 12}#comment-{'ac' * 12}"
     place = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T1"
     assert dict(message_pages(said, "T1")) == {
-        "thread at slack:C01": place,
-        f"thread at trello:{'5f' * 12}": card,
+        "thread in slack:C01": place,
+        f"thread in trello:{'5f' * 12}": card,
     }
 
 

@@ -34,7 +34,7 @@ async def test_what_goes_on_is_seen_and_stopped(
             await seen.press("escape")
             await seen.see("stopping")
         await seen.wait_for_toast("D-7, D-6, D-5 canceled")
-        await seen.wait_for_toast("stopped; 4 of 7 left, which are marked")
+        await seen.wait_for_toast("Stopped; 4 of 7 jobs not processed; they stay marked")
         await seen.dialog("MainScreen")
         assert seen.app.main.table.marked == {"D-4", "D-3", "D-2", "D-1"}
     found = [(await rt.read_model.job(one)).status for one in numbers]
@@ -51,19 +51,21 @@ async def test_what_is_refused_stays_marked_and_says_why(
         await _mark(seen, 4)
         await seen.press("c")
         await seen.see(f"Cancel 2 of 4 jobs: {running.name}, D-{live}?")
-        await seen.see(f"D-{ended}, D-{done} have ended. What they did is kept.")
+        await seen.see(f"D-{ended}, D-{done} have already finished. Work so far is kept.")
         await rt.job_control.cancel(live, owner)
         await seen.press("y")
-        await seen.wait_for_toast(f"D-{running.number} told to stop")
-        await seen.wait_for_toast(f"D-{live} is canceled already; nothing to cancel")
+        await seen.wait_for_toast(f"Requested cancellation of D-{running.number}")
+        await seen.wait_for_toast(f"D-{live} is already canceled; nothing to cancel")
         assert seen.app.main.table.marked == {f"D-{live}"}
         assert (await rt.read_model.job(running.number)).cancel_requested_at is not None
         await seen.press("escape", "g")
         await seen.command("cancel-force")
         await seen.dialog("TypedConfirmDialog")
-        await seen.see(f"End D-{running.number} without waiting", "running; it is told to stop")
+        await seen.see(
+            f"Cancel D-{running.number} without waiting", "running; its worker is asked to stop it"
+        )
         await seen.press("y", "enter")
-        await seen.see(f"that is not D-{running.number}")
+        await seen.see(f"does not match D-{running.number}")
         assert (await rt.read_model.job(running.number)).status is Status.RUNNING
         await seen.press("ctrl+u")
         await seen.paste(f"d-{running.number}")
@@ -88,7 +90,7 @@ async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, own
             await seen.dialog("MainScreen")
             seen.app.clear_notifications()
         await seen.press("escape", "c")
-        await seen.wait_for_toast("D-1 is failed already; nothing to cancel")
+        await seen.wait_for_toast("D-1 is already failed; nothing to cancel")
 
 
 async def test_a_question_is_answered_one_at_a_time(
@@ -103,7 +105,7 @@ async def test_a_question_is_answered_one_at_a_time(
             await _mark(seen, 2)
             for key in "ayxe":
                 await seen.press(key)
-                await seen.wait_for_toast("one at a time: take the marks off with esc")
+                await seen.wait_for_toast("answers one question at a time; Esc clears 2 marks")
                 seen.app.clear_notifications()
             await seen.dialog("MainScreen")
         await seen.press("escape", "g", "space", "down", "a")  # the marked one, not the other
@@ -120,16 +122,16 @@ async def test_a_job_that_ends_while_it_is_asked_about(
         await seen.see("Cancel D-1?", "noop: queued. reason: no more")
         await rt.job_control.cancel(job, owner, "first")
         await seen.press("y")
-        await seen.wait_for_toast("D-1 is canceled already; nothing to cancel")
+        await seen.wait_for_toast("D-1 is already canceled; nothing to cancel")
         await seen.press("r")
-        await seen.see("Retry D-1?", "noop: canceled. It goes on as a new job")
+        await seen.see("Retry D-1?", "noop: canceled. Continues as a new job")
         await seen.press("y")
-        await seen.wait_for_toast("D-1 goes on as D-2")
+        await seen.wait_for_toast("D-1 retried as D-2")
         await seen.rows("D-2", "D-1")
         await seen.press("r")
         await seen.see("Retry D-1?")
         await seen.press("y")
-        await seen.wait_for_toast("D-1 goes on as D-2, made before")
+        await seen.wait_for_toast("D-1 retried as D-2 earlier")
 
 
 async def test_finished_jobs_are_retried_in_every_way(
@@ -145,20 +147,20 @@ async def test_finished_jobs_are_retried_in_every_way(
         await seen.press("r")
         await seen.wait_for_toast(f"D-{asked} is waiting_for_input, not finished; cancel it first")
         await seen.press("down", "r")
-        await seen.see(f"D-{done} completed. Run it once more?")
+        await seen.see(f"D-{done} completed. Run it again?")
         await seen.press("y")
-        await seen.wait_for_toast(f"D-{done} goes on as D-4")
+        await seen.wait_for_toast(f"D-{done} retried as D-4")
         await seen.command("retry freshly")
-        await seen.wait_for_toast("what may follow is fresh, again, with-answer")
+        await seen.wait_for_toast("allowed: fresh, again, with-answer")
         await seen.press("escape", "down")
         await seen.command("retry with-answer")
         await seen.see(f"Retry {work.name}?")
         await seen.press("y")
-        await seen.wait_for_toast(f"no answer came too late for {work.name}")
+        await seen.wait_for_toast(f"{work.name} has no late answer")
         await seen.command("retry fresh")
         await seen.see(f"Retry {work.name}?", "from the start")
         await seen.press("y")
-        await seen.wait_for_toast(f"{work.name} goes on as D-5")
+        await seen.wait_for_toast(f"{work.name} retried as D-5")
     assert await rt.checkpoints.latest(5) == (None, None)
 
 
@@ -171,9 +173,9 @@ async def test_all_that_match_are_retried_after_a_count(
     async with open_dashboard(rt, owner, view="dead") as seen:
         await seen.see("dead · 6")
         await seen.command("retry-all")
-        await seen.see("Retry D-2, D-3, D-4, D-5, D-6?", "5 dead letter. 1 of them retried before")
+        await seen.see("Retry D-2, D-3, D-4, D-5, D-6?", "5 dead letter. 1 already retried")
         await seen.press("y")
-        await seen.wait_for_toast("goes on as D-9")
+        await seen.wait_for_toast("retried as D-9")
         await seen.command("retry-all")
         await seen.wait_for_toast("nothing to retry")
         await seen.command("jobs status:failed word")
@@ -199,13 +201,13 @@ async def test_dead_deliveries_of_a_job_and_all(make: Factory, rt: Runtime, owne
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-2", "D-1")
         await seen.press("R")
-        await seen.wait_for_toast("1 to be sent again")
+        await seen.wait_for_toast("Queued 1 delivery to resend")
         await seen.press("R")
-        await seen.wait_for_toast("no delivery of D-2 is dead")
+        await seen.wait_for_toast("D-2: no dead deliveries")
         await seen.command("redeliver-dead")
         await until(lambda: _alive(rt), "the other one")
         await seen.command("redeliver-dead")
-        await seen.wait_for_toast("no delivery is dead")
+        await seen.wait_for_toast("no dead deliveries")
 
 
 async def _alive(rt: Runtime) -> bool:

@@ -33,15 +33,18 @@ def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"nonsense": "x"}, "nonsense: there is no such command; choose: job-timeline, "),
-        ({"inbox": "hyper+x"}, "inbox: there is no key 'hyper+x'"),
-        ({"inbox": "shift+x"}, "there is no key 'shift+x'; give one like x, X"),
-        ({"inbox": ""}, "there is no key ''"),
-        ({"inbox": "tab"}, "needed elsewhere"),
-        ({"inbox": "a"}, "inbox: 'a' is the key of answer; give answer another too"),
-        ({"sort": "/"}, "'/' is the key of filter"),
-        ({"inbox": "j"}, "'j' is the key of down"),
-        ({"inbox": "x", "dead": "x"}, "inbox: 'x' is the key of dead; give one of them another"),
+        ({"nonsense": "x"}, "nonsense: unknown command; choose from: job-timeline, "),
+        ({"inbox": "hyper+x"}, "inbox: unknown key 'hyper+x'"),
+        ({"inbox": "shift+x"}, "unknown key 'shift+x'; examples: x, X"),
+        ({"inbox": ""}, "unknown key ''"),
+        ({"inbox": "tab"}, "reserved"),
+        ({"inbox": "a"}, "inbox: 'a' is already bound to answer; remap answer too"),
+        ({"sort": "/"}, "'/' is already bound to filter"),
+        ({"inbox": "j"}, "'j' is already bound to down"),
+        (
+            {"inbox": "x", "dead": "x"},
+            "inbox: 'x' is already bound to dead; choose another key for either",
+        ),
     ],
 )
 def test_a_key_that_cannot_be_is_one_line(keys: dict[str, str], said: str) -> None:

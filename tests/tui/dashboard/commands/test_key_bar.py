@@ -58,7 +58,7 @@ async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> Non
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.see("No jobs yet; n makes one", "n new", "q quit")
         await seen.press("2")
-        await seen.see("Nothing waits for a person")
+        await seen.see("No open questions")
         assert "n new" not in seen.lines[-1]
 
 
@@ -68,7 +68,7 @@ async def test_a_command_that_is_canceled_before_it_began_warns_of_nothing(
     async with open_dashboard(rt, owner) as seen:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            seen.app.main.do(command_table.BY_NAME["refresh"])
+            seen.app.main.run(command_table.BY_NAME["refresh"])
             seen.app.workers.cancel_group(seen.app.main, "commands")
             await seen.pilot.pause()
             gc.collect()

@@ -109,10 +109,10 @@ async def test_greyed_commands_are_refused_and_their_keys_say_why(
         told = {
             name: help for lines in help_groups(seen.app.main).values() for _, name, help in lines
         }
-        assert told[":sweep NAME"].endswith("(not for you)")
-        assert not told[":answer"].endswith("(not for you)")
+        assert told[":sweep NAME"].endswith("(not permitted)")
+        assert not told[":answer"].endswith("(not permitted)")
         await seen.press("end")
-        await seen.see("(not for you)")
+        await seen.see("(not permitted)")
     assert len(await rt.read_model.jobs()) == 1
 
 

@@ -31,7 +31,7 @@ async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked
         await seen.see("▸ D-1/2  question for", "1  more")
         await seen.press("up", "enter")
         await seen.dialog("TextDialog")
-        await seen.see("D-1/1 was answered by root: red", "it came without more")
+        await seen.see("D-1/1 was answered by root: red", "No further context.")
         await seen.press("escape", "down")
         await seen.command("extend 2d")
         await seen.wait_for_toast("D-1/2 expires in 3 d")
@@ -61,12 +61,12 @@ async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
 async def test_after_a_retry_one_may_go_to_the_new_job(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loader, "WHOLE", 1e9)
+    monkeypatch.setattr(loader, "FULL_RELOAD_INTERVAL", 1e9)
     number = await make.failed()
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}")
         await seen.press("r")
-        await seen.see("Retry D-1?", "noop: failed. It goes on as a new job")
+        await seen.see("Retry D-1?", "noop: failed. Continues as a new job")
         await seen.press("y")
         await seen.see("Go to D-2?")
         await seen.press("n")
@@ -96,7 +96,7 @@ async def test_a_dead_delivery_is_sent_again_where_deliveries_are_in_view(
         await seen.press("6")
         await seen.see("redeliver", "the disk is full")
         await seen.press("R")
-        await seen.wait_for_toast("1 to be sent again")
+        await seen.wait_for_toast("Queued 1 delivery to resend")
         await seen.see("unconfirmed")
     (again,) = await rt.outbox.all()
     assert again.status is not DeliveryStatus.DEAD_LETTER
@@ -111,7 +111,7 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
         seen.app.open_url = lambda url, **how: opened.append(url)  # type: ignore[method-assign]
         await seen.job("D-1", "w")
         await seen.dialog("TextDialog")
-        await seen.see("D-1 completed", "it is over")
+        await seen.see("D-1 completed", "finished")
         await seen.press("escape", "d")
         await seen.see("D-1 · diff", "+new")
         await seen.press("Y")

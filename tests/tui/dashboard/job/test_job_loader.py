@@ -17,7 +17,7 @@ from tests.factories import Factory
 
 
 async def seen(rt: Runtime, one: JobLoader) -> JobSnapshot:
-    return (await one.read(rt, await rt.checkpoints.now())).seen
+    return (await one.read(rt, await rt.checkpoints.now())).snapshot
 
 
 def texts(found: JobSnapshot) -> list[str]:
@@ -65,10 +65,10 @@ async def test_only_what_may_have_changed_is_read(
         "job_canceled",
     )
     asked.clear()
-    one.part = "log"
+    one.tab = "log"
     await seen(rt, one)
     assert asked == ["stand", "trail_end", "log_end"]
-    assert one.poll_interval == loader.OVER
+    assert one.poll_interval == loader.FINISHED_INTERVAL
     assert not one.is_affected_by([])
     assert not one.is_affected_by(await rt.read_model.job_events(await make.queued()))
     assert one.is_affected_by(await rt.read_model.job_events(number))
@@ -77,8 +77,8 @@ async def test_only_what_may_have_changed_is_read(
 async def test_a_log_is_followed_from_its_end(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loader, "CHUNKS", 2)
-    monkeypatch.setattr(loader, "BYTES", 60)
+    monkeypatch.setattr(loader, "LOG_CHUNKS", 2)
+    monkeypatch.setattr(loader, "LOG_CHARACTERS", 60)
     work = await make.running()
     for seq in range(20):
         await rt.checkpoints.log(work.lease, seq, f"{seq} is a line\n")
@@ -94,7 +94,7 @@ async def test_a_log_is_followed_from_its_end(
     await rt.checkpoints.log(work.lease, 22, "22\n")
     await rt.checkpoints.log(work.lease, 23, "23\n")
     assert texts(await seen(rt, one)) == [*texts(first), "20 is longer", "22", "23"]
-    assert one.poll_interval == loader.FOLLOWING
+    assert one.poll_interval == loader.LOG_INTERVAL
     for seq in range(24, 60):  # more than one look reads: it goes on from the end
         await rt.checkpoints.log(work.lease, seq, f"{seq} is a line\n")
     behind = await seen(rt, one)
@@ -102,7 +102,7 @@ async def test_a_log_is_followed_from_its_end(
     assert "23" not in texts(behind)
     await rt.settle.outcome(work, Done({}))
     await seen(rt, one)
-    assert one.poll_interval == loader.OVER
+    assert one.poll_interval == loader.FINISHED_INTERVAL
 
 
 async def test_a_log_of_one_run_has_nothing_of_the_others(make: Factory, rt: Runtime) -> None:

@@ -88,7 +88,7 @@ async def test_every_part_shows_what_there_is(
             "refused: Stranger may not approve",
             "Dave (cli) approves: looks right",
         ),
-        "6": ("status", "log", "dead", "the disk is full", "R: send it again"),
+        "6": ("status", "log", "dead", "the disk is full", "R: resend"),
         "7": (".1   paused", ".3   completed", "worker "),
         "8": ("input tokens 1,234 · cost $0.2500", "all", "input tokens 1,300"),
         "9": ("D-1", "the request   this one", "D-2", "retry of D-1"),
@@ -127,11 +127,11 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-3", "D-2", "D-1")
         await seen.press("down", "enter")
-        await seen.see(f"D-{asked} · questions", "waits  D-2/1 waits for an answer")
+        await seen.see(f"D-{asked} · questions", "waits  D-2/1 needs an answer")
         await seen.press("right_square_bracket")
-        await seen.see(f"D-{failed} · questions", "has asked nobody anything", "no such thing")
+        await seen.see(f"D-{failed} · questions", "has no questions", "no such thing")
         await seen.press("J")
-        await seen.wait_for_toast("this is the last job of the table")
+        await seen.wait_for_toast("this is the last job in the table")
         await seen.press("K", "K")
         await seen.see("D-3 · questions")
         await seen.press("escape")
@@ -216,11 +216,11 @@ async def test_what_happens_is_shown_at_once_and_the_cursor_stays(
         await seen.job(work.name, "1")
         await seen.see("needs_input")
         await seen.press("up")
-        here = screen(seen).chosen
+        here = screen(seen).selected_key
         await seen.see("timeline · f: follow")
         await make.answer(work.number, "red")
         await seen.see("answer_received", "resumed", "waits  no live worker serves")
-        assert screen(seen).chosen == here
+        assert screen(seen).selected_key == here
         await seen.press("f")
         await rt.job_control.cancel(work.number, owner, "enough")
         await seen.see("job_canceled", "canceled by cli:root: enough")
@@ -238,13 +238,13 @@ async def test_it_fits_80_by_24_and_takes_the_mouse(
             assert max(map(len, seen.lines)) <= 80
             assert "0 files" in seen.text
             assert "\x1b" not in seen.text
-        assert screen(seen).part == "timeline"
+        assert screen(seen).tab == "timeline"
         line = next(n for n, one in enumerate(seen.lines) if "1 time" in one)
         await seen.pilot.click(offset=(seen.lines[line].index("7 runs") + 2, line))
         await seen.see("D-1 · runs")
         place = next(n for n, one in enumerate(seen.lines) if ".2   paused" in one)
         await seen.pilot.click(offset=(20, place))
-        await seen.until(lambda: screen(seen).chosen == "D-1.2")
+        await seen.until(lambda: screen(seen).selected_key == "D-1.2")
         await seen.press("left", "left")
         await seen.see("D-1 · questions")
 
@@ -253,17 +253,21 @@ async def test_what_is_not_there_is_told(make: Factory, rt: Runtime, owner: Acto
     number = await make.completed()
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}", "3")
-        await seen.see(f"D-{number} logged nothing")
-        found = screen(seen).seen
+        await seen.see(f"D-{number} has no logs")
+        found = screen(seen).snapshot
         assert found is not None
         old = log(replace(found, logs_kept=6), 200, found.at + timedelta(days=700))
-        gone = "the log is gone: logs are kept for 6 months after the end of a job"
+        gone = "Log deleted: logs are kept for 6 months after a job finishes"
         assert [cell.text for cell in old[0].rows[0]] == [gone]
-        for key, words in (("4", "left no changes"), ("0", "left no files"), ("6", "tells nobody")):
+        for key, words in (
+            ("4", "has no changes"),
+            ("0", "has no files"),
+            ("6", "has no notification targets"),
+        ):
             await seen.press(key)
             await seen.see(words)
 
 
 def _is_on(seen: DashboardPilot, row: str) -> bool:
     """Whether the cursor is on the item of a row."""
-    return (screen(seen).chosen or "").startswith(row)
+    return (screen(seen).selected_key or "").startswith(row)

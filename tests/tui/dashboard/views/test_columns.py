@@ -42,7 +42,7 @@ def _sizes(width: int, **content: int) -> dict[str, int]:
 
 
 def test_no_column_is_cut_beside_room_that_another_does_not_need() -> None:
-    assert _sizes(80, title=0, next=38)["NEXT"] >= 37
+    assert _sizes(80, title=0, next=38)["NEXT"] >= 36
     assert _sizes(140, title=12, next=55, repo=3, by=3)["NEXT"] == 55
     assert _sizes(80, title=60, next=0)["TITLE"] >= 42
     both = _sizes(80, title=90, next=90)

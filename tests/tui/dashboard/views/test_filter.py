@@ -84,23 +84,23 @@ def test_a_row_without_a_time_has_no_age() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("status:", "status: what?"),
+        ("status:", "status: needs a value"),
         ("status:,", "status:failed"),
         ("age>soon", "90s, 10m"),
-        ("/(/", "no regular expression"),
-        ("/(?=a)/", "no regular expression"),
-        ("/((a{100}){100}){100}/", "no regular expression"),
+        ("/(/", "invalid regular expression"),
+        ("/(?=a)/", "invalid regular expression"),
+        ("/((a{100}){100}){100}/", "invalid regular expression"),
         ("/a/ /b/", "one regular expression"),
-        ("'open", "quotation mark"),
+        ("'open", "missing closing quote"),
         (
             "bogus:x",
             "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: for:",
         ),
         ("stats:failed", "did you mean status:?"),
         ("ValueError:", "to search for this text, quote it: 'ValueError:'"),
-        ("-status:failed", "- is for words alone"),
+        ("-status:failed", "- excludes words only"),
         ("age:2h", "age<2h"),
-        ("x" * 501, "at most 500"),
+        ("x" * 501, "longer than 500"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(text: str, said: str) -> None:

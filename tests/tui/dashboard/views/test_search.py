@@ -41,7 +41,7 @@ async def test_every_word_that_a_column_shows_is_found(
             for cell in view.cells(row, now):
                 for word in cell.text.split():
                     query = Query(Filter(words=(word,)), now)
-                    assert view._is_wanted(row, query), (view.name, word)
+                    assert view._matches(row, query), (view.name, word)
 
 
 def _filled(facts: FilterFields) -> set[str]:
@@ -94,7 +94,7 @@ async def test_an_unknown_field_is_refused_and_the_line_stays(
         await seen.rows("D-1")
         await seen.see("/'bogus:x'")
         await seen.command("inbox tag:urgent")
-        assert "fields here: status:" in await seen.wait_for_toast("no row has a field 'tag'")
+        assert "allowed fields: status:" in await seen.wait_for_toast("has no field 'tag'")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What keeps house: repositories, boards, people, the sweeps of the leader, archives."""
+"""Administrative commands: repositories, boards, people, sweeps and archives."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.domain.job import Source
 from draftsman.errors import Refused, UsageError
-from draftsman_tui.cli.board.boards import remove_webhook
 from draftsman_tui.common import times
+from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
@@ -21,147 +21,156 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 
-async def set_default_repo(desk: MainScreen, text: str) -> None:
-    """Let the repository be the one of requests that say nothing; or none, if it is."""
-    repo = _repo(desk)
-    await desk.rt.repos.set_default(None if repo.is_default else repo, desk.actor)
-    said = "no repository is the default" if repo.is_default else f"they mean {repo.full_name}"
-    desk.show_message(f"requests that say nothing: {said}")
+async def set_default_repo(screen: MainScreen, text: str) -> None:
+    """Make the repository the default; clear the default if it already is."""
+    repo = _repo(screen)
+    await screen.rt.repos.set_default(None if repo.is_default else repo, screen.actor)
+    name = "none" if repo.is_default else repo.full_name
+    screen.show_message(f"Default repository: {name}")
 
 
-async def map_label(desk: MainScreen, text: str) -> None:
-    """Let a label stand for the repository, or for a folder of it: `payments //services/api`."""
-    repo = _repo(desk)
-    given = text or await desk.ask(
-        PromptDialog(f"Which label stands for {repo.full_name}?", "payments")
+async def map_label(screen: MainScreen, text: str) -> None:
+    """Map a Trello label to the repository, or to a folder in it: `payments //services/api`."""
+    repo = _repo(screen)
+    mapping = text or await screen.ask(
+        PromptDialog(f"Label to map to {repo.full_name}?", "payments")
     )
-    if not given:
+    if not mapping:
         return
-    label, _, folder = given.partition("//")
-    place = await desk.rt.repos.place(f"{repo.full_name}//{folder}" if folder else repo.remote_url)
-    await desk.rt.repos.map(place, desk.actor, label=label.strip())
-    desk.show_message(f"label {label.strip()} stands for {place.name}")
+    label, _, folder = mapping.partition("//")
+    place = await screen.rt.repos.place(
+        f"{repo.full_name}//{folder}" if folder else repo.remote_url
+    )
+    await screen.rt.repos.map(place, screen.actor, label=label.strip())
+    screen.show_message(f"Mapped label {label.strip()} to {place.name}")
 
 
-async def unmap_label(desk: MainScreen, text: str) -> None:
-    """Let a label stand for the repository no more."""
-    repo = _repo(desk)
-    there = [
-        one.trello_label_name or one.trello_label_id or ""
-        for one in (await desk.rt.repos.catalog()).mappings
-        if one.repo == repo.id
+async def unmap_label(screen: MainScreen, text: str) -> None:
+    """Remove a label mapping of the repository."""
+    repo = _repo(screen)
+    labels = [
+        mapping.trello_label_name or mapping.trello_label_id or ""
+        for mapping in (await screen.rt.repos.catalog()).mappings
+        if mapping.repo == repo.id
     ]
-    if not there:
-        raise Refused(f"no label stands for {repo.full_name}")
-    label = text or await desk.ask(ChoiceDialog("Which label?", [(name, name) for name in there]))
+    if not labels:
+        raise Refused(f"no label is mapped to {repo.full_name}")
+    label = text or await screen.ask(
+        ChoiceDialog("Which label?", [(name, name) for name in labels])
+    )
     if label:
-        await desk.rt.repos.unmap(label, desk.actor, repo)
-        desk.show_message(f"label {label} does not stand for {repo.full_name} any more")
+        await screen.rt.repos.unmap(label, screen.actor, repo)
+        screen.show_message(f"Unmapped label {label} from {repo.full_name}")
 
 
-async def remove_repo(desk: MainScreen, text: str) -> None:
-    """Forget the repository."""
-    repo = _repo(desk)
-    note = "With its labels and its profiles; its jobs stay, and so does the work."
-    if await desk.ask(ConfirmDialog(f"Forget {repo.full_name}?", note)):
-        await desk.rt.repos.remove(repo, desk.actor)
-        desk.show_message(f"{repo.full_name} is not known any more")
+async def remove_repo(screen: MainScreen, text: str) -> None:
+    """Remove the repository from the catalog."""
+    repo = _repo(screen)
+    note = "Deletes its label mappings and profiles. Its jobs and their work are kept."
+    if await screen.ask(ConfirmDialog(f"Remove repository {repo.full_name}?", note)):
+        await screen.rt.repos.remove(repo, screen.actor)
+        screen.show_message(f"Removed repository {repo.full_name}")
 
 
-async def remove_board(desk: MainScreen, text: str) -> None:
-    """Watch the board no more."""
-    board = cast("BoardConfig | None", desk.table.row)
+async def remove_board(screen: MainScreen, text: str) -> None:
+    """Stop watching the board, and delete its webhook."""
+    board = cast("BoardConfig | None", screen.table.row)
     if board is None:
         raise Refused("choose a board first")
-    note = "Its jobs stay, and so do the comments on its cards."
-    if await desk.ask(ConfirmDialog(f"Watch {board.name} no more?", note)):
-        await desk.rt.boards.remove(board.board_id, desk.actor)
-        left = await remove_webhook(desk.rt, board)
-        desk.show_message(f"{board.name} is not watched any more" + (f"; {left}" if left else ""))
+    note = "Its jobs and the comments on its cards are kept."
+    if await screen.ask(ConfirmDialog(f"Stop watching board {board.name}?", note)):
+        await screen.rt.boards.remove(board.board_id, screen.actor)
+        problem = await remove_webhook(screen.rt, board)
+        screen.show_message(
+            f"Stopped watching board {board.name}" + (f"; {problem}" if problem else "")
+        )
 
 
-async def people(desk: BaseScreen, text: str) -> None:
-    """Show who is who, and which identities of chat were joined to them."""
+async def people(screen: BaseScreen, text: str) -> None:
+    """Show people, their roles and their linked chat accounts."""
     lines = [
         f"{name}  {', '.join(sorted(person.roles)) or 'no role'}  "
         + ", ".join(f"{channel}:{id}" for channel, id in person.ids.items())
-        for name, person in sorted(desk.rt.policy.people.items())
+        for name, person in sorted(screen.rt.policy.people.items())
     ]
     lines += [
-        f"{one.person}  {one.channel}:{one.external_id} ({one.display_name})"
-        f" joined {times.ago(one.linked_at)} by {one.linked_by}"
-        for one in await desk.rt.people.links()
+        f"{link.person}  {link.channel}:{link.external_id} ({link.display_name})"
+        f" linked {times.ago(link.linked_at)} by {link.linked_by}"
+        for link in await screen.rt.people.links()
     ]
-    nobody = "nobody is configured: add [people.NAME], or send /draftsman link in Slack"
-    await desk.app.push_screen(TextDialog("people", "\n".join(lines) or nobody))
+    empty = (
+        "No people configured. Add [people.NAME] to the settings, or send /draftsman link in Slack"
+    )
+    await screen.app.push_screen(TextDialog("People", "\n".join(lines) or empty))
 
 
-async def link(desk: BaseScreen, text: str) -> None:
-    """Join the identity of chat that was given a code to you."""
-    code = text or await desk.ask(PromptDialog("The code that chat said?", "K7PQ2MXWAB"))
+async def link(screen: BaseScreen, text: str) -> None:
+    """Link a chat account to the current user, by the code that was sent to it."""
+    code = text or await screen.ask(PromptDialog("Link code from the chat?", "K7PQ2MXWAB"))
     if code:
-        made = await desk.rt.people.link(code, desk.actor)
-        desk.show_message(f"{made.channel}:{made.external_id} is {made.person} from now on")
+        linked = await screen.rt.people.link(code, screen.actor)
+        screen.show_message(f"Linked {linked.channel}:{linked.external_id} to {linked.person}")
 
 
-async def unlink(desk: BaseScreen, text: str) -> None:
-    """Part an identity of chat from its person."""
+async def unlink(screen: BaseScreen, text: str) -> None:
+    """Unlink a chat account."""
     if not text:
-        found = [f"{one.channel}:{one.external_id}" for one in await desk.rt.people.links()]
-        if not found:
-            raise Refused("no identity was joined to anybody")
+        accounts = [f"{link.channel}:{link.external_id}" for link in await screen.rt.people.links()]
+        if not accounts:
+            raise Refused("no chat account is linked")
         text = (
-            await desk.ask(ChoiceDialog("Part which identity?", [(one, one) for one in found]))
+            await screen.ask(
+                ChoiceDialog("Unlink which account?", [(account, account) for account in accounts])
+            )
             or ""
         )
     name, _, id = text.partition(":")
     if text and (name not in (Source.SLACK, Source.TRELLO) or not id):
-        raise UsageError(f"{text[:60]!r}: give slack:ID or trello:ID, as :people shows it")
-    sure = bool(text) and await desk.ask(ConfirmDialog(f"Part {text} from its person?", ""))
+        raise UsageError(f"{text[:60]!r}: expected slack:ID or trello:ID, as :people shows it")
+    sure = bool(text) and await screen.ask(ConfirmDialog(f"Unlink {text}?", ""))
     if sure:
-        person = await desk.rt.people.unlink(Source(name), id, desk.actor)
-        desk.show_message(f"{text} is {person} no longer")
+        person = await screen.rt.people.unlink(Source(name), id, screen.actor)
+        screen.show_message(f"Unlinked {text} from {person}")
 
 
-async def sweep(desk: BaseScreen, text: str) -> None:
-    """Do now what the leader does from time to time."""
-    known = list(desk.rt.sweeps.names)
-    name = text or await desk.ask(ChoiceDialog("Sweep what?", [(one, one) for one in known]))
+async def sweep(screen: BaseScreen, text: str) -> None:
+    """Run a maintenance sweep now."""
+    choices = [(name, name) for name in screen.rt.sweeps.names]
+    name = text or await screen.ask(ChoiceDialog("Run which sweep?", choices))
     if name:
-        count = await desk.rt.sweeps.run_now(name, desk.actor)
-        desk.show_message(f"{name}: changed {count:,} row{'' if count == 1 else 's'}")
+        count = await screen.rt.sweeps.run_now(name, screen.actor)
+        screen.show_message(f"{name}: changed {count:,} row{'' if count == 1 else 's'}")
 
 
-async def restore(desk: BaseScreen, text: str) -> None:
-    """Bring an archived month of the trail back, from a file of this machine."""
+async def restore(screen: BaseScreen, text: str) -> None:
+    """Restore an archived month of events from a local file."""
     if not text:
-        text = await desk.ask(ChoiceDialog("Bring back which month?", await _archives(desk))) or ""
+        text = await screen.ask(ChoiceDialog("Restore which month?", await _archives(screen))) or ""
     if not text:
         return
     path = Path(text).expanduser()
     if not path.is_file():
         raise UsageError(
-            f"{text[:200]}: no such file here; it is where the leader that made it ran"
+            f"{text[:200]}: file not found; use the machine of the leader that archived it"
         )
-    content = await desk.rt.archives.check(path)
-    what = f"{content.events:,} events of {content.month:%Y-%m}"
-    if await desk.ask(
-        ConfirmDialog(f"Bring back {what}?", "With the same retention they go again.")
-    ):
-        await desk.rt.archives.restore(path, desk.actor)
-        desk.show_message(f"restored {what}")
+    content = await screen.rt.archives.check(path)
+    summary = f"{content.events:,} events of {content.month:%Y-%m}"
+    note = "The next prune removes them again unless the retention is longer."
+    if await screen.ask(ConfirmDialog(f"Restore {summary}?", note)):
+        await screen.rt.archives.restore(path, screen.actor)
+        screen.show_message(f"Restored {summary}")
 
 
-async def _archives(desk: BaseScreen) -> list[tuple[str, str]]:
-    """Return what is said of each month that left, and its file."""
-    found = await desk.rt.archives.all()
-    if not found:
-        raise Refused("no month of the trail was pruned")
-    return [(f"{one.month:%Y-%m}  {one.path}", str(one.path)) for one in found]
+async def _archives(screen: BaseScreen) -> list[tuple[str, str]]:
+    """Return a label and the path of each archived month."""
+    archives = await screen.rt.archives.all()
+    if not archives:
+        raise Refused("no events have been archived")
+    return [(f"{archive.month:%Y-%m}  {archive.path}", str(archive.path)) for archive in archives]
 
 
-def _repo(desk: MainScreen) -> Repo:
-    repo = cast("Repo | None", desk.table.row)
+def _repo(screen: MainScreen) -> Repo:
+    repo = cast("Repo | None", screen.table.row)
     if repo is None:
         raise Refused("choose a repository first")
     return repo

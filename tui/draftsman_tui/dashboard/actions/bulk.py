@@ -1,4 +1,4 @@
-"""One thing done to many rows: asked about before, seen while it goes on, summed up at the end."""
+"""Bulk operations: confirmation, progress and summary."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
-TOLD: Final = 5
-"""Names that a message lists; the rest is counted."""
-PATIENCE: Final = 0.4
-"""Seconds that something may take before it is shown how far it is."""
+MAX_LISTED: Final = 5
+"""Jobs that a message lists by name; the rest are counted."""
+PROGRESS_DELAY: Final = 0.4
+"""Seconds before the progress dialog opens."""
 
 
 @dataclass(slots=True)
 class BulkResult:
-    """What became of each: done, refused and why, or left when it was stopped."""
+    """Outcome of a bulk operation, by job number; `left` counts jobs that were not tried."""
 
     done: list[int] = field(default_factory=list)
     refused: dict[int, DraftsmanError] = field(default_factory=dict)
     left: int = 0
 
     def reasons(self) -> dict[str, list[int]]:
-        """Return the refusals, those for the same reason together."""
+        """Return job numbers grouped by the reason of their rejection."""
         grouped: dict[str, list[int]] = {}
         for number, error in self.refused.items():
             text = error_text(error, about=f"D-{number}")
@@ -39,90 +39,94 @@ class BulkResult:
 
 
 def error_text(error: DraftsmanError, *, about: str = "") -> str:
-    """Return the message of an error with its hint as it is typed here.
+    """Return the message of an error with its hint, as a dashboard command where it has one.
 
-    The subject is left out where it is `about`, which is named beside it.
+    The subject is omitted if it equals `about`, which the caller prints itself.
     """
-    named = f"{error.subject} " if error.subject and error.subject != about else ""
-    hint = "to run it once more type :retry again" if error.hint == AGAIN_OPTION else error.hint
-    return f"{named}{error.reason}{f'; {hint}' if hint else ''}"
+    subject = f"{error.subject} " if error.subject and error.subject != about else ""
+    hint = "to run it again, enter :retry again" if error.hint == AGAIN_OPTION else error.hint
+    return f"{subject}{error.reason}{f'; {hint}' if hint else ''}"
 
 
 async def confirm_bulk(
-    desk: BaseScreen, verb: str, numbers: Sequence[int], note: str = "", *, of: int = 0
+    screen: BaseScreen, verb: str, numbers: Sequence[int], note: str = "", *, of: int = 0
 ) -> bool:
-    """Ask whether it is meant: how many, `of` how many that were chosen, and the first of them."""
-    many = f"{len(numbers):,} jobs: " if len(numbers) > TOLD else ""
+    """Ask for confirmation, listing the first jobs; `of` is the number of selected jobs."""
+    count = f"{len(numbers):,} jobs: " if len(numbers) > MAX_LISTED else ""
     if of > len(numbers):
-        many = f"{len(numbers):,} of {of:,} jobs: "
-    said = await desk.ask(ConfirmDialog(f"{verb} {many}{job_names(numbers)}?", note))
-    return said is True
+        count = f"{len(numbers):,} of {of:,} jobs: "
+    answer = await screen.ask(ConfirmDialog(f"{verb} {count}{job_names(numbers)}?", note))
+    return answer is True
 
 
 async def run_bulk(
-    desk: BaseScreen, doing: str, numbers: Sequence[int], do: Callable[[int], Awaitable[object]]
+    screen: BaseScreen, title: str, numbers: Sequence[int], do: Callable[[int], Awaitable[object]]
 ) -> BulkResult:
-    """Do it to each in turn, until Escape; who is refused does not hinder the others.
+    """Apply `do` to each job in turn until Escape, continuing after a rejected job.
 
-    What was refused stays marked, and so does what is left.
+    Rejected jobs and jobs that were not tried stay marked.
     """
-    tally, shown = BulkResult(), ProgressDialog(doing, len(numbers))
-    slow = desk.set_timer(PATIENCE, lambda: _show(desk, shown)) if len(numbers) > 1 else None
+    result, progress = BulkResult(), ProgressDialog(title, len(numbers))
+    timer = None
+    if len(numbers) > 1:
+        timer = screen.set_timer(PROGRESS_DELAY, lambda: _show(screen, progress))
     try:
         for number in numbers:
             try:
                 await do(number)
             except DatabaseUnreachable as error:
-                desk.show_error(str(error))
+                screen.show_error(str(error))
                 break
             except DraftsmanError as error:
-                tally.refused[number] = error
+                result.refused[number] = error
             else:
-                tally.done.append(number)
-            shown.show(len(tally.done) + len(tally.refused), len(tally.refused))
-            if shown.stopped:
+                result.done.append(number)
+            progress.show(len(result.done) + len(result.refused), len(result.refused))
+            if progress.stopped:
                 break
     finally:
-        if slow is not None:
-            slow.stop()
-        if shown.is_attached:
-            shown.dismiss(None)
-    handled = {*tally.done, *tally.refused}
-    tally.left = len(numbers) - len(handled)
-    desk.keep([number for number in numbers if number not in tally.done])
-    return tally
+        if timer is not None:
+            timer.stop()
+        if progress.is_attached:
+            progress.dismiss(None)
+    handled = {*result.done, *result.refused}
+    result.left = len(numbers) - len(handled)
+    screen.keep_marked([number for number in numbers if number not in result.done])
+    return result
 
 
-def report_bulk(desk: BaseScreen, tally: BulkResult, done: str) -> None:
-    """Say what became of them; `done` is said of those that worked."""
-    if tally.done:
-        desk.show_message(f"{job_names(tally.done)} {done}")
-    if tally.left:
-        total = tally.left + len(tally.done) + len(tally.refused)
-        desk.show_error(f"stopped; {tally.left:,} of {total:,} left, which are marked")
-    report_rejections(desk, tally)
+def report_bulk(screen: BaseScreen, result: BulkResult, done: str) -> None:
+    """Show a summary; `done` is the past participle for the jobs that succeeded."""
+    if result.done:
+        screen.show_message(f"{job_names(result.done)} {done}")
+    if result.left:
+        total = result.left + len(result.done) + len(result.refused)
+        screen.show_error(
+            f"Stopped; {result.left:,} of {total:,} jobs not processed; they stay marked"
+        )
+    report_rejections(screen, result)
 
 
-def report_rejections(desk: BaseScreen, tally: BulkResult) -> None:
-    """Say what was refused and why: in a line each, or, of many reasons, on a page."""
-    reasons = tally.reasons()
+def report_rejections(screen: BaseScreen, result: BulkResult) -> None:
+    """Show the rejected jobs: a line for each reason, or a dialog if there are many."""
+    reasons = result.reasons()
     lines = [
         f"{'each of ' if numbers[1:] else ''}{job_names(numbers)} {reason}"
         for reason, numbers in reasons.items()
     ]
-    if len(lines) > TOLD:
-        title = f"{len(tally.refused):,} refused; they stay marked"
-        desk.app.push_screen(TextDialog(title, "\n".join(lines)))
+    if len(lines) > MAX_LISTED:
+        title = f"{len(result.refused):,} jobs rejected; they stay marked"
+        screen.app.push_screen(TextDialog(title, "\n".join(lines)))
         return
     for line in lines:
-        desk.show_error(line)
+        screen.show_error(line)
 
 
 def job_names(numbers: Sequence[int]) -> str:
-    """Return the first of them by name, and how many more there are."""
-    shown = ", ".join(f"D-{number}" for number in numbers[:TOLD])
-    return shown + (f" and {len(numbers) - TOLD:,} more" if numbers[TOLD:] else "")
+    """Return the names of the first jobs and the number of the rest."""
+    names = ", ".join(f"D-{number}" for number in numbers[:MAX_LISTED])
+    return names + (f" and {len(numbers) - MAX_LISTED:,} more" if numbers[MAX_LISTED:] else "")
 
 
-def _show(desk: BaseScreen, shown: ProgressDialog) -> None:
-    desk.app.push_screen(shown)
+def _show(screen: BaseScreen, progress: ProgressDialog) -> None:
+    screen.app.push_screen(progress)

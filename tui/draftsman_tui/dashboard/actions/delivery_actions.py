@@ -1,4 +1,4 @@
-"""Dead deliveries, sent again: those that are chosen, those of jobs, or all."""
+"""Redelivery of dead deliveries."""
 
 from __future__ import annotations
 
@@ -14,33 +14,39 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 
-async def redeliver(desk: BaseScreen, text: str) -> None:
-    """Send the chosen deliveries again."""
-    if not desk.deliveries:
-        raise Refused("choose a delivery first")
-    await _send(desk, desk.deliveries)
+async def redeliver(screen: BaseScreen, text: str) -> None:
+    """Resend the selected deliveries."""
+    if not screen.deliveries:
+        raise Refused("select a delivery first")
+    await _send(screen, screen.deliveries)
 
 
-async def redeliver_job(desk: BaseScreen, text: str) -> None:
-    """Send all dead deliveries of the chosen jobs again."""
-    numbers = desk.jobs()
-    seqs = [seq for number in numbers for seq in await desk.rt.outbox.dead(number)]
+async def redeliver_job(screen: BaseScreen, text: str) -> None:
+    """Resend all dead deliveries of the selected jobs."""
+    numbers = screen.jobs()
+    seqs = [seq for number in numbers for seq in await screen.rt.outbox.dead(number)]
     if not seqs:
-        raise Refused(f"no delivery of {job_names(numbers)} is dead")
-    await _send(desk, seqs)
+        raise Refused(f"{job_names(numbers)}: no dead deliveries")
+    await _send(screen, seqs)
 
 
-async def redeliver_dead(desk: BaseScreen, text: str) -> None:
-    """Send all dead deliveries again."""
-    seqs = await desk.rt.outbox.dead()
+async def redeliver_dead(screen: BaseScreen, text: str) -> None:
+    """Resend all dead deliveries."""
+    seqs = await screen.rt.outbox.dead()
     if not seqs:
-        raise Refused("no delivery is dead")
-    await _send(desk, seqs, "The oldest; the rest with the next." if len(seqs) == MAX_DEAD else "")
+        raise Refused("no dead deliveries")
+    await _send(
+        screen,
+        seqs,
+        "The oldest first; run the command again for the rest." if len(seqs) == MAX_DEAD else "",
+    )
 
 
-async def _send(desk: BaseScreen, seqs: Sequence[int], note: str = "") -> None:
-    question = f"Send {len(seqs):,} deliveries again?"
-    if len(seqs) > 1 and not await desk.ask(ConfirmDialog(question, note)):
+async def _send(screen: BaseScreen, seqs: Sequence[int], note: str = "") -> None:
+    question = f"Resend {len(seqs):,} deliveries?"
+    if len(seqs) > 1 and not await screen.ask(ConfirmDialog(question, note)):
         return
-    revived = await desk.rt.outbox.redeliver(seqs, desk.actor)
-    desk.show_message(f"{len(revived):,} to be sent again")
+    revived = await screen.rt.outbox.redeliver(seqs, screen.actor)
+    screen.show_message(
+        f"Queued {len(revived):,} {'delivery' if len(revived) == 1 else 'deliveries'} to resend"
+    )

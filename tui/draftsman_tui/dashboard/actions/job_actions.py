@@ -1,4 +1,4 @@
-"""What is done to jobs, by the services that the command line uses."""
+"""Job commands: cancel, wait reason, diff and copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from draftsman.domain.text import first_line
 from draftsman.errors import Refused
 from draftsman.services.jobs.job_control import CancelResult
 from draftsman_tui.dashboard.actions.bulk import (
-    TOLD,
+    MAX_LISTED,
     confirm_bulk,
     job_names,
     report_bulk,
@@ -23,99 +23,102 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 
-async def cancel(desk: BaseScreen, text: str) -> None:
-    """End the chosen jobs; what follows is the reason."""
-    numbers, ended = await _live(desk)
-    note = f"{ended} reason: {text}" if text else f"{ended} What they did is kept."
-    about = await _about(desk, numbers, note.strip())
-    if await confirm_bulk(desk, "Cancel", numbers, about, of=len(desk.jobs())):
-        await _end(desk, numbers, text, force=False)
+async def cancel(screen: BaseScreen, text: str) -> None:
+    """Cancel the selected jobs; `text` is the reason."""
+    numbers, finished_note = await _cancelable(screen)
+    note = f"{finished_note} Reason: {text}" if text else f"{finished_note} Work so far is kept."
+    about = await _cancel_note(screen, numbers, note.strip())
+    if await confirm_bulk(screen, "Cancel", numbers, about, of=len(screen.jobs())):
+        await _cancel(screen, numbers, text, force=False)
 
 
-async def cancel_force(desk: BaseScreen, text: str) -> None:
-    """End the chosen jobs at once; it is to be typed which."""
-    numbers, ended = await _live(desk)
-    one = len(numbers) == 1
-    question = f"End {job_names(numbers)} without waiting for the worker?"
-    note = f"{ended} What its run still writes is refused; what it did outside stays as it is."
-    word = f"D-{numbers[0]}" if one else f"cancel {len(numbers)}"
-    if await desk.ask(
-        TypedConfirmDialog(question, await _about(desk, numbers, note.strip()), word)
+async def cancel_force(screen: BaseScreen, text: str) -> None:
+    """Cancel the selected jobs at once, after typed confirmation."""
+    numbers, finished_note = await _cancelable(screen)
+    question = f"Cancel {job_names(numbers)} without waiting for the worker?"
+    note = f"{finished_note} Later writes of the run are rejected; external effects stay."
+    word = f"D-{numbers[0]}" if len(numbers) == 1 else f"cancel {len(numbers)}"
+    if await screen.ask(
+        TypedConfirmDialog(question, await _cancel_note(screen, numbers, note.strip()), word)
     ):
-        await _end(desk, numbers, text, force=True)
+        await _cancel(screen, numbers, text, force=True)
 
 
-async def why(desk: BaseScreen, text: str) -> None:
-    """Say what the job waits for."""
-    number = desk.jobs()[0]
-    found = await desk.rt.read_model.why(number)
-    await desk.app.push_screen(
-        TextDialog(f"D-{number} {found.status}", f"{found.text}\n\n{found.then}")
+async def why(screen: BaseScreen, text: str) -> None:
+    """Show why the job waits, and what to do."""
+    number = screen.jobs()[0]
+    reason = await screen.rt.read_model.why(number)
+    status = str(reason.status).replace("_", " ")
+    await screen.app.push_screen(
+        TextDialog(f"D-{number} {status}", f"{reason.text}\n\n{reason.then}")
     )
 
 
-async def diff(desk: BaseScreen, text: str) -> None:
-    """Show the changes that the job made."""
-    await desk.changes(desk.jobs()[0])
+async def diff(screen: BaseScreen, text: str) -> None:
+    """Show the diff of the job."""
+    await screen.show_diff(screen.jobs()[0])
 
 
-async def copy(desk: BaseScreen, text: str) -> None:
-    """Copy the ids of the chosen rows, by the terminal's own clipboard (OSC 52)."""
-    keys = desk.ids
+async def copy(screen: BaseScreen, text: str) -> None:
+    """Copy the ids of the selected rows to the terminal's clipboard (OSC 52)."""
+    keys = screen.ids
     if not keys:
-        raise Refused("there is nothing to copy")
-    desk.app.copy_to_clipboard(" ".join(keys))
-    desk.show_message(f"copied {', '.join(keys[:TOLD])}" + (", …" if keys[TOLD:] else ""))
+        raise Refused("nothing to copy")
+    screen.app.copy_to_clipboard(" ".join(keys))
+    screen.show_message(
+        f"Copied {', '.join(keys[:MAX_LISTED])}" + (", …" if keys[MAX_LISTED:] else "")
+    )
 
 
 async def patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
-    """Return the patch of a run, or the newest of the job; None: there is none."""
-    found = await rt.checkpoints.patch(number, run)
-    return (
-        None if found is None else (await rt.checkpoints.content(found)).decode("utf-8", "replace")
-    )
+    """Return the patch of a run, or the newest of the job."""
+    artifact = await rt.checkpoints.patch(number, run)
+    if artifact is None:
+        return None
+    return (await rt.checkpoints.content(artifact)).decode("utf-8", "replace")
 
 
-async def _live(desk: BaseScreen) -> tuple[list[int], str]:
-    """Return the chosen jobs that can be ended, and what to say of the others.
+async def _cancelable(screen: BaseScreen) -> tuple[list[int], str]:
+    """Return the selected jobs that can be canceled, and a note about the finished jobs.
 
-    Raises Refused where all have ended.
+    Raises Refused if all have finished.
     """
-    stands = {
-        number: (await desk.rt.read_model.status_and_version(number))[0] for number in desk.jobs()
+    statuses = {
+        number: (await screen.rt.read_model.status_and_version(number))[0]
+        for number in screen.jobs()
     }
-    ended = [number for number, status in stands.items() if status in TERMINAL]
-    live = [number for number in stands if number not in ended]
-    if not live and len(ended) == 1:
-        how = str(stands[ended[0]]).replace("_", " ")
-        raise Refused(f"D-{ended[0]} is {how} already; nothing to cancel")
-    have = f"{job_names(ended)} {'have' if ended[1:] else 'has'} ended"
-    if not live:
-        raise Refused(f"{have}; nothing to cancel")
-    return live, f"{have}." if ended else ""
+    finished = [number for number, status in statuses.items() if status in TERMINAL]
+    cancelable = [number for number in statuses if number not in finished]
+    if not cancelable and len(finished) == 1:
+        status = str(statuses[finished[0]]).replace("_", " ")
+        raise Refused(f"D-{finished[0]} is already {status}; nothing to cancel")
+    note = f"{job_names(finished)} {'have' if finished[1:] else 'has'} already finished"
+    if not cancelable:
+        raise Refused(f"{note}; nothing to cancel")
+    return cancelable, f"{note}." if finished else ""
 
 
-async def _end(desk: BaseScreen, numbers: list[int], reason: str, *, force: bool) -> None:
-    done: list[CancelResult] = []
+async def _cancel(screen: BaseScreen, numbers: list[int], reason: str, *, force: bool) -> None:
+    results: list[CancelResult] = []
 
-    async def end(number: int) -> None:
-        done.append(
-            await desk.rt.job_control.cancel(number, desk.actor, reason or None, force=force)
+    async def cancel_job(number: int) -> None:
+        results.append(
+            await screen.rt.job_control.cancel(number, screen.actor, reason or None, force=force)
         )
 
-    tally = await run_bulk(desk, "Canceling", numbers, end)
-    asked = [one.number for one in done if one.requested]
-    if asked:
-        desk.show_message(f"{job_names(asked)} told to stop")
-    tally.done = [one.number for one in done if not one.requested]
-    report_bulk(desk, tally, "canceled")
+    bulk = await run_bulk(screen, "Canceling", numbers, cancel_job)
+    requested = [result.number for result in results if result.requested]
+    if requested:
+        screen.show_message(f"Requested cancellation of {job_names(requested)}")
+    bulk.done = [result.number for result in results if not result.requested]
+    report_bulk(screen, bulk, "canceled")
 
 
-async def _about(desk: BaseScreen, numbers: list[int], note: str) -> str:
-    """Say of a single job what it is and what it does just now."""
+async def _cancel_note(screen: BaseScreen, numbers: list[int], note: str) -> str:
+    """Prefix the note with the title and status if there is a single job."""
     if len(numbers) > 1:
         return note
-    job = await desk.rt.read_model.job(numbers[0])
+    job = await screen.rt.read_model.job(numbers[0])
     title = first_line(job.ticket_title or job.type, 60)
-    stop = "; it is told to stop" if job.status is Status.RUNNING else ""
+    stop = "; its worker is asked to stop it" if job.status is Status.RUNNING else ""
     return f"{title}: {str(job.status).replace('_', ' ')}{stop}. {note}"

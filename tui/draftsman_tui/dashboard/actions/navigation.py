@@ -1,4 +1,4 @@
-"""Commands that change what is seen, and nothing else."""
+"""Navigation commands: tables, filters, sorting, marks, themes and help."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.dialogs.log_dialog import LogDialog
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
-from draftsman_tui.dashboard.themes import NAMES, next_to
+from draftsman_tui.dashboard.themes import NAMES, next_theme
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 
 
 async def view(screen: BaseScreen, name: str, text: str) -> None:
-    """Show another table, filtered where something is given."""
-    screen.go(name, filters.parse(text) if text else None)
+    """Show a table; `text` is a filter."""
+    screen.show_table(name, filters.parse(text) if text else None)
 
 
-async def narrow(screen: MainScreen, text: str) -> None:
-    """Filter by what is given, or let it be typed."""
+async def apply_filter(screen: MainScreen, text: str) -> None:
+    """Apply the filter in `text`, or open the filter line."""
     if text:
-        screen.narrow(filters.parse(text))
+        screen.apply_filter(filters.parse(text))
     else:
-        screen.type("/", str(screen.state.filter), screen.filters_known)
+        screen.type("/", str(screen.state.filter), screen.complete_filter)
 
 
 async def clear(screen: MainScreen, text: str) -> None:
-    """Take marks off; with none, the filter."""
+    """Clear the marks; if there are none, the filter."""
     if screen.table.marked:
         screen.table.unmark()
     elif screen.state.filter:
-        screen.narrow(filters.NOTHING)
+        screen.apply_filter(filters.NOTHING)
 
 
 async def sort(screen: MainScreen, text: str) -> None:
-    """Sort by a column, or by the next that can be sorted by, and after the last by none."""
-    columns = [one for one in screen.resource.columns if one.order is not None]
-    heads = [one.head.casefold() for one in columns]
+    """Sort by the named column, or by the next sortable column; after the last, do not sort."""
+    columns = [column for column in screen.resource.columns if column.order is not None]
+    heads = [column.head.casefold() for column in columns]
     if text and text.casefold() not in heads:
-        raise UsageError(f"no column {text!r} to sort by; choose: {', '.join(heads)}")
+        raise UsageError(f"cannot sort by column {text!r}; choose from: {', '.join(heads)}")
     if text:
         screen.sort(columns[heads.index(text.casefold())].head)
         return
-    now = screen.state.sort
-    place = -1 if now is None else heads.index(now.casefold())
-    screen.sort(columns[place + 1].head if place + 1 < len(columns) else None)
+    current = screen.state.sort
+    index = -1 if current is None else heads.index(current.casefold())
+    screen.sort(columns[index + 1].head if index + 1 < len(columns) else None)
 
 
 async def reverse(screen: MainScreen, text: str) -> None:
-    """Turn the order round."""
-    screen.sort(screen.state.sort, turn=True)
+    """Reverse the sort order."""
+    screen.sort(screen.state.sort, reverse=True)
 
 
 async def mark(screen: MainScreen, text: str) -> None:
@@ -67,12 +67,12 @@ async def mark_range(screen: MainScreen, text: str) -> None:
 
 
 async def open_row(screen: BaseScreen, text: str) -> None:
-    """Open what the cursor is on, or the job or question that is named."""
+    """Open the row under the cursor, or the named job or question."""
     if not text:
         await screen.open_row()
         return
-    named, ordinal = parse_question(text)
-    number = await screen.rt.read_model.resolve(named)
+    job_name, ordinal = parse_question(text)
+    number = await screen.rt.read_model.resolve(job_name)
     if ordinal is None:
         screen.open_job(number)
     else:
@@ -80,7 +80,7 @@ async def open_row(screen: BaseScreen, text: str) -> None:
 
 
 async def job(screen: BaseScreen, text: str) -> None:
-    """Open the job that is named, or that of the row."""
+    """Open the named job, or the job of the row."""
     if text:
         await open_row(screen, text)
     else:
@@ -88,25 +88,25 @@ async def job(screen: BaseScreen, text: str) -> None:
 
 
 async def refresh(screen: BaseScreen, text: str) -> None:
-    """Look again."""
+    """Reload the current view."""
     screen.reload()
 
 
 async def command(screen: BaseScreen, text: str) -> None:
-    """Open the `:` line."""
-    screen.type(":", text, screen.lines_known)
+    """Open the command line."""
+    screen.type(":", text, screen.complete_command)
 
 
 async def theme(screen: BaseScreen, text: str) -> None:
-    """Take a theme, and remember it."""
+    """Apply the named theme or the next, and save it."""
     if text and text not in NAMES:
-        raise UsageError(f"no theme is called {text!r}; choose: {', '.join(NAMES)}")
-    screen.app.theme = text or next_to(screen.app.theme)
-    screen.session.kept.save_theme(screen.app.theme)
+        raise UsageError(f"unknown theme {text!r}; choose from: {', '.join(NAMES)}")
+    screen.app.theme = text or next_theme(screen.app.theme)
+    screen.session.preferences.save_theme(screen.app.theme)
 
 
 async def help(screen: BaseScreen, text: str) -> None:
-    """List everything."""
+    """List all commands."""
     from draftsman_tui.dashboard.command_table import help_groups
     from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
 
@@ -114,20 +114,20 @@ async def help(screen: BaseScreen, text: str) -> None:
 
 
 async def leave(screen: BaseScreen, text: str) -> None:
-    """Leave; before that, ask what becomes of what was started."""
-    if screen.session.started is None:
+    """Quit; if `draftsman up` started processes, ask whether to stop them."""
+    if screen.session.supervised is None:
         screen.app.exit()
     elif (choice := await screen.ask(QuitDialog())) is not None:
         screen.app.exit(choice)
 
 
 async def suspend(screen: BaseScreen, text: str) -> None:
-    """Give the terminal back to the shell for a while."""
+    """Suspend to the shell."""
     screen.app.action_suspend_process()
 
 
 async def processes(screen: BaseScreen, text: str) -> None:
-    """Show what the processes log."""
-    if screen.session.started is None:
-        raise Refused("only the dashboard of `draftsman up` has a log: of what it started")
-    await screen.app.push_screen(LogDialog(screen.session.started.log))
+    """Show the log of the processes that `draftsman up` started."""
+    if screen.session.supervised is None:
+        raise Refused("no process log; only the dashboard of `draftsman up` has it")
+    await screen.app.push_screen(LogDialog(screen.session.supervised.log))

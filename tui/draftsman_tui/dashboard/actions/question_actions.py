@@ -1,4 +1,4 @@
-"""Answering questions: choices by number, free text, gates with the diff in view."""
+"""Question commands: answer, approve, deny and extend."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, Refused
-from draftsman_tui.cli.question.answers import build_response, outcome_text, submit_response
-from draftsman_tui.cli.question.questions import answerers
+from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
+from draftsman_tui.common.question_text import answerers
 from draftsman_tui.common.times import clock, left, parse_duration
 from draftsman_tui.dashboard.actions.job_actions import patch
 from draftsman_tui.dashboard.actions.question_watch import ask_watched, votes
@@ -23,143 +23,155 @@ from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
-HandIn = Callable[[Any], Awaitable[str]]
-"""Hands in what a dialog has; returns what became of it."""
+Submit = Callable[[Any], Awaitable[str]]
+"""Submits the input of a dialog; returns a message with the outcome."""
 
 
-async def answer(desk: BaseScreen, text: str) -> None:
-    """Answer the question, by what is given or in a dialog; a gate is decided."""
-    asked = await _question(desk)
-    if asked.kind is QuestionKind.APPROVAL:
-        await _decide(desk, asked, None, text)
+async def answer(screen: BaseScreen, text: str) -> None:
+    """Answer the question with `text` or in a dialog; an approval opens its own dialog."""
+    question = await _question(screen)
+    if question.kind is QuestionKind.APPROVAL:
+        await _decide(screen, question, None, text)
         return
-    hand_in = _handing_in(desk, asked, lambda said: {"text": said})
+    submit = _submitter(screen, question, lambda answer_text: {"text": answer_text})
     error = ""
     if text:
         try:
-            desk.show_message(await hand_in(text))
+            screen.show_message(await submit(text))
         except Refused:
             raise
-        except DraftsmanError as problem:  # nothing was kept: what was typed is not lost
-            error = str(problem)
+        except DraftsmanError as rejected:  # the dialog opens with the rejected text to correct it
+            error = str(rejected)
         else:
             return
     dialog = AnswerDialog(
-        asked,
-        await answerers(desk.rt, asked),
-        hand_in,
-        clock=lambda: desk.live.now,
+        question,
+        await answerers(screen.rt, question),
+        submit,
+        clock=lambda: screen.refresher.now,
         error=error,
         text=text,
     )
-    if said := await ask_watched(desk, dialog):
-        desk.show_message(said)
+    if message := await ask_watched(screen, dialog):
+        screen.show_message(message)
 
 
-async def approve(desk: BaseScreen, text: str) -> None:
-    """Approve, after a look."""
-    await _decide(desk, await _gate(desk), True, text)
+async def approve(screen: BaseScreen, text: str) -> None:
+    """Open the approval dialog to approve."""
+    await _decide(screen, await _approval(screen), True, text)
 
 
-async def deny(desk: BaseScreen, text: str) -> None:
-    """Deny, after a look."""
-    await _decide(desk, await _gate(desk), False, text)
+async def deny(screen: BaseScreen, text: str) -> None:
+    """Open the approval dialog to deny; `text` is the reason."""
+    await _decide(screen, await _approval(screen), False, text)
 
 
-async def extend(desk: BaseScreen, text: str) -> None:
-    """Give the question more time."""
-    asked = await _question(desk)
+async def extend(screen: BaseScreen, text: str) -> None:
+    """Extend the deadline of the question."""
+    question = await _question(screen)
 
-    async def extended(given: str) -> str:
-        seconds = None if given.strip() == "never" else parse_duration(given)
-        until = await desk.rt.questions.extend(asked.job, asked.ordinal, seconds, desk.actor)
-        when = f"expires {left(until)}, at {clock(until)}" if until else "never expires"
-        return f"{asked.name} {when}"
+    async def extend_by(duration: str) -> str:
+        seconds = None if duration.strip() == "never" else parse_duration(duration)
+        expires_at = await screen.rt.questions.extend(
+            question.job, question.ordinal, seconds, screen.actor
+        )
+        if expires_at is None:
+            return f"{question.name} never expires"
+        return f"{question.name} expires {left(expires_at)}, at {clock(expires_at)}"
 
     if text:
-        desk.show_message(await extended(text))
+        screen.show_message(await extend_by(text))
         return
-    question = f"How much more time for {asked.name}?"
-    if said := await desk.ask(PromptDialog(question, "30m, 2h, 1d, or never", extended)):
-        desk.show_message(said)
+    prompt = f"Extend {question.name} by how long?"
+    if message := await screen.ask(PromptDialog(prompt, "30m, 2h, 1d or never", extend_by)):
+        screen.show_message(message)
 
 
-async def _decide(desk: BaseScreen, asked: Question, decision: bool | None, reason: str) -> None:
-    hand_in = _handing_in(
-        desk, asked, lambda given: {"decision": given[0], "reason": given[1] or None}
+async def _decide(
+    screen: BaseScreen, question: Question, decision: bool | None, reason: str
+) -> None:
+    submit = _submitter(
+        screen, question, lambda typed: {"decision": typed[0], "reason": typed[1] or None}
     )
     dialog = ApprovalDialog(
-        asked,
-        await answerers(desk.rt, asked),
-        hand_in,
-        clock=lambda: desk.live.now,
-        votes=await votes(desk.rt, asked),
-        diff=await patch(desk.rt, asked.job, asked.run),
+        question,
+        await answerers(screen.rt, question),
+        submit,
+        clock=lambda: screen.refresher.now,
+        votes=await votes(screen.rt, question),
+        diff=await patch(screen.rt, question.job, question.run),
         decision=decision,
         reason=reason,
     )
-    if said := await ask_watched(desk, dialog):
-        desk.show_message(said)
+    if message := await ask_watched(screen, dialog):
+        screen.show_message(message)
 
 
-def _handing_in(
-    desk: BaseScreen, asked: Question, fields: Callable[[Any], dict[str, Any]]
-) -> HandIn:
-    """Return what hands in an answer, which counts once however often it is tried."""
+def _submitter(
+    screen: BaseScreen, question: Question, fields: Callable[[Any], dict[str, Any]]
+) -> Submit:
+    """Return a function that submits an answer; one event id deduplicates its retries."""
     event = f"tui:{uuid4()}"
 
-    async def hand_in(given: Any) -> str:
-        said = build_response(event=event, **fields(given))
+    async def submit(typed: Any) -> str:
+        response = build_response(event=event, **fields(typed))
         try:
-            verdict = await submit_response(desk.rt, asked.job, asked.ordinal, said, desk.actor)
+            verdict = await submit_response(
+                screen.rt, question.job, question.ordinal, response, screen.actor
+            )
         except Refused:
-            carried_on = await _carry_on(desk, asked, said)
-            if carried_on is None:
+            retried = await _retry_with_answer(screen, question, response)
+            if retried is None:
                 raise
-            return carried_on
-        return _told(verdict)
+            return retried
+        return f"{verdict.name} {outcome_text(verdict)}"
 
-    return hand_in
+    return submit
 
 
-async def _carry_on(desk: BaseScreen, asked: Question, said: Response) -> str | None:
-    """Offer to run the job anew with an answer that came too late; None where that cannot be."""
-    if asked.kind is not QuestionKind.INPUT:
+async def _retry_with_answer(
+    screen: BaseScreen, question: Question, response: Response
+) -> str | None:
+    """Offer to retry an expired job with an answer that arrived late; None if not possible."""
+    if question.kind is not QuestionKind.INPUT:
         return None
-    now = await desk.rt.questions.get(asked.job, asked.ordinal)
-    _, answers = await desk.rt.questions.of_job(asked.job)
+    current = await screen.rt.questions.get(question.job, question.ordinal)
+    _, answers = await screen.rt.questions.of_job(question.job)
     is_late = any(
-        one.payload.get("late") for one in answers if one.source_event_id == said.source_event_id
+        answer.payload.get("late")
+        for answer in answers
+        if answer.source_event_id == response.source_event_id
     )
-    job = await desk.rt.read_model.job(asked.job)
-    if now.status is not QuestionStatus.EXPIRED or not is_late or job.status is not Status.EXPIRED:
+    job = await screen.rt.read_model.job(question.job)
+    if (
+        current.status is not QuestionStatus.EXPIRED
+        or not is_late
+        or job.status is not Status.EXPIRED
+    ):
         return None
-    question = f"{asked.name} expired before. Run {job.name} anew with your answer?"
-    if not await desk.ask(ConfirmDialog(question, "It goes on as a new job, from its checkpoint.")):
+    prompt = f"{question.name} has expired. Retry {job.name} with your answer?"
+    note = "A new job continues from the last checkpoint."
+    if not await screen.ask(ConfirmDialog(prompt, note)):
         return None
-    made = await desk.rt.job_control.retry(asked.job, desk.actor, with_answer=True)
-    return f"{job.name} goes on as {made.name}, with your answer"
+    retried = await screen.rt.job_control.retry(question.job, screen.actor, with_answer=True)
+    return f"{job.name} retried as {retried.name}, with your answer"
 
 
-def _told(verdict: Verdict) -> str:
-    return f"{verdict.name} {outcome_text(verdict)}"
+async def _approval(screen: BaseScreen) -> Question:
+    question = await _question(screen)
+    if question.kind is not QuestionKind.APPROVAL:
+        raise Refused(f"{question.name} is a question, not an approval; press a to answer it")
+    return question
 
 
-async def _gate(desk: BaseScreen) -> Question:
-    asked = await _question(desk)
-    if asked.kind is not QuestionKind.APPROVAL:
-        raise Refused(f"{asked.name} is a question, not a gate; answer it")
-    return asked
-
-
-async def _question(desk: BaseScreen) -> Question:
-    """Return the question of the row: its own, or the open one of its job."""
-    if len(desk.ids) > 1:
-        raise Refused("one at a time: take the marks off with esc")
-    if desk.question is not None:
-        return await desk.rt.questions.get(*desk.question)
-    number = desk.jobs()[0]
-    found = await desk.rt.questions.open(number)
-    if not found:
-        raise Refused(f"D-{number} has no open question; w says what it waits for")
-    return found[0]
+async def _question(screen: BaseScreen) -> Question:
+    """Return the question of the row, or the open question of its job."""
+    if len(screen.ids) > 1:
+        raise Refused(f"answers one question at a time; Esc clears {len(screen.ids)} marks")
+    if screen.question is not None:
+        return await screen.rt.questions.get(*screen.question)
+    number = screen.jobs()[0]
+    questions = await screen.rt.questions.open(number)
+    if not questions:
+        raise Refused(f"D-{number} has no open question; press w to see why it waits")
+    return questions[0]

@@ -1,4 +1,4 @@
-"""A question is looked at while its dialog is open: others may be first, or give it more time."""
+"""Polling of a question while its dialog is open."""
 
 from __future__ import annotations
 
@@ -15,45 +15,52 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
-EVERY: Final = 1.0
-"""Seconds between two looks at one row."""
+POLL_INTERVAL: Final = 1.0
 
 
-async def ask_watched(desk: BaseScreen, dialog: QuestionDialog[Any]) -> str | None:
-    """Return what became of a dialog; say how the question ended if somebody else was first."""
-    watch = asyncio.create_task(_watch(desk, dialog))
+async def ask_watched(screen: BaseScreen, dialog: QuestionDialog[Any]) -> str | None:
+    """Return the result of a dialog; close it with a message if the question closes meanwhile."""
+    watch = asyncio.create_task(_watch(screen, dialog))
     try:
-        return await desk.ask(dialog)
+        return await screen.ask(dialog)
     finally:
         watch.cancel()
 
 
-async def votes(rt: Runtime, asked: Question) -> list[str]:
-    """Return who approved so far, of a gate that takes several."""
-    if asked.kind is not QuestionKind.APPROVAL or asked.quorum < 2:
+async def votes(rt: Runtime, question: Question) -> list[str]:
+    """Return the people who approved so far, for an approval with a quorum above 1."""
+    if question.kind is not QuestionKind.APPROVAL or question.quorum < 2:
         return []
-    _, answers = await rt.questions.of_job(asked.job)
-    return [one.voter for one in answers if one.accepted and one.question == asked.ordinal]
+    _, answers = await rt.questions.of_job(question.job)
+    return [
+        answer.voter
+        for answer in answers
+        if answer.accepted and answer.question == question.ordinal
+    ]
 
 
-async def ended(rt: Runtime, asked: Question) -> str:
-    """Say how a question ended, by whom and where: `D-7/1 was answered by ben: red (slack)`."""
-    _, answers = await rt.questions.of_job(asked.job)
-    places = [one.source for one in answers if one.accepted and one.question == asked.ordinal]
-    where = f" (in {places[-1]})" if places else ""
-    return f"{asked.name} {resolution_text(asked)}{where}"
+async def closing_text(rt: Runtime, question: Question) -> str:
+    """Return how a question closed: `D-7/1 was answered by ben: red (in slack)`."""
+    _, answers = await rt.questions.of_job(question.job)
+    sources = [
+        answer.source
+        for answer in answers
+        if answer.accepted and answer.question == question.ordinal
+    ]
+    where = f" (in {sources[-1]})" if sources else ""
+    return f"{question.name} {resolution_text(question)}{where}"
 
 
-async def _watch(desk: BaseScreen, dialog: QuestionDialog[Any]) -> None:
-    asked = dialog.question
+async def _watch(screen: BaseScreen, dialog: QuestionDialog[Any]) -> None:
+    question = dialog.question
     while True:
-        await asyncio.sleep(EVERY)
-        with contextlib.suppress(DraftsmanError):  # the banner says that the database is away
-            now = await desk.rt.questions.get(asked.job, asked.ordinal)
-            if now.status is not QuestionStatus.OPEN:
-                how = await ended(desk.rt, now)
-                desk.show_message(how)
-                is_input = now.kind is QuestionKind.INPUT
-                dialog.close(how, late=is_input and now.status is QuestionStatus.EXPIRED)
+        await asyncio.sleep(POLL_INTERVAL)
+        with contextlib.suppress(DraftsmanError):  # the banner shows a lost connection
+            current = await screen.rt.questions.get(question.job, question.ordinal)
+            if current.status is not QuestionStatus.OPEN:
+                text = await closing_text(screen.rt, current)
+                screen.show_message(text)
+                is_input = current.kind is QuestionKind.INPUT
+                dialog.close(text, late=is_input and current.status is QuestionStatus.EXPIRED)
                 return
-            dialog.renew(now, await votes(desk.rt, now))
+            dialog.update_question(current, await votes(screen.rt, current))

@@ -1,4 +1,4 @@
-"""Jobs that ended, run anew: those that are chosen, or all that match a filter."""
+"""Retry commands: the selected jobs, or all that match a filter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from draftsman.domain.text import first_line
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.common import times
 from draftsman_tui.dashboard.actions.bulk import (
-    TOLD,
+    MAX_LISTED,
     confirm_bulk,
     job_names,
     report_rejections,
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
     from draftsman_tui.dashboard.screens.main import MainScreen
 
-HOW: Final = {"fresh": "fresh", "again": "again", "with-answer": "with_answer"}
-"""What may follow `retry`, as the options of the command line are called."""
+OPTIONS: Final = {"fresh": "fresh", "again": "again", "with-answer": "with_answer"}
+"""Arguments of `:retry`, and the options of the retry service."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryFilter:
-    """Which jobs are to be retried: what `draftsman retry --status` takes."""
+    """Selection of jobs to retry, with the filters of `draftsman retry --status`."""
 
     statuses: tuple[Status, ...] = ()
     type: str | None = None
@@ -44,143 +44,149 @@ class RetryFilter:
     fresh: bool = False
 
 
-async def retry(desk: BaseScreen, text: str) -> None:
-    """Make new jobs of the chosen ones."""
-    options = _options(text)
-    numbers = desk.jobs()
+async def retry(screen: BaseScreen, text: str) -> None:
+    """Retry the selected jobs."""
+    options = _parse_options(text)
+    numbers = screen.jobs()
     if len(numbers) > 1:
-        if not await confirm_bulk(desk, "Retry", numbers, _how(options)):
+        if not await confirm_bulk(screen, "Retry", numbers, _how_text(options)):
             return
-    elif not await _sure_of_one(desk, numbers[0], options):
+    elif not await _confirm_single(screen, numbers[0], options):
         return
-    await _retry(desk, numbers, options)
+    await _retry(screen, numbers, options)
 
 
-async def retry_all(desk: MainScreen, text: str) -> None:
-    """Count the jobs that match, and make new ones of them after a yes."""
-    wanted = parse(text) if text else of_filter(desk.state.filter, desk.place)
-    found = await desk.rt.bulk_retry.matching(
-        wanted.statuses,
-        type=wanted.type,
-        agent=wanted.agent,
-        repo=wanted.repo,
-        since=wanted.since,
+async def retry_all(screen: MainScreen, text: str) -> None:
+    """Retry every finished job that matches the filter, after confirmation."""
+    selection = parse(text) if text else from_filter(screen.state.filter, screen.view_name)
+    matches = await screen.rt.bulk_retry.matching(
+        selection.statuses,
+        type=selection.type,
+        agent=selection.agent,
+        repo=selection.repo,
+        since=selection.since,
     )
-    new = [job for job in found if job.followed_by is None]
-    before = len(found) - len(new)
-    said = f"{before:,} of them retried before. " if before else ""
+    new = [job for job in matches if job.followed_by is None]
+    skipped = len(matches) - len(new)
+    note = f"{skipped:,} already retried. " if skipped else ""
     if not new:
-        raise Refused(f"nothing to retry: no job ended so{' anew' if before else ''}")
+        raise Refused(
+            "nothing to retry: "
+            + ("all matching jobs were already retried" if skipped else "no finished job matches")
+        )
     counts = Counter(str(job.status).replace("_", " ") for job in new)
     kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    options = {"fresh": True} if wanted.fresh else {}
+    options = {"fresh": True} if selection.fresh else {}
     if await confirm_bulk(
-        desk, "Retry", [job.number for job in new], f"{kinds}. {said}{_how(options)}"
+        screen, "Retry", [job.number for job in new], f"{kinds}. {note}{_how_text(options)}"
     ):
-        options["again"] = Status.COMPLETED in wanted.statuses
-        await _retry(desk, [job.number for job in new], options)
+        options["again"] = Status.COMPLETED in selection.statuses
+        await _retry(screen, [job.number for job in new], options)
 
 
 def parse(text: str) -> RetryFilter:
-    """Read `status:failed,dead_letter type:run_agent agent:tidy repo:pay since:2h fresh`.
+    """Parse `status:failed,dead_letter type:run_agent agent:tidy repo:pay since:2h fresh`.
 
     Raises UsageError.
     """
-    wanted = RetryFilter()
+    selection = RetryFilter()
     for token in text.split():
         name, _, value = token.partition(":")
         match name, bool(value):
             case "fresh", False:
-                wanted = replace(wanted, fresh=True)
+                selection = replace(selection, fresh=True)
             case "status", True:
-                named = Filter(statuses=tuple(value.casefold().replace("-", "_").split(",")))
-                wanted = replace(wanted, statuses=tuple(statuses(named) or ()))
+                status_filter = Filter(
+                    statuses=tuple(value.casefold().replace("-", "_").split(","))
+                )
+                selection = replace(selection, statuses=tuple(statuses(status_filter) or ()))
             case "since", True:
-                wanted = replace(wanted, since=times.parse_duration(value))
+                selection = replace(selection, since=times.parse_duration(value))
             case "type" | "agent" | "repo", True:
                 field: dict[str, Any] = {name: value}
-                wanted = replace(wanted, **field)
+                selection = replace(selection, **field)
             case _:
                 raise UsageError(
-                    f"{token!r}: give status: type: agent: repo: since: and fresh,"
-                    " as in retry-all status:dead_letter since:2h"
+                    f"unknown argument {token!r}; allowed: status: type: agent: repo: since: fresh,"
+                    " for example retry-all status:dead_letter since:2h"
                 )
-    return _ended(wanted)
+    return _validate(selection)
 
 
-def of_filter(shown: Filter, place: str) -> RetryFilter:
-    """Return what a table shows, as far as its filter says only what `retry --status` takes."""
+def from_filter(shown: Filter, view_name: str) -> RetryFilter:
+    """Convert a table's filter; raises UsageError if it has other fields than a retry."""
     if replace(shown, statuses=(), agent=None, repo=None) != Filter():
         raise UsageError(
-            "the filter says more than a retry of all can take: mark the rows (space, V) and"
-            " press r, or give retry-all status:failed agent:NAME repo:NAME since:2h"
+            "retry-all does not support this filter; mark rows (space, V) and press r,"
+            " or enter retry-all status:failed agent:NAME repo:NAME since:2h"
         )
-    found = tuple(statuses(shown) or ())
-    if place == "dead":
-        found = (Status.DEAD_LETTER,)
-    return _ended(RetryFilter(found, agent=shown.agent, repo=shown.repo))
+    selected = tuple(statuses(shown) or ())
+    if view_name == "dead":
+        selected = (Status.DEAD_LETTER,)
+    return _validate(RetryFilter(selected, agent=shown.agent, repo=shown.repo))
 
 
-def _ended(wanted: RetryFilter) -> RetryFilter:
-    if not wanted.statuses:
-        raise UsageError("of which status? as in retry-all status:dead_letter since:2h")
-    if live := [one for one in wanted.statuses if one not in TERMINAL]:
-        ends = ", ".join(sorted(TERMINAL))
-        raise UsageError(f"a job that is {live[0]} has not ended; choose: {ends}")
-    return wanted
+def _validate(selection: RetryFilter) -> RetryFilter:
+    if not selection.statuses:
+        raise UsageError("status is required, for example retry-all status:dead_letter since:2h")
+    if live := [status for status in selection.statuses if status not in TERMINAL]:
+        allowed = ", ".join(sorted(TERMINAL))
+        raise UsageError(f"cannot retry {live[0]} jobs; choose from: {allowed}")
+    return selection
 
 
-async def _retry(desk: BaseScreen, numbers: Sequence[int], options: dict[str, bool]) -> None:
-    made: dict[int, SubmittedJob] = {}
+async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, bool]) -> None:
+    retried: dict[int, SubmittedJob] = {}
 
-    async def again(number: int) -> None:
-        made[number] = await desk.rt.job_control.retry(number, desk.actor, **options)
+    async def retry_job(number: int) -> None:
+        retried[number] = await screen.rt.job_control.retry(number, screen.actor, **options)
 
-    tally = await run_bulk(desk, "Retrying", numbers, again)
-    said = [
-        f"D-{old} goes on as {new.name}{'' if new.how == 'created' else ', made before'}"
-        for old, new in made.items()
+    result = await run_bulk(screen, "Retrying", numbers, retry_job)
+    lines = [
+        f"D-{old} retried as {new.name}{'' if new.how == 'created' else ' earlier'}"
+        for old, new in retried.items()
     ]
-    if len(said) > TOLD:
-        desk.show_message(f"{len(said):,} retried: {job_names(list(made))}")
-    elif said:
-        desk.show_message("; ".join(said))
-    if tally.left:
-        desk.show_error(
-            f"stopped; {tally.left:,} of {len(numbers):,} left; again takes up the rest"
+    if len(lines) > MAX_LISTED:
+        screen.show_message(f"Retried {len(lines):,} jobs: {job_names(list(retried))}")
+    elif lines:
+        screen.show_message("; ".join(lines))
+    if result.left:
+        screen.show_error(
+            f"Stopped; {result.left:,} of {len(numbers):,} jobs not retried;"
+            " run the command again for the rest"
         )
-    report_rejections(desk, tally)
-    await desk.retried([new.number for new in made.values()])
+    report_rejections(screen, result)
+    await screen.after_retry([new.number for new in retried.values()])
 
 
-async def _sure_of_one(desk: BaseScreen, number: int, options: dict[str, bool]) -> bool:
-    """Ask before a job is retried, and set `again` for one that completed.
+async def _confirm_single(screen: BaseScreen, number: int, options: dict[str, bool]) -> bool:
+    """Ask for confirmation, and set `again` for a completed job.
 
-    A job that has not ended is not asked about: the retry is refused, which says what to do.
+    An unfinished job is not asked about: the service rejects its retry with a hint.
     """
-    job = await desk.rt.read_model.job(number)
+    job = await screen.rt.read_model.job(number)
     if job.status not in TERMINAL:
         return True
     if job.status is Status.COMPLETED and not options.get("again"):
-        question = f"{job.name} completed. Run it once more?"
-        note = "It ends as another job, and its changes may be made twice."
+        question = f"{job.name} completed. Run it again?"
+        note = "Creates another job, which may make the same changes again."
         options["again"] = True
     else:
         question = f"Retry {job.name}?"
         title = first_line(job.ticket_title or job.type, 60)
-        note = f"{title}: {str(job.status).replace('_', ' ')}. {_how(options, 'It goes')}"
-    return await desk.ask(ConfirmDialog(question, note)) is True
+        note = f"{title}: {str(job.status).replace('_', ' ')}. {_how_text(options)}"
+    return await screen.ask(ConfirmDialog(question, note)) is True
 
 
-def _options(text: str) -> dict[str, bool]:
-    """Read `fresh again with-answer`; raises UsageError."""
+def _parse_options(text: str) -> dict[str, bool]:
+    """Parse `fresh again with-answer`; raises UsageError."""
     words = text.split()
-    if strange := [word for word in words if word not in HOW]:
-        raise UsageError(f"retry {strange[0]!r}: what may follow is {', '.join(HOW)}")
-    return {HOW[word]: True for word in words}
+    if unknown := [word for word in words if word not in OPTIONS]:
+        raise UsageError(f"unknown argument {unknown[0]!r}; allowed: {', '.join(OPTIONS)}")
+    return {OPTIONS[word]: True for word in words}
 
 
-def _how(options: dict[str, bool], goes: str = "Each goes") -> str:
+def _how_text(options: dict[str, bool]) -> str:
     if options.get("fresh"):
-        return f"{goes} on as a new job, from the start, without what was kept."
-    return f"{goes} on as a new job, from its last checkpoint."
+        return "Starts over as a new job, without checkpoints."
+    return "Continues as a new job from the last checkpoint."

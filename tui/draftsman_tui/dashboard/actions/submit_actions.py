@@ -1,4 +1,4 @@
-"""New jobs: asked for in a form, on the `:` line, or as another was."""
+"""Job submission: form, command line and copy of a job."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from draftsman.configured import configured_targets
 from draftsman.errors import IdempotencyConflict, NotFound, UsageError
-from draftsman.runtime import targets
 from draftsman.services.jobs.submissions import invocation
-from draftsman_tui.cli.job.submit import OTHER_TEXT_IGNORED
 from draftsman_tui.common.job_request import (
+    OTHER_TEXT_IGNORED,
     InvalidField,
     build_request,
     require_instructions,
@@ -28,114 +28,116 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 
-async def new(desk: BaseScreen, text: str) -> None:
-    """Open the form, filled with what is given."""
-    catalog = await desk.rt.repos.catalog()
-    await _form(desk, "New job", job_form.of_line(text, catalog), catalog)
+async def new(screen: BaseScreen, text: str) -> None:
+    """Open the form, filled from the arguments of the command."""
+    catalog = await screen.rt.repos.catalog()
+    await _form(screen, "New job", job_form.from_line(text, catalog), catalog)
 
 
-async def copy_job(desk: BaseScreen, text: str) -> None:
-    """Open the form, filled with what a job was asked for."""
-    job = await desk.rt.read_model.job(desk.jobs()[0])
+async def copy_job(screen: BaseScreen, text: str) -> None:
+    """Open the form, filled from a job."""
+    job = await screen.rt.read_model.job(screen.jobs()[0])
     await _form(
-        desk, f"New job like {job.name}", job_form.of_job(job), await desk.rt.repos.catalog()
+        screen, f"New job like {job.name}", job_form.from_job(job), await screen.rt.repos.catalog()
     )
 
 
 def form_completions(catalog: Catalog, settings: Settings) -> dict[str, Sequence[str]]:
-    """Return what completes the fields of a form."""
-    places = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
+    """Return completion values by field."""
+    notify_targets = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
     return {
         "repo": [place.name for place in catalog.places()],
         "agent": settings.agent_names,
-        "notify": places,
+        "notify": notify_targets,
         "type": ["run_agent", *sorted(settings.handlers)],
     }
 
 
 class JobSubmission:
-    """What a form submits, under one idempotency key: pressed twice, it is one job."""
+    """Submission under one idempotency key: submitting twice creates one job."""
 
-    def __init__(self, desk: BaseScreen) -> None:
-        self._desk = desk
+    def __init__(self, screen: BaseScreen) -> None:
+        self._desk = screen
         self._key = _key()
 
     async def __call__(self, typed: job_form.Typed) -> SubmittedJob:
-        """Make the job; raises form.Errors, and whatever else core refuses."""
+        """Submit the job; raises job_form.FormErrors and the errors of the service."""
         rt = self._desk.rt
         request = await validate_request(typed, rt)
         try:
             return await rt.submissions.submit(
                 request.model_copy(update={"key": self._key}), self._desk.actor
             )
-        except IdempotencyConflict as error:  # the reply to an earlier try was lost, and it counted
+        except IdempotencyConflict as error:  # an earlier attempt succeeded; its reply was lost
             self._key = _key()
             raise UsageError(
-                f"what you sent before is D-{error.job} already; enter makes another job of this"
+                f"already submitted as D-{error.job}; enter submits this as another job"
             ) from None
 
 
 async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
-    """Return the request, as `submit` reads it; raises form.Errors with all that is wrong."""
-    fields, wrong = job_form.partition(typed)
+    """Return the validated request; raises job_form.FormErrors with every invalid field."""
+    fields, problems = job_form.partition(typed)
     request = None
-    if not wrong.keys() & {"text", "title", "type"}:
+    if not problems.keys() & {"text", "title", "type"}:
         try:
             require_instructions(fields)
         except InvalidField as error:
-            wrong[error.field] = error.problem
-    if "type" not in wrong:
-        request = await _settled(fields, wrong, rt)
+            problems[error.field] = error.problem
+    if "type" not in problems:
+        request = await _resolve(fields, problems, rt)
     try:
-        told = {"notify": fields.get("notify", ())}
-        targets(rt.settings)[0].of(request or invocation(**told))
+        notify = fields.get("notify", ())
+        configured_targets(rt.settings)[0].of(request or invocation(notify=notify))
     except UsageError as error:
-        wrong.setdefault("notify", str(error))
-    if wrong or request is None:
-        raise job_form.Errors(wrong)
+        problems.setdefault("notify", str(error))
+    if problems or request is None:
+        raise job_form.FormErrors(problems)
     return request
 
 
-async def _settled(
-    fields: Mapping[str, Any], wrong: dict[str, str], rt: Runtime
+async def _resolve(
+    fields: Mapping[str, Any], problems: dict[str, str], rt: Runtime
 ) -> Invocation | None:
-    """Return the request; what is wrong is added, and left out to find what else is."""
+    """Resolve the request; add each problem, and drop its field to find the next."""
     fields = dict(fields)
     while True:
         try:
             return await resolve_request(build_request(fields, rt.settings), rt)
         except InvalidField as error:
-            name, said = error.field, error.problem
+            name, problem = error.field, error.problem
         except (UsageError, NotFound) as error:
-            name, said = "", str(error)
-        if name in wrong or _follows(name, fields, wrong):
+            name, problem = "", str(error)
+        if name in problems or _is_consequence(name, fields, problems):
             return None
-        wrong[name] = said
+        problems[name] = problem
         if name == "type" or fields.pop(name, None) is None:
             return None
 
 
-def _follows(name: str, fields: Mapping[str, Any], wrong: Mapping[str, str]) -> bool:
-    """Return whether this is wrong only because another field is: one may have said it."""
+def _is_consequence(name: str, fields: Mapping[str, Any], problems: Mapping[str, str]) -> bool:
+    """Return whether the problem only follows from another invalid field."""
     if name == "agent" and name not in fields:
-        return "repo" in wrong
-    return not name and "payload" in wrong
+        return "repo" in problems
+    return not name and "payload" in problems
 
 
-async def _form(desk: BaseScreen, title: str, typed: job_form.Typed, catalog: Catalog) -> None:
+async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: Catalog) -> None:
     help = job_form.hints(catalog)
-    if (agent := desk.rt.settings.default_agent) is not None:
-        help["agent"] = f"none: that of the repository, or {agent}"
+    if (agent := screen.rt.settings.default_agent) is not None:
+        help["agent"] = f"(repository's default, or {agent})"
     dialog = NewJobDialog(
-        title, typed, form_completions(catalog, desk.rt.settings), JobSubmission(desk), help
+        title, typed, form_completions(catalog, screen.rt.settings), JobSubmission(screen), help
     )
-    made = await desk.ask(dialog)
-    if made is None:
+    submitted = await screen.ask(dialog)
+    if submitted is None:
         return
-    joined = f"joined: a live job has the same subject; {OTHER_TEXT_IGNORED}"
-    why = {"joined": joined, "deduplicated": "was made before"}
-    desk.show_message(f"{made.name} {why.get(made.how, made.how)}")
-    desk.find(made.number)
+    outcomes = {
+        "joined": f"joined: a live job has the same subject; {OTHER_TEXT_IGNORED}",
+        "deduplicated": "already exists",
+    }
+    screen.show_message(f"{submitted.name} {outcomes.get(submitted.how, submitted.how)}")
+    screen.show_job_row(submitted.number)
 
 
 def _key() -> str:

@@ -1,4 +1,4 @@
-"""Commands that are about what is seen of one job: parts, items, the next job."""
+"""Commands of the job screen: tabs, items and neighboring jobs."""
 
 from __future__ import annotations
 
@@ -18,123 +18,127 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.job import JobScreen
 
 MAX_TEXT: Final = 100_000
-"""Characters of a file that are shown."""
+"""Maximum characters of a text to show."""
 
 
-async def log(desk: BaseScreen, text: str) -> None:
-    """Follow the log of the job, of all runs or of one."""
+async def log(screen: BaseScreen, text: str) -> None:
+    """Follow the log of the job: all runs, or one."""
     from draftsman_tui.dashboard.screens.job import JobScreen
 
     run = text.rpartition(".")[2]
     if text not in ("", "all") and not run.isdecimal():
-        raise UsageError(f"{text!r} is no run; give its number, or all")
-    if isinstance(desk, JobScreen):
-        desk.show_run(int(run) if run.isdecimal() else None)
+        raise UsageError(f"invalid run {text!r}; expected a number or all")
+    if isinstance(screen, JobScreen):
+        screen.show_run(int(run) if run.isdecimal() else None)
     else:
-        desk.open_job(desk.jobs()[0], "log")
+        screen.open_job(screen.jobs()[0], "log")
 
 
 async def previous_tab(screen: JobScreen, text: str) -> None:
-    """Show the part to the left."""
-    screen.turn(-1)
+    """Show the previous tab."""
+    screen.switch_tab(-1)
 
 
 async def next_tab(screen: JobScreen, text: str) -> None:
-    """Show the part to the right."""
-    screen.turn(1)
+    """Show the next tab."""
+    screen.switch_tab(1)
 
 
 async def follow(screen: JobScreen, text: str) -> None:
-    """Keep the end in view, of the log where the part has none."""
-    if screen.part not in ("log", "timeline"):
-        screen.show_part("log")
-    screen.lines.follow()
+    """Keep the end of the log or the timeline in view; opens the log from other tabs."""
+    if screen.tab not in ("log", "timeline"):
+        screen.show_tab("log")
+    screen.item_list.follow()
 
 
 async def find(screen: JobScreen, text: str) -> None:
-    """Show only what says this, or let it be typed."""
+    """Search the tab for `text`, or open the search line."""
     if text:
-        screen.narrow(text)
+        screen.search(text)
     else:
-        screen.type("/", screen.words, lambda _: ())
+        screen.type("/", screen.search_text, lambda _: ())
 
 
 async def back(screen: JobScreen, text: str) -> None:
-    """Show everything again; then go back to the table."""
-    if screen.words:
-        screen.narrow("")
+    """Clear the search; without a search, go back to the table."""
+    if screen.search_text:
+        screen.search("")
     else:
         screen.app.pop_screen()
 
 
 async def next_job(screen: JobScreen, text: str) -> None:
-    """Show the job of the next row of the table."""
+    """Open the job of the next table row."""
     _step(screen, 1)
 
 
 async def previous_job(screen: JobScreen, text: str) -> None:
-    """Show the job of the row before."""
+    """Open the job of the previous table row."""
     _step(screen, -1)
 
 
 async def open_item(screen: JobScreen) -> None:
-    """Open what the cursor is on."""
-    seen, key = screen.seen, screen.chosen
-    if seen is None or key is None:
-        raise Refused("there is nothing to open here")
-    match screen.part:
+    """Open the item under the cursor."""
+    snapshot, key = screen.snapshot, screen.selected_key
+    if snapshot is None or key is None:
+        raise Refused("nothing to open here")
+    match screen.tab:
         case "questions" if screen.question is not None:
             await question_actions.answer(screen, "")
         case "questions":
-            asked = next(one for one in seen.questions if one.name == key)
-            context = asked.context_snippet or "it came without more"
-            _page(screen, f"{key} {resolution_text(asked)}", f"{asked.text}\n\n{context}")
+            question = next(question for question in snapshot.questions if question.name == key)
+            context = question.context_snippet or "No further context."
+            _show_text(
+                screen, f"{key} {resolution_text(question)}", f"{question.text}\n\n{context}"
+            )
         case "timeline":
-            event = next(one for one in seen.events if key.endswith(f"#{one.id}"))
-            _page(
+            event = next(event for event in snapshot.events if key.endswith(f"#{event.id}"))
+            _show_text(
                 screen, f"{event.kind}, by {actor_name(event.actor)}", format_fields(event.payload)
             )
         case "deliveries":
-            one = next(one for one in seen.deliveries if str(one.seq) == key)
-            _page(screen, f"delivery {key}", format_fields(as_data(one)))
+            delivery = next(item for item in snapshot.deliveries if str(item.seq) == key)
+            _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
         case "chain":
             screen.open_job(int(key.removeprefix("D-")), "timeline")
         case "artifacts" if "/" in key:
             run, _, name = key.partition("/")
-            kinds = [one.kind for one in seen.files if (str(one.run), one.name) == (run, name)]
+            kinds = [
+                file.kind for file in snapshot.files if (str(file.run), file.name) == (run, name)
+            ]
             if kinds == ["patch"]:
-                screen.show_part("diff")
+                screen.show_tab("diff")
             else:
-                await _file(screen, name)
+                await _show_file(screen, name)
 
 
-async def _file(screen: JobScreen, name: str) -> None:
+async def _show_file(screen: JobScreen, name: str) -> None:
     _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
-    get = f"draftsman artifacts get D-{screen.number} {name}"
+    command = f"draftsman artifacts get D-{screen.number} {name}"
     if b"\0" in data:
-        raise Refused(f"{name} is not text; get it: {get}")
+        raise Refused(f"{name} is not a text file; to download it: {command}")
     text = data.decode("utf-8", "replace")
-    more = f"\n… cut here; the whole: {get}" if len(text) > MAX_TEXT else ""
+    more = f"\n… truncated; full file: {command}" if len(text) > MAX_TEXT else ""
     await screen.app.push_screen(TextDialog(name, text[:MAX_TEXT] + more))
 
 
 def format_fields(fields: Mapping[str, Any]) -> str:
-    """Return fields, one a line; texts of several lines below their names, as they are."""
+    """Format fields as one per line; a multi-line text starts below its name."""
     lines = []
     for key, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         lines.append(f"{key}:\n{text}\n" if "\n" in text else f"{key}: {text}")
-    return "\n".join(lines) or "it has no details"
+    return "\n".join(lines) or "No details."
 
 
-def _page(screen: JobScreen, title: str, text: str) -> None:
+def _show_text(screen: JobScreen, title: str, text: str) -> None:
     screen.app.push_screen(TextDialog(title, text[:MAX_TEXT]))
 
 
 def _step(screen: JobScreen, by: int) -> None:
-    number = screen.tables.step(by, screen.number)
+    number = screen.main.next_job(by, screen.number)
     if number is None:
-        raise Refused(f"this is the {'last' if by > 0 else 'first'} job of the table")
-    screen.open_job(number, screen.part)
+        raise Refused(f"this is the {'last' if by > 0 else 'first'} job in the table")
+    screen.open_job(number, screen.tab)

@@ -1,4 +1,4 @@
-"""Commands about how tables look: saved views, and columns."""
+"""Commands for saved views and columns."""
 
 from __future__ import annotations
 
@@ -18,72 +18,74 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 
-async def views(desk: BaseScreen, text: str) -> None:
-    """Go to a saved view, one that is named or chosen."""
-    found = desk.session.kept.views() if not text else desk.session.views()
-    name = text or await desk.ask(ChoiceDialog("Go to which view?", _lines(found)))
+async def views(screen: BaseScreen, text: str) -> None:
+    """Open the saved view named in `text`, or ask which."""
+    available = screen.session.preferences.views() if not text else screen.session.views()
+    name = text or await screen.ask(ChoiceDialog("Open which view?", _labels(available)))
     if name is None:
         return
-    if name not in found:
-        raise UsageError(f"no view is called {name!r}; there are: {', '.join(found)}")
-    desk.show_view(found[name], name)
+    if name not in available:
+        raise UsageError(f"unknown view {name!r}; available: {', '.join(available)}")
+    screen.show_view(available[name], name)
 
 
-async def save(desk: MainScreen, text: str) -> None:
-    """Save what is shown."""
+async def save(screen: MainScreen, text: str) -> None:
+    """Save the table's filter, order and columns as a view."""
     from draftsman_tui.dashboard.command_table import BY_NAME
 
-    name = text or await desk.ask(PromptDialog("Under which name?", "failing-payments"))
+    name = text or await screen.ask(PromptDialog("Name of the view?", "failing-payments"))
     if not name:
         return
     name = saved_views.validate_name(name, frozenset(BY_NAME))
-    view = desk.state.as_view(desk.place)
-    again = desk.session.kept.save(name, view)
-    desk.named(name)
-    how = "in place of the one before" if again else f"go there by :{name}"
-    desk.show_message(f"saved {name}: {view}; {how}")
+    view = screen.state.as_view(screen.view_name)
+    replaced = screen.session.preferences.save(name, view)
+    screen.set_view_name(name)
+    hint = "replaced the existing view" if replaced else f"open it with :{name}"
+    screen.show_message(f"Saved view {name}: {view}; {hint}")
 
 
-async def unsave(desk: BaseScreen, text: str) -> None:
-    """Forget a view."""
-    kept = desk.session.kept
-    mine = {name: view for name, view in kept.views().items() if kept.has(name)}
-    if not text and not mine:
-        raise UsageError("no view was saved; :save NAME saves this one")
-    name = text or await desk.ask(ChoiceDialog("Forget which view?", _lines(mine)))
+async def unsave(screen: BaseScreen, text: str) -> None:
+    """Delete a saved view."""
+    preferences = screen.session.preferences
+    saved = {name: view for name, view in preferences.views().items() if preferences.has(name)}
+    if not text and not saved:
+        raise UsageError("no saved views; :save NAME saves the current table")
+    name = text or await screen.ask(ChoiceDialog("Delete which view?", _labels(saved)))
     if not name:
         return
-    if not kept.has(name):
-        own = (
-            "it comes with the dashboard"
+    if not preferences.has(name):
+        reason = (
+            "built-in views cannot be deleted"
             if name in saved_views.BUILTIN_VIEWS
-            else ":views lists them"
+            else ":views lists the saved views"
         )
-        raise UsageError(f"no view {name!r} was saved; {own}")
-    if await desk.ask(ConfirmDialog(f"Forget the view {name}?", str(mine.get(name, "")))):
-        kept.drop(name)
-        desk.show_message(f"forgot {name}")
+        raise UsageError(f"no saved view {name!r}; {reason}")
+    if await screen.ask(ConfirmDialog(f"Delete view {name}?", str(saved.get(name, "")))):
+        preferences.drop(name)
+        screen.show_message(f"Deleted view {name}")
 
 
-async def columns(desk: MainScreen, text: str) -> None:
-    """Choose columns."""
-    heads = [one.head for one in desk.resource.columns]
+async def columns(screen: MainScreen, text: str) -> None:
+    """Show the named columns, or open the column dialog."""
+    heads = [column.head for column in screen.resource.columns]
     if not text:
-        chosen = await desk.ask(ColumnsDialog(desk.place, heads, desk.shown_columns))
+        chosen = await screen.ask(ColumnsDialog(screen.view_name, heads, screen.shown_columns))
     elif text.casefold() == "all":
         chosen = heads
     elif text.casefold() == "fitting":
         chosen = []
     else:
-        wanted = [one for one in text.upper().replace(",", " ").split() if one]
-        if strange := [one for one in wanted if one not in heads]:
-            known = ", ".join(head.lower() for head in heads)
-            raise UsageError(f"no column {strange[0].lower()!r}; choose: all, fitting, {known}")
-        chosen = list(dict.fromkeys(wanted))
+        names = text.upper().replace(",", " ").split()
+        if unknown := [name for name in names if name not in heads]:
+            allowed = ", ".join(head.lower() for head in heads)
+            raise UsageError(
+                f"unknown column {unknown[0].lower()!r}; choose from: all, fitting, {allowed}"
+            )
+        chosen = list(dict.fromkeys(names))
     if chosen is not None:
-        desk.show_columns(chosen)
+        screen.show_columns(chosen)
 
 
-def _lines(views: Mapping[str, View]) -> list[tuple[str, str]]:
-    wide = max(map(len, views), default=0)
-    return [(f"{name:<{wide}}  {view}", name) for name, view in views.items()]
+def _labels(views: Mapping[str, View]) -> list[tuple[str, str]]:
+    width = max(map(len, views), default=0)
+    return [(f"{name:<{width}}  {view}", name) for name, view in views.items()]

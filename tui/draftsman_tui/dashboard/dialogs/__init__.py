@@ -1,1 +1,1 @@
-"""Modal dialogs that return a value."""
+"""Modal dialogs."""

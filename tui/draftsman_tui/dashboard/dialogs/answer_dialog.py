@@ -1,4 +1,4 @@
-"""Answers a question: a choice by its number, or words of one's own where they are allowed."""
+"""Dialog to answer a question: a numbered choice, or free text if allowed."""
 
 from __future__ import annotations
 
@@ -16,55 +16,52 @@ from draftsman_tui.dashboard.dialogs.base import safe
 from draftsman_tui.dashboard.dialogs.question_dialog import QuestionDialog
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
 
-AT_ONCE: Final = 9
-"""Choices of which one digit is enough; with more, Enter ends the number."""
+SINGLE_DIGIT: Final = 9
+"""Choices that a single digit selects; with more, Enter completes the number."""
 
-WIDEST: Final = 48
-"""Columns of a choice, after which what is said of the others does not move to the right."""
+MAX_LABEL: Final = 48
+"""Width of a label up to which descriptions are aligned."""
 
 
 class AnswerDialog(QuestionDialog[Any]):
-    """Tries the value of a choice, or the text; returns what became of it."""
+    """Submits the value of a choice or the text; returns a message with the outcome."""
 
-    def __init__(self, *asked: Any, error: str = "", text: str = "", **how: Any) -> None:
-        super().__init__(*asked, **how)
+    def __init__(self, *args: Any, error: str = "", text: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._error = error
         self._text = text
         self._number = ""
 
     @property
     def typed(self) -> str:
-        """The words of one's own."""
-        found = self.query(MultilineInput)
-        return found.first().text.strip() if found else ""
+        inputs = self.query(MultilineInput)
+        return inputs.first().text.strip() if inputs else ""
 
     def compose(self) -> ComposeResult:
-        """Show the question, its context, and what can be said."""
-        asked = self.question
-        many = len(asked.choices) > AT_ONCE
-        with Vertical(classes="box tall" if many else "box"):
+        question = self.question
+        numbered = len(question.choices) > SINGLE_DIGIT
+        with Vertical(classes="box tall" if numbered else "box"):
             yield Static(classes="heading")
             with VerticalScroll(classes="body"):
-                yield Static(safe(asked.text))
-                if asked.context_snippet:
-                    yield Static(safe(f"\n{asked.context_snippet}", "dim"))
-            if asked.choices:
+                yield Static(safe(question.text))
+                if question.context_snippet:
+                    yield Static(safe(f"\n{question.context_snippet}", "dim"))
+            if question.choices:
                 yield OptionList(
-                    *(self._choice(place) for place in range(len(asked.choices))), classes="grow"
+                    *(self._choice(index) for index in range(len(question.choices))), classes="grow"
                 )
-            if asked.freeform_allowed or not asked.choices:
-                yield MultilineInput(self._text, placeholder="your own words")
+            if question.freeform_allowed or not question.choices:
+                yield MultilineInput(self._text, placeholder="free text")
             yield Static(classes="error")
             yield Static(self._hint(), classes="hint")
 
     def on_mount(self) -> None:
-        """Begin with the choices, or with the words where there are none."""
         self.show_notice(self._error)
-        writing = self.query(MultilineInput) if self._text or not self.question.choices else None
-        (writing.first() if writing else self.query_one(OptionList)).focus()
+        text_input = self.query(MultilineInput) if self._text or not self.question.choices else None
+        (text_input.first() if text_input else self.query_one(OptionList)).focus()
 
     def on_key(self, event: events.Key) -> None:
-        """Take a number for the choice it stands before, unless somebody is writing."""
+        """Select a choice by its number, unless the text input has the focus."""
         if isinstance(self.focused, MultilineInput) or not self.question.choices:
             return
         if event.character is not None and event.character.isdecimal():
@@ -75,58 +72,58 @@ class AnswerDialog(QuestionDialog[Any]):
             self._type(self._number[:-1])
 
     def on_option_list_option_highlighted(self) -> None:
-        """Forget a number once the arrows went elsewhere."""
-        place = self.query_one(OptionList).highlighted
-        if self._number and place != int(self._number) - 1:
+        """Reset a typed number when the cursor moves to another choice."""
+        index = self.query_one(OptionList).highlighted
+        if self._number and index != int(self._number) - 1:
             self._number = ""
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take the choice."""
-        self._take(event.option_index)
+        self._submit_choice(event.option_index)
 
     def on_multiline_input_submitted(self, event: MultilineInput.Submitted) -> None:
-        """Take the words."""
         if event.text.strip():
             self.attempt(event.text.strip())
 
     def _type(self, number: str) -> None:
-        """Take a number as far as it is typed: that choice is shown, and taken where it must be."""
-        most = len(self.question.choices)
-        if number and not 0 < int(number) <= most:
-            self.show_notice(f"there is no choice {int(number)}; there are {most}")
+        """Highlight the choice of the typed number; submit it if one digit is enough."""
+        count = len(self.question.choices)
+        if number and not 0 < int(number) <= count:
+            self.show_notice(f"invalid choice {int(number)}; choose 1 to {count}")
             self._number = ""
             return
         self._number = number
-        self.show_notice(f"{number}, enter: take it" if number and most > AT_ONCE else "")
+        self.show_notice(f"enter: choose {number}" if number and count > SINGLE_DIGIT else "")
         if number:
             self.query_one(OptionList).highlighted = int(number) - 1
-            if most <= AT_ONCE:
-                self._take(int(number) - 1)
+            if count <= SINGLE_DIGIT:
+                self._submit_choice(int(number) - 1)
 
-    def _take(self, place: int) -> None:
-        self.attempt(str(self.question.choices[place]["value"]))
+    def _submit_choice(self, index: int) -> None:
+        self.attempt(str(self.question.choices[index]["value"]))
 
-    def _choice(self, place: int) -> Text:
+    def _choice(self, index: int) -> Text:
         choices = self.question.choices
-        number = f"{place + 1:>{len(str(len(choices)))}}"
-        said, note = self._label(place), choices[place].get("description")
-        if not note:
-            return safe(f"{number}  {said}")
-        widths = [cell_len(self._label(one)) for one in range(len(choices))]
-        widest = max((width for width in widths if width <= WIDEST), default=0)
-        return safe(f"{number}  {said}{' ' * (widest - cell_len(said))}  {note}")
+        number = f"{index + 1:>{len(str(len(choices)))}}"
+        label, description = self._label(index), choices[index].get("description")
+        if not description:
+            return safe(f"{number}  {label}")
+        widths = [cell_len(self._label(nth)) for nth in range(len(choices))]
+        widest = max((width for width in widths if width <= MAX_LABEL), default=0)
+        return safe(f"{number}  {label}{' ' * (widest - cell_len(label))}  {description}")
 
-    def _label(self, place: int) -> str:
-        choice = self.question.choices[place]
+    def _label(self, index: int) -> str:
+        choice = self.question.choices[index]
         is_default = choice["value"] == self.question.default_value
-        return one_line(f"{choice['label']}{' (counts if nobody answers)' if is_default else ''}")
+        return one_line(f"{choice['label']}{' (default)' if is_default else ''}")
 
     def _hint(self) -> str:
-        asked, parts = self.question, []
-        if asked.choices:
-            many = len(asked.choices) > AT_ONCE
-            parts.append("number, enter: choose" if many else f"1-{len(asked.choices)}: choose")
-        if asked.freeform_allowed or not asked.choices:
-            parts.append("enter: hand in   ctrl+j: new line")
-            parts += ["tab: your own words"] if asked.choices else []
+        question, parts = self.question, []
+        if question.choices:
+            numbered = len(question.choices) > SINGLE_DIGIT
+            parts.append(
+                "number, enter: choose" if numbered else f"1-{len(question.choices)}: choose"
+            )
+        if question.freeform_allowed or not question.choices:
+            parts.append("enter: submit   ctrl+j: new line")
+            parts += ["tab: free text"] if question.choices else []
         return "   ".join([*parts, "esc: back"])

@@ -1,4 +1,4 @@
-"""What dialogs share: a box in the middle, Escape leaves without a word."""
+"""Base classes of dialogs, and text helpers."""
 
 from __future__ import annotations
 
@@ -18,94 +18,94 @@ from draftsman_tui.common.output import one_line, plain
 
 T = TypeVar("T")
 Do = Callable[[Any], Awaitable[T]]
-"""Does what a dialog is for; raises DraftsmanError, and the dialog stays."""
+"""Handles the input of a dialog; on DraftsmanError, the dialog stays open."""
 Clock = Callable[[], datetime]
 
 
 class Dialog(ModalScreen[T]):
-    """Returns a value, None for none."""
+    """Dialog that returns a value, or None if dismissed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", id="back"),
-        # at once: what is typed behind it belongs to the next field, however fast it comes
+        # priority: keys typed right after Tab must go to the next field
         Binding("tab", "go(1)", "Next", show=False, priority=True),
         Binding("shift+tab", "go(-1)", "Previous", show=False, priority=True),
         Binding("ctrl+c", "copy_or_quit", show=False),
     ]
 
     def action_leave(self) -> None:
-        """Do nothing."""
+        """Dismiss without a value."""
         self.dismiss(None)
 
     async def action_copy_or_quit(self) -> None:
-        """Copy what is selected; where nothing is, leave the dashboard, which asks."""
+        """Copy the selection; without a selection, quit after confirmation."""
         try:
             self.action_copy_text()
         except SkipAction:
             await self.app.run_action("help_quit")
 
     def action_go(self, by: int) -> None:
-        """Go to the next thing that takes keys, or to the one before."""
+        """Move the focus to the next field, or the previous for -1."""
         self.focus_next() if by > 0 else self.focus_previous()
 
 
 class SubmitDialog(Dialog[T]):
-    """Does what it is for while it is open: where that fails it says why, and nothing is lost."""
+    """Dialog that submits while it is open, and keeps its input on errors."""
 
-    BUSY: Final = "a moment …"
+    BUSY: Final = "submitting …"
 
     def __init__(self, do: Do[T]) -> None:
         super().__init__()
         self._do = do
         self._busy = False
 
-    def attempt(self, given: object) -> None:
-        """Try it with what is given, one try at a time."""
+    def attempt(self, value: object) -> None:
+        """Submit a value, unless a submission is in progress."""
         if not self._busy:
             self._busy = True
             self.show_notice(self.BUSY)
-            self.run_worker(partial(self._attempt, given))  # type: ignore[arg-type]
+            self.run_worker(partial(self._attempt, value))  # type: ignore[arg-type]
 
     def failed(self, error: DraftsmanError) -> None:
-        """Say why it did not work."""
+        """Show why the submission failed."""
         self.show_notice(str(error))
 
     def show_notice(self, text: str) -> None:
-        """Say something above the keys."""
+        """Show a message above the key hints."""
         line = self.query_one(".error", Static)
         line.update(safe(one_line(text)))
-        line.set_class(bool(text), "told")
+        line.set_class(bool(text), "visible")
 
-    async def _attempt(self, given: object) -> None:
+    async def _attempt(self, value: object) -> None:
         try:
-            done = await self._do(given)
+            result = await self._do(value)
         except DraftsmanError as error:
             self._busy = False
             self.failed(error)
         else:
-            self.dismiss(done)
+            self.dismiss(result)
 
 
-async def kept(given: T) -> T:
-    """Do nothing with what is given but return it."""
-    return given
+async def return_value(value: T) -> T:
+    """Return the value unchanged; the default `do` of a dialog."""
+    return value
 
 
-def local() -> datetime:
-    """Return the time by this machine's clock."""
+def local_now() -> datetime:
+    """Return the time of the local clock."""
     return datetime.now(UTC)
 
 
 def safe(text: str, style: str = "") -> Text:
-    """Return what people or programs said, so that it is shown and not obeyed."""
+    """Return untrusted text without control characters and markup."""
     return Text(plain(text), style)
 
 
 def diff_text(text: str) -> Text:
-    """Return a patch, its lines told apart by their first sign and by colour."""
-    made = Text()
+    """Return a patch with its lines colored by kind."""
+    result = Text()
     styles = {"+": "green", "-": "red", "@": "cyan"}
     for line in plain(text).splitlines():
         head = line.startswith(("diff ", "index ", "+++", "---"))
-        made.append(line + "\n", "bold" if head else styles.get(line[:1], ""))
-    return made
+        result.append(line + "\n", "bold" if head else styles.get(line[:1], ""))
+    return result

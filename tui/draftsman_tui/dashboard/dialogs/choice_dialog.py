@@ -1,4 +1,4 @@
-"""Asks which of several: pages to open, files to bring back."""
+"""Dialog to choose from a list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
 
 class ChoiceDialog(Dialog[Any]):
-    """Returns what belongs to the line that is taken."""
+    """Returns the value of the chosen line."""
 
     def __init__(self, question: str, choices: Sequence[tuple[str, object]]) -> None:
         super().__init__()
@@ -22,21 +22,19 @@ class ChoiceDialog(Dialog[Any]):
         self._choices = choices
 
     def compose(self) -> ComposeResult:
-        """Show them, numbered."""
         with Vertical(classes="box"):
             yield Static(safe(self._question), classes="heading")
             yield OptionList(
-                *(safe(f"{place}  {name}") for place, (name, _) in enumerate(self._choices, 1))
+                *(safe(f"{number}  {name}") for number, (name, _) in enumerate(self._choices, 1))
             )
-            yield Static("number or enter: take it   esc: back", classes="hint")
+            yield Static("number or enter: choose   esc: back", classes="hint")
 
     def on_key(self, event: events.Key) -> None:
-        """Take the one of this number."""
+        """Choose by number."""
         number = event.character or ""
         if number.isdecimal() and 0 < int(number) <= len(self._choices):
             event.stop()
             self.dismiss(self._choices[int(number) - 1][1])
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take it."""
         self.dismiss(self._choices[event.option_index][1])

@@ -1,4 +1,4 @@
-"""Chooses the columns of a table, and their order."""
+"""Dialog to choose and order the columns of a table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from draftsman_tui.dashboard.dialogs.base import Dialog
 
 
 class ColumnsDialog(Dialog[list[str]]):
-    """Returns the heads wanted, in their order; none: those that fit. The first names the row."""
+    """Returns column heads in order; empty means those that fit. The first column is fixed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "turn", "Show", id="show-column"),
+        Binding("space", "toggle_column", "Show", id="show-column"),
         Binding("K,shift+up", "carry(-1)", "Up", id="column-up"),
         Binding("J,shift+down", "carry(1)", "Down", id="column-down"),
-        Binding("f", "fitting", "Those that fit", id="columns-fitting"),
+        Binding("f", "fitting", "Fit", id="columns-fitting"),
     ]
 
     def __init__(self, table: str, heads: Sequence[str], shown: Sequence[str]) -> None:
@@ -32,45 +32,43 @@ class ColumnsDialog(Dialog[list[str]]):
         self._first = heads[0]
 
     def compose(self) -> ComposeResult:
-        """List them."""
         with Vertical(classes="box"):
             yield Static(f"Columns of {self._table}", classes="heading")
             yield OptionList(*(self._line(head) for head in self._heads))
-            keys = "space: show or hide   K J: move   f: those that fit   enter: take   esc: back"
+            keys = "space: show or hide   K J: move   f: fit to width   enter: apply   esc: back"
             yield Static(keys, classes="hint")
 
-    def action_turn(self) -> None:
-        """Show a column, or hide it."""
-        at = self._at
+    def action_toggle_column(self) -> None:
+        """Show or hide the column."""
+        at = self._cursor
         if self._heads[at] != self._first:
             self._shown ^= {self._heads[at]}
             self._draw(at)
 
     def action_carry(self, by: int) -> None:
-        """Move a column; the one that names the row stays the first."""
-        at = self._at
+        """Move the column; the first column stays first."""
+        at = self._cursor
         to = at + by
         if at > 0 and 0 < to < len(self._heads):
             self._heads[at], self._heads[to] = self._heads[to], self._heads[at]
             self._draw(to)
 
     def action_fitting(self) -> None:
-        """Show those that fit, whatever the width."""
+        """Show the columns that fit the width."""
         self.dismiss([])
 
     def on_option_list_option_selected(self) -> None:
-        """Take them."""
         self.dismiss([head for head in self._heads if head in self._shown])
 
     @property
-    def _at(self) -> int:
+    def _cursor(self) -> int:
         return self.query_one(OptionList).highlighted or 0
 
     def _draw(self, at: int) -> None:
-        offered = self.query_one(OptionList)
-        offered.clear_options()
-        offered.add_options([self._line(head) for head in self._heads])
-        offered.highlighted = at
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([self._line(head) for head in self._heads])
+        options.highlighted = at
 
     def _line(self, head: str) -> Text:
         return Text(f"{'●' if head in self._shown else '·'} {head}")

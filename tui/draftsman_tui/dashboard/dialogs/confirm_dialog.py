@@ -1,4 +1,4 @@
-"""Asks before something is destroyed."""
+"""Confirmation dialog."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
 
 class ConfirmDialog(Dialog[bool]):
-    """Yes or no; Enter alone is no yes."""
+    """Yes or no; Enter means no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "say(True)", "Yes", id="yes"),
-        Binding("n,enter", "say(False)", "No", id="no"),
+        Binding("y", "answer(True)", "Yes", id="yes"),
+        Binding("n,enter", "answer(False)", "No", id="no"),
     ]
 
     def __init__(self, question: str, note: str) -> None:
@@ -26,12 +26,10 @@ class ConfirmDialog(Dialog[bool]):
         self._note = note
 
     def compose(self) -> ComposeResult:
-        """Show what would be done."""
         with Vertical(classes="box"):
             yield Static(safe(self._question), classes="heading")
             yield Static(safe(self._note), classes="body")
             yield Static("y: yes   n: no", classes="hint")
 
-    def action_say(self, yes: bool) -> None:
-        """Return the answer."""
+    def action_answer(self, yes: bool) -> None:
         self.dismiss(yes)

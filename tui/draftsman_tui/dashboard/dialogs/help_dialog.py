@@ -1,4 +1,4 @@
-"""Everything that can be done, from the table of commands."""
+"""Help: commands with their keys, and the filter syntax."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from textual.widgets import Static
 
 from draftsman_tui.dashboard.dialogs.base import Dialog
 
-ROOM: Final = 19
-"""Cells for the name of a command and what it takes; the rest is said behind its help."""
+NAME_WIDTH: Final = 19
+"""Width of a command's name with its arguments; longer arguments follow the help."""
 FILTERS: Final = (
-    ("words  -word", "rows that say them; that do not"),
-    ("status:failed", "several: status:failed,dead_letter; also status:waiting"),
+    ("words  -word", "rows that contain, or do not contain, the word"),
+    ("status:failed", "multiple: status:failed,dead_letter; also status:waiting"),
     ("repo:pay", "also agent:tidy  tag:urgent  source:slack  for:anna"),
-    ("by:me", "by:anna; me is whoever looks, in for: as well"),
-    ("age>1h  age<30m", "older, newer"),
-    ("/time ?out/", "a regular expression"),
+    ("by:me", "by:anna; me is the current user, also in for:me"),
+    ("age>1h  age<30m", "older than, newer than"),
+    ("/time ?out/", "regular expression (RE2)"),
 )
 
 
 class HelpDialog(Dialog[None]):
-    """Keys, names, what they do; what a filter takes."""
+    """Commands by group, and filters."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,question_mark", "leave", "Back", show=False)
@@ -38,9 +38,8 @@ class HelpDialog(Dialog[None]):
         self._groups = groups
 
     def compose(self) -> ComposeResult:
-        """Show the groups one below the other."""
         with Vertical(classes="box"):
-            yield Static("What can be done here", classes="heading")
+            yield Static("Commands", classes="heading")
             with VerticalScroll():
                 yield Static(self._text())
             yield Static("ctrl+p: find a command   esc: back", classes="hint")
@@ -55,12 +54,12 @@ class HelpDialog(Dialog[None]):
             table.add_row(Text(group, "bold underline"))
             for keys, name, help in lines:
                 name, _, takes = name.partition(" ")
-                beside = len(name) + len(takes) < ROOM
-                said = Text(help) if beside else Text.assemble(help, (f"  {takes}", "dim"))
-                shown = Text.assemble(name, (f" {takes}", "dim")) if beside else Text(name)
-                table.add_row(keys, shown, said)
+                fits = len(name) + len(takes) < NAME_WIDTH
+                description = Text(help) if fits else Text.assemble(help, (f"  {takes}", "dim"))
+                label = Text.assemble(name, (f" {takes}", "dim")) if fits else Text(name)
+                table.add_row(keys, label, description)
         table.add_row()
-        table.add_row(Text("Filters", "bold underline"), Text("after /"))
-        for given, about in FILTERS:
-            table.add_row("", Text(given), Text(about))
+        table.add_row(Text("Filters", "bold underline"), Text("entered after /"))
+        for example, explanation in FILTERS:
+            table.add_row("", Text(example), Text(explanation))
         return table

@@ -1,4 +1,4 @@
-"""What the processes of `up` log, as it comes."""
+"""Dialog that follows the log of the processes of `draftsman up`."""
 
 from __future__ import annotations
 
@@ -12,30 +12,27 @@ from textual.widgets import Static
 
 from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
-SHOWN: Final = 65536
-"""Bytes of the end of the log that are shown."""
+TAIL_BYTES: Final = 65536
 
 
 class LogDialog(Dialog[None]):
-    """The end of a file; who has scrolled up stays there."""
+    """Tail of a file; follows the end unless scrolled up."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "leave", "Back", show=False)]
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
-        self._seen = -1
+        self._shown_size = -1
 
     def compose(self) -> ComposeResult:
-        """Show where it is, and what is in it."""
         with Vertical(classes="box"):
             yield Static(safe(str(self._path)), classes="heading")
             with VerticalScroll(classes="log"):
                 yield Static(id="log")
-            yield Static("it follows   esc: back", classes="hint")
+            yield Static("following   esc: back", classes="hint")
 
     def on_mount(self) -> None:
-        """Follow."""
         self.query_one(VerticalScroll).focus()
         self.set_interval(1.0, self._follow)
         self._follow()
@@ -43,22 +40,22 @@ class LogDialog(Dialog[None]):
     def _follow(self) -> None:
         try:
             size = self._path.stat().st_size
-            text = "" if size == self._seen else tail(self._path, size)
+            text = "" if size == self._shown_size else tail(self._path, size)
         except OSError as error:
             size, text = -1, f"{self._path}: {error.strerror}"
-        if size == self._seen:
+        if size == self._shown_size:
             return
         scroll = self.query_one(VerticalScroll)
-        at_end = self._seen < 0 or scroll.scroll_offset.y >= scroll.max_scroll_y
-        self._seen = size
-        self.query_one("#log", Static).update(safe(text or "nothing was logged yet"))
+        at_end = self._shown_size < 0 or scroll.scroll_offset.y >= scroll.max_scroll_y
+        self._shown_size = size
+        self.query_one("#log", Static).update(safe(text or "No log output yet"))
         if at_end:
             scroll.scroll_end(animate=False)
 
 
 def tail(path: Path, size: int) -> str:
-    """Return the whole lines among the last bytes of a file of that size."""
+    """Return the complete lines in the last TAIL_BYTES of a file."""
     with path.open("rb") as file:
-        file.seek(max(0, size - SHOWN))
+        file.seek(max(0, size - TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
-    return "\n".join(lines[1:] if size > SHOWN else lines)
+    return "\n".join(lines[1:] if size > TAIL_BYTES else lines)

@@ -1,4 +1,4 @@
-"""Says how far something is that is done to many rows; Escape stops it between two."""
+"""Progress of a bulk operation; Escape stops it after the current job."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from draftsman_tui.dashboard.dialogs.base import Dialog, safe
 
 
 class ProgressDialog(Dialog[None]):
-    """Whoever does it calls `show`, looks at `stopped`, and dismisses it."""
+    """Progress display; the operation calls `show`, polls `stopped` and dismisses it."""
 
-    def __init__(self, title: str, many: int) -> None:
+    def __init__(self, title: str, total: int) -> None:
         super().__init__()
         self.stopped = False
         self._title = title
-        self._many = many
-        self._text = f"0 of {many:,}"
+        self._total = total
+        self._text = f"0 of {total:,}"
 
     def compose(self) -> ComposeResult:
-        """Show it."""
         with Vertical(classes="box"):
             yield Static(safe(self._title), classes="heading")
             yield Static(self._text, classes="body")
-            yield Static("esc: stop after this one", classes="hint")
+            yield Static("esc: stop after the current job", classes="hint")
 
     def show(self, done: int, refused: int) -> None:
-        """Say how far it is."""
         if not self.stopped:
-            no = f", {refused:,} refused" if refused else ""
-            self._say(f"{done:,} of {self._many:,}{no}")
+            rejected = f", {refused:,} rejected" if refused else ""
+            self._show_text(f"{done:,} of {self._total:,}{rejected}")
 
     def action_leave(self) -> None:
-        """Stop."""
         self.stopped = True
-        self._say("stopping …")
+        self._show_text("stopping …")
 
-    def _say(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         self._text = text
         for line in self.query(".body").results(Static):
             line.update(text)

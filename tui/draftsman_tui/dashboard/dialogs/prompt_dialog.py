@@ -1,4 +1,4 @@
-"""Asks for one line."""
+"""Prompt for a line of text."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, kept, safe
+from draftsman_tui.dashboard.dialogs.base import Do, SubmitDialog, return_value, safe
 
 
 class PromptDialog(SubmitDialog[Any]):
-    """Tries what was typed, and returns what became of it."""
+    """Submits the text, and returns the result."""
 
-    def __init__(self, question: str, example: str, do: Do[Any] = kept) -> None:
+    def __init__(self, question: str, example: str, do: Do[Any] = return_value) -> None:
         super().__init__(do)
         self._question = question
         self._example = example
 
     def compose(self) -> ComposeResult:
-        """Show the question and a line."""
         with Vertical(classes="box"):
             yield Static(safe(self._question), classes="heading")
             yield Input(placeholder=self._example)
             yield Static("", classes="error")
-            yield Static("enter: do it   esc: back", classes="hint")
+            yield Static("enter: confirm   esc: back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Try it."""
         if event.value.strip():
             self.attempt(event.value.strip())
         else:

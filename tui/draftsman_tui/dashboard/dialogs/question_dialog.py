@@ -1,4 +1,4 @@
-"""What the dialogs about a question share: who is asked, how long there is, who was first."""
+"""Base class of the answer and approval dialogs: heading with deadline and votes, closing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from textual.widgets import Static
 
 from draftsman.domain.question import Question
 from draftsman.errors import Refused
-from draftsman_tui.cli.question.questions import deadline_text
-from draftsman_tui.dashboard.dialogs.base import Clock, Do, SubmitDialog, kept, local, safe
+from draftsman_tui.common.question_text import deadline_text
+from draftsman_tui.dashboard.dialogs.base import (
+    Clock,
+    Do,
+    SubmitDialog,
+    local_now,
+    return_value,
+    safe,
+)
 
 T = TypeVar("T")
 
 
 class QuestionDialog(SubmitDialog[T]):
-    """Counts down, and says so when somebody else was first; what was typed stays to be copied."""
+    """Shows the deadline; keeps typed text for copying if the question closes meanwhile."""
 
-    VERB: ClassVar[str] = "asks"
+    VERB: ClassVar[str] = "for"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed")
     ]
@@ -27,76 +34,77 @@ class QuestionDialog(SubmitDialog[T]):
     def __init__(
         self,
         question: Question,
-        who: str,
-        do: Do[Any] = kept,
+        responders: str,
+        do: Do[Any] = return_value,
         *,
-        clock: Clock = local,
+        clock: Clock = local_now,
         votes: Sequence[str] = (),
     ) -> None:
         super().__init__(do)
         self.question = question
-        self.over = False
-        """Whether nothing can be said any more."""
+        self.closed = False
         self._late = False
-        self._who = who
+        self._responders = responders
         self._clock = clock
         self._votes = tuple(votes)
 
     @property
     def typed(self) -> str:
-        """What somebody wrote here and did not hand in."""
+        """Text that was not submitted."""
         return ""
 
     def on_mount(self) -> None:
-        """Count."""
         self.set_interval(1.0, self.tick)
         self.tick()
 
     def tick(self) -> None:
-        """Draw anew what tells the time."""
-        if not self.over:
+        """Redraw the deadline."""
+        if not self.closed:
             self.query_one(".heading", Static).update(safe(self._heading()))
 
-    def renew(self, question: Question, votes: Sequence[str]) -> None:
-        """Take the question as it is now: with more time, escalated, with more votes."""
+    def update_question(self, question: Question, votes: Sequence[str]) -> None:
+        """Apply a changed deadline, escalation or votes."""
         self.question, self._votes = question, tuple(votes)
         self.tick()
 
-    def close(self, how: str, *, late: bool = False) -> None:
-        """Say how it ended; with nothing typed that would be lost, leave as well.
+    def close(self, text: str, *, late: bool = False) -> None:
+        """Show how the question closed; dismiss the dialog if nothing was typed.
 
-        What comes `late` can still be handed in: it is kept, and may be gone on with.
+        With `late`, an answer can still be submitted, to retry the job with it.
         """
-        if self.over:
+        if self.closed:
             return
-        self.over = True
+        self.closed = True
         if not self.typed:
             self.dismiss(None)
             return
-        self.query_one(".heading", Static).update(safe(how))
+        self.query_one(".heading", Static).update(safe(text))
         self._late = late
-        then = "enter: hand it in late" if late else "nothing more can be said here"
-        self.show_notice(f"{then}; ctrl+y: copy what you typed, esc: back")
+        hint = "enter: submit late" if late else "no more answers are accepted"
+        self.show_notice(f"{hint}; ctrl+y: copy your text, esc: back")
 
-    def attempt(self, given: object) -> None:
-        """Hand it in, unless somebody else was first."""
-        if self.over and not self._late:
-            self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy what you typed"))
+    def attempt(self, value: object) -> None:
+        """Submit, unless the question is closed."""
+        if self.closed and not self._late:
+            self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy your text"))
         else:
-            super().attempt(given)
+            super().attempt(value)
 
     def action_copy(self) -> None:
-        """Copy what was typed."""
+        """Copy the typed text."""
         if self.typed:
             self.app.copy_to_clipboard(self.typed)
-            self.show_notice("copied what you typed")
+            self.show_notice("Copied your text")
 
     def _heading(self) -> str:
-        asked = self.question
-        parts = [f"{asked.name} {self.VERB} {self._who}", deadline_text(asked, self._clock())]
-        if asked.quorum > 1:
+        question = self.question
+        parts = [
+            f"{question.name} {self.VERB} {self._responders}",
+            deadline_text(question, self._clock()),
+        ]
+        if question.quorum > 1:
             by = f": {', '.join(self._votes)}" if self._votes else ""
-            parts.append(f"{len(self._votes)} of {asked.quorum} approved so far{by}")
-        if asked.escalated_at is not None:
-            parts.append(f"escalated to {asked.escalate_to}")
+            parts.append(f"{len(self._votes)} of {question.quorum} approved so far{by}")
+        if question.escalated_at is not None:
+            parts.append(f"escalated to {question.escalate_to}")
         return " · ".join(parts)

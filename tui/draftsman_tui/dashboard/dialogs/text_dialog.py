@@ -1,4 +1,4 @@
-"""One text to read: why a job waits, what it changed."""
+"""Dialog with a scrollable text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from draftsman_tui.dashboard.dialogs.base import Dialog, diff_text, safe
 
 
 class TextDialog(Dialog[None]):
-    """A text that may be longer than the screen."""
+    """Read-only text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "leave", "Back", show=False)]
 
@@ -23,7 +23,6 @@ class TextDialog(Dialog[None]):
         self._text = diff_text(text) if diff else safe(text)
 
     def compose(self) -> ComposeResult:
-        """Show it."""
         with Vertical(classes="box"):
             yield Static(safe(self._title), classes="heading")
             with VerticalScroll(classes="body"):

@@ -1,8 +1,8 @@
-"""What is seen of one job.
+"""Job screen content.
 
-    look   reads what may have changed, for the live source, and makes of it
-    seen   one immutable value, of which pure functions make
-    rows   what is drawn: the head, and the items of each part (timeline, ticket, log, …)
+    loader      reads what may have changed, and creates
+    snapshot    an immutable value, from which pure functions create
+    row_layout  rows: the header, and the items of each tab (timeline, ticket, log, …)
 
-No Textual here but for the message that carries a value.
+Only the message that carries a snapshot uses Textual.
 """

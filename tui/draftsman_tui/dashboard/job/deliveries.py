@@ -1,47 +1,50 @@
-"""Deliveries: to whom it was told, how that went, what went wrong."""
+"""Deliveries tab."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
-from draftsman_tui.cli.job.deliveries import delivery_cells
+from draftsman_tui.common.delivery_text import delivery_cells
 from draftsman_tui.common.output import line, styled
 from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, text_row, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 
-def deliveries(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each, the newest first: what, to whom, how it stands, and its error."""
-    if seen.deliveries:
-        return [Item(str(one.seq), tuple(_rows(one, width, now))) for one in seen.deliveries]
-    name = seen.job.name
-    if not seen.targets:
-        none = f"{name} tells nobody; to be told: draftsman submit --notify log …"
-        return [note(none, width)]
-    places = ", ".join(f"{one.channel}:{one.target}" for one in seen.targets)
-    return [note(f"{name} has told nothing yet; it will tell {places}", width)]
+def deliveries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+    """Return an item for each delivery, newest first."""
+    if snapshot.deliveries:
+        return [
+            Item(str(delivery.seq), tuple(_rows(delivery, width, now)))
+            for delivery in snapshot.deliveries
+        ]
+    name = snapshot.job.name
+    if not snapshot.targets:
+        empty = f"{name} has no notification targets. To set them: draftsman submit --notify log …"
+        return [note(empty, width)]
+    targets = ", ".join(f"{target.channel}:{target.target}" for target in snapshot.targets)
+    return [note(f"{name} has no deliveries yet. Targets: {targets}", width)]
 
 
-def _rows(one: Delivery, width: int, now: datetime) -> list[Row]:
-    seq, job, kind, place, state, tries, when, wrong = delivery_cells(one, now)
-    about = f"{kind} {job}" if one.question else str(kind)
-    many = f"  {tries} tries" if one.attempts > 1 else ""
+def _rows(delivery: Delivery, width: int, now: datetime) -> list[Row]:
+    seq, job, kind, target, status, tries, when, error = delivery_cells(delivery, now)
+    label = f"{kind} {job}" if delivery.question else str(kind)
+    attempts = f"  {tries} tries" if delivery.attempts > 1 else ""
     head = row_of(
         line(
             f"{seq!s:>5}  ",
-            styled(f"{about:<18}", "bold"),
-            f"{place}  ",
-            state if not isinstance(state, str) else styled(state),
-            styled(f"  {when}{many}", "dim"),
+            styled(f"{label:<18}", "bold"),
+            f"{target}  ",
+            status if not isinstance(status, str) else styled(status),
+            styled(f"  {when}{attempts}", "dim"),
         )
     )
     rows = wrap_row(head, width, 7)
-    dead = one.status is DeliveryStatus.DEAD_LETTER
-    if wrong:
+    is_dead = delivery.status is DeliveryStatus.DEAD_LETTER
+    if error:
         lead = Cell(" " * 7)
-        rows += wrap_row((lead, *text_row(str(wrong), "bad" if dead else "dim")), width, 7)
-    if dead:
-        rows.append((Cell("       R: send it again", "key"),))
+        rows += wrap_row((lead, *text_row(str(error), "bad" if is_dead else "dim")), width, 7)
+    if is_dead:
+        rows.append((Cell("       R: resend", "key"),))
     return rows

@@ -1,4 +1,4 @@
-"""The changes that a job made, a file after the other."""
+"""Diff tab."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from functools import lru_cache
 from typing import Final
 
 from draftsman.domain.messages.diff import diffstat
-from draftsman_tui.cli.job.artifacts import format_size, patch_line
+from draftsman_tui.common.artifact_text import format_size, patch_line
 from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, note, row_of, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 LINES: Final = 5000
-"""Lines that are shown."""
-LONGEST: Final = 2000
-"""Characters of a line that are looked at."""
+"""Maximum lines to show."""
+MAX_LINE_LENGTH: Final = 2000
+"""Maximum characters of a line to show."""
 
 
-def diff(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return the statistics, and then an item for each file."""
-    if seen.patch is None or not seen.patch.text:
-        missing = ": diff not available" if seen.patch is None else " has no changes so far"
-        made = " left no changes" if seen.over else missing
-        return [note(f"{seen.job.name}{made}", width)]
-    return [*_drawn(seen.patch, width), *_rest(seen, seen.patch, width)]
+def diff(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+    """Return the diffstat, and an item for each file."""
+    if snapshot.patch is None or not snapshot.patch.text:
+        missing = ": diff not available" if snapshot.patch is None else " has no changes so far"
+        state = " left no changes" if snapshot.over else missing
+        return [note(f"{snapshot.job.name}{state}", width)]
+    return [*_layout(snapshot.patch, width), *_truncation_note(snapshot, snapshot.patch, width)]
 
 
 @lru_cache(maxsize=2)
-def _drawn(patch: JobPatch, width: int) -> Sequence[Item]:
+def _layout(patch: JobPatch, width: int) -> Sequence[Item]:
     shown = patch.text.splitlines()[:LINES]
     stat = tuple(lines(diffstat("\n".join(shown)), width, role="head"))
     return [Item("", (*stat, ())), *_files(shown, width)]
@@ -44,13 +44,13 @@ def _files(shown: Sequence[str], width: int) -> Iterator[Item]:
                 yield Item(name, tuple(rows))
             name, rows = line.rpartition(" b/")[2], [(Cell("─" * width, "dim"),)]
         if line.startswith("index "):
-            continue  # of no use to people
-        rows += wrap_row(row_of(patch_line(line[:LONGEST])), width, 1)
+            continue
+        rows += wrap_row(row_of(patch_line(line[:MAX_LINE_LENGTH])), width, 1)
     yield Item(name, tuple(rows))
 
 
-def _rest(seen: JobSnapshot, patch: JobPatch, width: int) -> Iterator[Item]:
-    more = patch.text.count("\n") - LINES
-    if patch.cut or more > 0:
-        what = f"the whole has {format_size(patch.size)}"
-        yield note(f"… cut here; {what}: draftsman diff {seen.job.name}", width)
+def _truncation_note(snapshot: JobSnapshot, patch: JobPatch, width: int) -> Iterator[Item]:
+    hidden_lines = patch.text.count("\n") - LINES
+    if patch.cut or hidden_lines > 0:
+        size = format_size(patch.size)
+        yield note(f"… truncated; full diff ({size}): draftsman diff {snapshot.job.name}", width)

@@ -1,4 +1,4 @@
-"""The parts of the job screen, in the order of their keys."""
+"""Registry of the job screen's tabs, in the order of their keys."""
 
 from __future__ import annotations
 
@@ -19,58 +19,60 @@ from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.job.ticket import ticket
 from draftsman_tui.dashboard.job.timeline import timeline
 
-Drawn = Callable[[JobSnapshot, int, datetime], Sequence[Item]]
-"""What a part shows of a job, in so many cells, at a time by the database's clock."""
+Render = Callable[[JobSnapshot, int, datetime], Sequence[Item]]
+"""Renders a tab for a width in cells, at a time of the database's clock."""
 
 
-def _always(seen: JobSnapshot) -> int:
+def _always(snapshot: JobSnapshot) -> int:
     return 1
 
 
 @dataclass(frozen=True, slots=True)
 class JobTab:
-    """One part. `picks`: an item of it is chosen by a cursor; `follows`: its end is what counts."""
+    """A tab. `selectable`: a cursor selects an item; `follows`: new items keep its end in view."""
 
     name: str
     short: str
-    """What its tab says where there is little room."""
+    """Label on narrow screens."""
     help: str
-    items: Drawn
-    picks: bool = False
+    items: Render
+    selectable: bool = False
     follows: bool = False
-    ages: bool = False
-    """Whether it is drawn anew each second."""
-    many: Callable[[JobSnapshot], int] = _always
-    """How many there are; with none its tab is grey."""
-    calls: Callable[[JobSnapshot], bool] = lambda seen: False
-    """Whether a person should look at it."""
+    ticks: bool = False
+    """Whether it is redrawn every second."""
+    count: Callable[[JobSnapshot], int] = _always
+    """Number of items; a tab without items is dimmed."""
+    needs_attention: Callable[[JobSnapshot], bool] = lambda snapshot: False
+    """Whether it is highlighted."""
 
 
 JOB_TABS: Final = {
-    part.name: part
-    for part in (
-        JobTab("timeline", "time", "What happened to a job.", timeline, picks=True, follows=True),
-        JobTab("ticket", "ticket", "What a job was asked for.", ticket),
-        JobTab("log", "log", "The log of a job's runs, live.", log, follows=True,
-             many=lambda seen: len(seen.runs)),
-        JobTab("diff", "diff", "The changes that a job made.", diff,
-             many=lambda seen: sum(one.kind == "patch" for one in seen.files)),
-        JobTab("questions", "asks", "Questions and answers of a job.", questions, picks=True,
-             ages=True, many=lambda seen: len(seen.questions),
-             calls=lambda seen: seen.open is not None),
-        JobTab("deliveries", "told", "To whom a job was told.", deliveries, picks=True, ages=True,
-             many=lambda seen: len(seen.deliveries),
-             calls=lambda seen: any(
-                 one.status is DeliveryStatus.DEAD_LETTER for one in seen.deliveries)),
-        JobTab("runs", "runs", "The runs of a job.", runs, picks=True, ages=True,
-             many=lambda seen: len(seen.runs)),
-        JobTab("usage", "usage", "What a job used.", usage, picks=True, ages=True,
-             many=lambda seen: sum(bool(run.usage) for run in seen.runs)),
-        JobTab("chain", "chain", "The retries of a job.", chain, picks=True,
-             many=lambda seen: len(seen.chain) - 1),
-        JobTab("artifacts", "files", "The files and the result that a job left.", artifacts,
-             picks=True,
-             many=lambda seen: len(seen.files) + bool(seen.job.result)),
+    tab.name: tab
+    for tab in (
+        JobTab("timeline", "time", "Events of a job.", timeline, selectable=True, follows=True),
+        JobTab("ticket", "ticket", "Request of a job.", ticket),
+        JobTab("log", "log", "Log of a job's runs, live.", log, follows=True,
+             count=lambda snapshot: len(snapshot.runs)),
+        JobTab("diff", "diff", "Diff of a job.", diff,
+             count=lambda snapshot: sum(file.kind == "patch" for file in snapshot.files)),
+        JobTab("questions", "Q&A", "Questions and answers of a job.", questions, selectable=True,
+             ticks=True, count=lambda snapshot: len(snapshot.questions),
+             needs_attention=lambda snapshot: snapshot.open is not None),
+        JobTab("deliveries", "deliv", "Deliveries of a job.", deliveries, selectable=True,
+                 ticks=True,
+             count=lambda snapshot: len(snapshot.deliveries),
+             needs_attention=lambda snapshot: any(
+                 delivery.status is DeliveryStatus.DEAD_LETTER
+                 for delivery in snapshot.deliveries)),
+        JobTab("runs", "runs", "Runs of a job.", runs, selectable=True, ticks=True,
+             count=lambda snapshot: len(snapshot.runs)),
+        JobTab("usage", "usage", "Resource usage of a job.", usage, selectable=True, ticks=True,
+             count=lambda snapshot: sum(bool(run.usage) for run in snapshot.runs)),
+        JobTab("chain", "retries", "Retries of a job.", chain, selectable=True,
+             count=lambda snapshot: len(snapshot.chain) - 1),
+        JobTab("artifacts", "files", "Files and result of a job.", artifacts,
+             selectable=True,
+             count=lambda snapshot: len(snapshot.files) + bool(snapshot.job.result)),
     )
 }  # fmt: skip
 NAMES: Final = tuple(JOB_TABS)

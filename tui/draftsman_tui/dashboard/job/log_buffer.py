@@ -1,4 +1,4 @@
-"""The newest lines of a job's log: so many, however long it is. Pure."""
+"""Bounded buffer of the newest log lines of a job."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 LINES: Final = 5000
-"""Lines that are kept."""
-LONGEST: Final = 4000
-"""Characters of a line that are kept."""
+"""Maximum lines to keep."""
+MAX_LINE_LENGTH: Final = 4000
+"""Maximum characters of a line to keep."""
 
 
 class Chunk(Protocol):
-    """A piece of a log."""
+    """A chunk of a log."""
 
     @property
     def run(self) -> int:
-        """Its run."""
+        """Run ordinal."""
 
     @property
     def seq(self) -> int:
-        """Its place."""
+        """Position in the run's log."""
 
     @property
     def text(self) -> str:
-        """Any number of lines; the last one may go on in the next piece."""
+        """Lines; the last may continue in the next chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a run; `more` is how many characters of it are left out."""
+    """A line of a run; `more` is the number of omitted characters."""
 
     nth: int
-    """Its place among all that were read; it stays while lines before it go."""
+    """Position among all lines read, independent of dropped lines."""
     run: int
     text: str
     more: int = 0
@@ -42,7 +42,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """What is kept of a log. `earlier`: there are lines before these. `run`: only of this one."""
+    """Contents of the buffer. `earlier`: lines were dropped. `run`: only this run's lines."""
 
     lines: Sequence[LogLine] = ()
     earlier: bool = False
@@ -50,33 +50,33 @@ class LogView:
 
 
 class LogBuffer:
-    """Takes pieces as they come, keeps the newest lines."""
+    """Splits chunks into lines, and keeps the newest."""
 
     def __init__(self, run: int | None = None) -> None:
         self.run = run
         self.cursor = (run or 0, -1 if run else 0)
-        """(run, seq) of the last piece."""
+        """(run, seq) of the last chunk."""
         self._lines: deque[LogLine] = deque(maxlen=LINES)
         self._count = 0
         self._earlier = False
         self._open = False
 
     def add(self, chunks: Sequence[Chunk], *, gap: bool = False) -> None:
-        """Take what follows; after a `gap` what was before is let go, and half a line with it."""
+        """Append chunks; with `gap`, drop previous lines and the first partial line."""
         for nth, chunk in enumerate(chunks):
             text = chunk.text
             if gap and nth == 0:
                 self._lines.clear()
                 self._earlier, self._open = True, False
                 text = text.partition("\n")[2] or text
-            self._take(chunk.run, text)
+            self._add_text(chunk.run, text)
             self.cursor = chunk.run, chunk.seq
 
-    def seen(self) -> LogView:
-        """Return what is kept now."""
+    def view(self) -> LogView:
+        """Return an immutable view."""
         return LogView(tuple(self._lines), self._earlier, self.run)
 
-    def _take(self, run: int, text: str) -> None:
+    def _add_text(self, run: int, text: str) -> None:
         if not text:
             return
         first, *rest = text.removesuffix("\n").split("\n")
@@ -97,4 +97,4 @@ class LogBuffer:
 
 def _line(nth: int, run: int, text: str, more: int = 0) -> LogLine:
     text = text.removesuffix("\r")
-    return LogLine(nth, run, text[:LONGEST], more + max(0, len(text) - LONGEST))
+    return LogLine(nth, run, text[:MAX_LINE_LENGTH], more + max(0, len(text) - MAX_LINE_LENGTH))

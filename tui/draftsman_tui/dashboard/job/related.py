@@ -1,4 +1,4 @@
-"""The chain of retries that a job is in, and the files and the result that it left."""
+"""Retries tab and files tab."""
 
 from __future__ import annotations
 
@@ -8,45 +8,48 @@ from typing import Any
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
 from draftsman.services.jobs.read_model import RetryLink
-from draftsman_tui.cli.job.jobs import DENIED, status_text
-from draftsman_tui.cli.job.show import file_text
 from draftsman_tui.common import times
+from draftsman_tui.common.artifact_text import file_text
+from draftsman_tui.common.job_text import DENIED, status_text
 from draftsman_tui.common.output import line, styled
 from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, section, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
-from draftsman_tui.dashboard.job.ticket import written
+from draftsman_tui.dashboard.job.ticket import json_rows
 
 
-def chain(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each job of the chain, the request first."""
-    if len(seen.chain) < 2:
-        return [note(f"{seen.job.name} is no retry, and was not retried", width)]
-    return [Item(one.name, tuple(_link(one, seen, width))) for one in seen.chain]
+def chain(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+    """Return an item for each job of the retry chain, oldest first."""
+    if len(snapshot.chain) < 2:
+        return [note(f"{snapshot.job.name}: no retries", width)]
+    return [Item(link.name, tuple(_link_rows(link, snapshot, width))) for link in snapshot.chain]
 
 
-def artifacts(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
+def artifacts(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each file, and then the result."""
-    name = seen.job.name
-    result = section("result", "Result", list(written(seen.job.result, seen.job, width)))
-    if not seen.files and not result:
-        return [note(f"{name} left no files" + ("" if seen.over else " so far"), width)]
-    files = [Item(f"{one.run}/{one.name}", tuple(_file(one, width, now))) for one in seen.files]
-    return [*(files or [note(f"{name} left no files", width)]), *result]
+    name = snapshot.job.name
+    result = section("result", "Result", list(json_rows(snapshot.job.result, snapshot.job, width)))
+    if not snapshot.files and not result:
+        return [note(f"{name} has no files" + ("" if snapshot.over else " yet"), width)]
+    files = [
+        Item(f"{file.run}/{file.name}", tuple(_file_rows(file, width, now)))
+        for file in snapshot.files
+    ]
+    return [*(files or [note(f"{name} has no files", width)]), *result]
 
 
-def _file(one: Any, width: int, now: datetime) -> list[Row]:
-    made = styled(f"  {times.ago(one.created_at, now)}", "dim")
-    return wrap_row(row_of(line(file_text(one), made)), width, 4)
+def _file_rows(file: Any, width: int, now: datetime) -> list[Row]:
+    created = styled(f"  {times.ago(file.created_at, now)}", "dim")
+    return wrap_row(row_of(line(file_text(file), created)), width, 4)
 
 
-def _link(one: RetryLink, seen: JobSnapshot, width: int) -> list[Row]:
-    here = "   this one" if one.number == seen.job.number else ""
-    error = DENIED if one.error_class == ErrorClass.DENIED else "red"
-    of = f"  retry of D-{one.retry_of}" if one.retry_of else "  the request"
+def _link_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
+    marker = "   this job" if link.number == snapshot.job.number else ""
+    error = DENIED if link.error_class == ErrorClass.DENIED else "red"
+    origin = f"  retry of D-{link.retry_of}" if link.retry_of else "  original job"
     text = line(
-        styled(f"  {one.name:<10}", "bold"),
-        status_text(one.status, one.error_class),
-        styled(f"{of}{here}", "dim"),
-        styled(f"  {first_line(one.last_error)}" if one.last_error else "", error),
+        styled(f"  {link.name:<10}", "bold"),
+        status_text(link.status, link.error_class),
+        styled(f"{origin}{marker}", "dim"),
+        styled(f"  {first_line(link.last_error)}" if link.last_error else "", error),
     )
     return wrap_row(row_of(text), width, 4)

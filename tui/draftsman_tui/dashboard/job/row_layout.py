@@ -1,6 +1,6 @@
-"""What is drawn of a job: rows of cells, wrapped to a width; items are rows that belong together.
+"""Row layout of the job screen: rows of cells wrapped to a width, grouped into items.
 
-What people, programs and agents said comes through here: made visible, cut where it is endless.
+Also makes control characters of untrusted text visible, and truncates long text.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Row = tuple[Cell, ...]
-MOST: Final = 12
-"""Rows of the screen that one line of text takes at most."""
-CROWD: Final = 4
-"""Characters of a row for each of its cells: some take no room, and may be piled up."""
+MAX_ROWS: Final = 12
+"""Maximum rows of a wrapped line."""
+MAX_CHARACTERS_PER_CELL: Final = 4
+"""Limit for zero-width characters, which could pile up in a row."""
 TAB: Final = 4
 _ROLES: Final = {
     "dim": "dim",
@@ -38,43 +38,47 @@ _ROLES: Final = {
     "blue": "calm",
     "magenta": "warns",
 }
-"""The roles of the styles in which the command line prints."""
+"""Roles by command-line style."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing of a part. `key` is what stays the same of it, and what is copied."""
+    """Rows of one entry in a tab; `key` is its stable id, which is also copied."""
 
     key: str
     rows: tuple[Row, ...]
 
 
 def text_row(text: str, role: str = "") -> Row:
-    """Return one line of whatever was said."""
+    """Return a row of untrusted text."""
     return (Cell(visible(text), role),)
 
 
 def visible(text: str) -> str:
-    """Return a line so that nothing in it is obeyed."""
+    """Return a line with its control characters neutralized."""
     return plain(text).expandtabs(TAB)
 
 
 def row_of(text: Text) -> Row:
-    """Return what the command line prints on a line, its styles as roles."""
-    ends = {0, len(text), *(place for span in text.spans for place in (span.start, span.end))}
-    cuts = sorted(place for place in ends if place <= len(text))
+    """Convert a styled line of the command line, mapping styles to roles."""
+    boundaries = {
+        0,
+        len(text),
+        *(position for span in text.spans for position in (span.start, span.end)),
+    }
+    cuts = sorted(position for position in boundaries if position <= len(text))
     cells = []
     for start, end in pairwise(cuts):
         styles = [str(span.style) for span in text.spans if span.start <= start < span.end]
-        style = next((one for one in reversed(styles) if one), str(text.style))
+        style = next((name for name in reversed(styles) if name), str(text.style))
         cells.append(Cell(visible(text.plain[start:end]), _ROLES.get(style, "")))
     return tuple(cells)
 
 
-def wrap_row(row: Row, width: int, hang: int = 0, most: int = MOST) -> list[Row]:
-    """Return the row as rows of at most `width` cells, the later ones `hang` cells further in.
+def wrap_row(row: Row, width: int, hang: int = 0, most: int = MAX_ROWS) -> list[Row]:
+    """Wrap a row to `width` cells, indenting continuation rows by `hang`.
 
-    What takes more than `most` rows is cut, and says how much is left out.
+    More than `most` rows are truncated, with the number of omitted characters.
     """
     text = "".join(cell.text for cell in row)
     if len(text) <= width and text.isascii():
@@ -90,32 +94,32 @@ def wrap_row(row: Row, width: int, hang: int = 0, most: int = MOST) -> list[Row]
 
 
 def lines(text: str, width: int, lead: str = "", role: str = "") -> Iterator[Row]:
-    """Yield the lines of a text, each behind `lead` and wrapped."""
+    """Yield the wrapped lines of a text, each prefixed with `lead`."""
     for line in text.strip("\n").split("\n"):
         yield from wrap_row((Cell(lead + visible(line), role),), width, len(lead))
 
 
 def section(key: str, title: str, rows: Sequence[Row]) -> list[Item]:
-    """Return rows under a title, nothing where there are none."""
+    """Return rows under a title, or nothing if there are none."""
     return [Item(key, ((), (Cell(title, "head"),), *rows))] if rows else []
 
 
 def note(text: str, width: int) -> Item:
-    """Return something that we say ourselves where there is nothing else."""
+    """Return a message as an item without a key."""
     return Item("", tuple(wrap_row((Cell(text, "dim"),), width)))
 
 
 def contains_text(item: Item, words: str) -> bool:
-    """Return whether the words are in an item, whatever the case."""
-    wanted = words.casefold()
-    return any(wanted in "".join(cell.text for cell in row).casefold() for row in item.rows)
+    """Return whether an item contains a text, ignoring case."""
+    needle = words.casefold()
+    return any(needle in "".join(cell.text for cell in row).casefold() for row in item.rows)
 
 
 def _breaks(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
-    """Yield where each row starts and ends: between words, else where it is full."""
+    """Yield start and end of each row, breaking between words if possible."""
     start, room = 0, max(1, width)
     while start < len(text):
-        end = _fitting(text, start, room)
+        end = _fitting_end(text, start, room)
         if end < len(text) and text[end] != " ":
             space = text.rfind(" ", start, end)
             if space - start > room // 2:
@@ -125,13 +129,13 @@ def _breaks(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
         room = max(1, width - hang)
 
 
-def _fitting(text: str, start: int, room: int) -> int:
-    """Return where the longest piece ends that has room; it has one character at least."""
+def _fitting_end(text: str, start: int, room: int) -> int:
+    """Return the end of the longest piece that fits, with at least one character."""
     piece = text[start : start + room]
     if piece.isascii():
         return start + len(piece)
     used, end = 0, start
-    for char in text[start : start + CROWD * room]:
+    for char in text[start : start + MAX_CHARACTERS_PER_CELL * room]:
         used += cell_len(char)
         if used > room and end > start:
             break

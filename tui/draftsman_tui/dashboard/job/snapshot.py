@@ -1,4 +1,4 @@
-"""One job as it was seen: a value that nobody changes, of which everything is drawn."""
+"""Immutable snapshot of a job, from which the job screen is rendered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobPatch:
-    """The changes that a job made, or their beginning; `size` is of the whole, in bytes."""
+    """Diff of a job, possibly truncated; `size` is the full size in bytes."""
 
     text: str
     size: int
@@ -33,23 +33,23 @@ class JobPatch:
 
 @dataclass(frozen=True, slots=True)
 class JobSnapshot:
-    """A job and all around it. What is None was not looked at, because it is not in view."""
+    """A job with its related data. None: not loaded, because its tab is not shown."""
 
     job: Job
     at: datetime
-    """When it was looked at, by the database's clock."""
+    """Time of the load, by the database's clock."""
     why: WaitReason | None = None
-    """What it waits for; None: it is over."""
+    """Wait reason; None for a finished job."""
     events: Sequence[Event] = ()
     earlier: bool = False
-    """Whether there are events before these."""
+    """Whether older events are omitted."""
     archived: Sequence[Any] = ()
-    """Months of its trail that left the database."""
+    """Archived months of its events."""
     runs: Sequence[Run] = ()
     questions: Sequence[Question] = ()
     answers: Sequence[Answer] = ()
-    asked: Mapping[int, str] = field(default_factory=dict)
-    """Who may answer an open question, in words, by its ordinal."""
+    responders: Mapping[int, str] = field(default_factory=dict)
+    """Formatted responders of the open questions, by ordinal."""
     deliveries: Sequence[Delivery] = ()
     targets: Sequence[Any] = ()
     files: Sequence[Any] = ()
@@ -57,22 +57,25 @@ class JobSnapshot:
     log: LogView | None = None
     patch: JobPatch | None = None
     logs_kept: int | None = None
-    """Months for which a log is kept after the end of its job; None: for ever."""
+    """Months to keep the log after the job finishes; None: forever."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the job is finished."""
         return self.job.status in TERMINAL
 
     @property
     def open(self) -> Question | None:
-        """The question that is open."""
-        return next((one for one in self.questions if one.status is QuestionStatus.OPEN), None)
+        """The open question."""
+        return next(
+            (question for question in self.questions if question.status is QuestionStatus.OPEN),
+            None,
+        )
 
 
 class JobLoaded(LatestMessage):
-    """A job was looked at."""
+    """A job was loaded."""
 
-    def __init__(self, seen: JobSnapshot) -> None:
+    def __init__(self, snapshot: JobSnapshot) -> None:
         super().__init__()
-        self.seen = seen
+        self.snapshot = snapshot

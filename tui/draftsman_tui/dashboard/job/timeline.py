@@ -1,24 +1,24 @@
-"""The timeline: what happened, through whom and from which channel, as `draftsman events` says."""
+"""Timeline tab: events of a job, in the format of `draftsman events`."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from draftsman_tui.cli.job.events import event_text
-from draftsman_tui.cli.setup.archives import missing_months
+from draftsman_tui.common.event_text import event_text, missing_months
 from draftsman_tui.dashboard.job.row_layout import Item, note, row_of
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 
 
-def timeline(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
-    """Return an item for each event, on one row; the oldest first."""
-    name = seen.job.name
-    notes = [f"{one}; see: draftsman archives --help" for one in missing_months(seen.archived)]
-    if seen.earlier:
-        notes.append(f"… what was before is not shown; all of it: draftsman events {name}")
+def timeline(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+    """Return an item for each event, oldest first."""
+    name = snapshot.job.name
+    notes = [f"{gap}; see: draftsman archives --help" for gap in missing_months(snapshot.archived)]
+    if snapshot.earlier:
+        notes.append(f"… older events omitted; all events: draftsman events {name}")
     events = [
-        Item(f"{name}#{event.id}", (row_of(event_text(event, now=now)),)) for event in seen.events
+        Item(f"{name}#{event.id}", (row_of(event_text(event, now=now)),))
+        for event in snapshot.events
     ]
     if not events and not notes:
-        notes.append("nothing happened yet")
-    return [*(note(one, width) for one in notes), *events]
+        notes.append("No events yet")
+    return [*(note(text, width) for text in notes), *events]

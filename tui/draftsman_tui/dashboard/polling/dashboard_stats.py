@@ -1,6 +1,6 @@
-"""What the strip says, worked out: who works, what ended, and how long people took to answer.
+"""Statistics of the overview: workers, throughput and answer times.
 
-Pure: of counted values and a time by the database's clock.
+Pure functions of counted values and a time of the database's clock.
 """
 
 from __future__ import annotations
@@ -16,92 +16,93 @@ from draftsman.domain.ids import worker_name
 from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
 
 WINDOW: Final = 30
-"""Minutes that a sparkline shows."""
-_MINUTE: Final = 60 // BUCKET_SECONDS
+"""Minutes shown by a sparkline."""
+_BUCKETS_PER_MINUTE: Final = 60 // BUCKET_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStats:
-    """The workers: how many are alive, draining, silent or lost, and which of them leads."""
+    """Workers by health, slots and leader."""
 
     health: Mapping[str, int] = field(default_factory=dict)
     busy: int = 0
     slots: int = 0
-    """Of those that are alive."""
+    """Slots of alive workers."""
     leader: str | None = None
-    """Its name, as every table has it."""
+    """Name of the leader."""
     leader_silent: float = 0
-    """Seconds since it was heard."""
+    """Seconds since its last heartbeat."""
     leader_late: bool = False
-    """Whether it was not heard when it should have been."""
+    """Whether its heartbeat is overdue."""
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardStats:
-    """One count: jobs by status, the crew, how far our clock is ahead, what happened of late."""
+    """Jobs by status, workers, clock skew and recent activity."""
 
     jobs: Mapping[str, int]
     at_least: Sequence[str]
-    crew: WorkerStats
+    workers: WorkerStats
     skew: float = 0
-    pulse: Activity | None = None
-    """None: not known yet."""
+    activity: Activity | None = None
+    """None: not loaded yet."""
 
 
 def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:
-    """Return what is to be said of workers, each with its health."""
-    working = [one for one, health in workers if health == "alive"]
+    """Aggregate workers, given with their health."""
+    alive = [worker for worker, health in workers if health == "alive"]
     leader, health = next(
-        ((one, health) for one, health in workers if one.leader and health != "lost"), (None, "")
+        ((worker, health) for worker, health in workers if worker.leader and health != "lost"),
+        (None, ""),
     )
     return WorkerStats(
         Counter(health for _, health in workers),
-        sum(one.busy for one in working),
-        sum(one.slots for one in working),
+        sum(worker.busy for worker in alive),
+        sum(worker.slots for worker in alive),
         None if leader is None else worker_name(leader.id),
         0 if leader is None else leader.silent,
         health == "silent",
     )
 
 
-def merge_activity(pulse: Activity, more: Activity) -> Activity:
-    """Return a pulse with what came after it, without what is too old to be shown."""
-    spans = {at: span for at, span in pulse.spans.items() if at >= more.since}
-    spans |= {at: span + spans.get(at) for at, span in more.spans.items() if at >= more.since}
-    return Activity(spans, more.end, max(pulse.since, more.since))
+def merge_activity(activity: Activity, newer: Activity) -> Activity:
+    """Append newer activity, and drop what is older than the window."""
+    spans = {at: span for at, span in activity.spans.items() if at >= newer.since}
+    spans |= {at: span + spans.get(at) for at, span in newer.spans.items() if at >= newer.since}
+    return Activity(spans, newer.end, max(activity.since, newer.since))
 
 
-def last_minute(pulse: Activity, now: datetime) -> int:
-    """Return how many jobs ended in the last minute."""
+def last_minute(activity: Activity, now: datetime) -> int:
+    """Return the jobs finished in the last minute."""
     end = _end(now)
-    return sum(_ended(pulse, at) for at in range(end - _MINUTE, end))
+    return sum(_finished_in(activity, at) for at in range(end - _BUCKETS_PER_MINUTE, end))
 
 
-def throughput(pulse: Activity, now: datetime, bars: int) -> list[int | None]:
-    """Return how many jobs ended in each part of the last half hour; None: that is not known."""
+def throughput(activity: Activity, now: datetime, bars: int) -> list[int | None]:
+    """Return the jobs finished in each interval of the window; None: unknown."""
     return [
-        sum(_ended(pulse, at) for at in part) if part[0] >= pulse.since else None
+        sum(_finished_in(activity, at) for at in part) if part[0] >= activity.since else None
         for part in _parts(now, bars)
     ]
 
 
-def answer_times(pulse: Activity, now: datetime, bars: int) -> list[float | None]:
-    """Return the median seconds to an answer in each part; None: there was none."""
-    return [_median(pulse, part) for part in _parts(now, bars)]
+def answer_times(activity: Activity, now: datetime, bars: int) -> list[float | None]:
+    """Return the median seconds to an answer in each interval; None: no answers."""
+    return [_median(activity, part) for part in _parts(now, bars)]
 
 
-def answer_time(pulse: Activity, now: datetime) -> float | None:
-    """Return the median seconds to an answer in the last half hour."""
-    return answer_times(pulse, now, 1)[0]
+def answer_time(activity: Activity, now: datetime) -> float | None:
+    """Return the median seconds to an answer in the window."""
+    return answer_times(activity, now, 1)[0]
 
 
-def _median(pulse: Activity, part: range) -> float | None:
-    found = [took for at in part if at in pulse.spans for took in pulse.spans[at].answers]
-    return median(found) if found else None
+def _median(activity: Activity, part: range) -> float | None:
+    seconds = [value for at in part if at in activity.spans for value in activity.spans[at].answers]
+    return median(seconds) if seconds else None
 
 
-def _ended(pulse: Activity, at: int) -> int:
-    return pulse.spans[at].ended if at in pulse.spans else 0
+def _finished_in(activity: Activity, at: int) -> int:
+    return activity.spans[at].ended if at in activity.spans else 0
 
 
 def _end(now: datetime) -> int:
@@ -109,6 +110,6 @@ def _end(now: datetime) -> int:
 
 
 def _parts(now: datetime, bars: int) -> list[range]:
-    """Return the spans of each bar, the newest last."""
-    size, end = WINDOW * _MINUTE // bars, _end(now)
+    """Return the buckets of each bar, newest last."""
+    size, end = WINDOW * _BUCKETS_PER_MINUTE // bars, _end(now)
     return [range(end - nth * size, end - (nth - 1) * size) for nth in range(bars, 0, -1)]

@@ -1,4 +1,4 @@
-"""What the live source says: values that nobody changes. Of several unread ones the last counts."""
+"""Messages of the refresher: immutable values, of which a newer replaces an unread older."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 
 class LatestMessage(Message):
-    """A message that takes the place of an unread one of its kind."""
+    """A message that replaces an unread message of its type."""
 
     def can_replace(self, message: Message) -> bool:
-        """Return whether an earlier one is of no use any more."""
         return type(message) is type(self)
 
 
 class RowsLoaded(LatestMessage):
-    """Rows of a resource, as asked for."""
+    """Rows of a table were loaded."""
 
     def __init__(self, resource: Resource[Any], query: Query, rows: Rows[Any]) -> None:
         super().__init__()
@@ -31,19 +30,18 @@ class RowsLoaded(LatestMessage):
 
 
 class StatsUpdated(LatestMessage):
-    """What the strip shows."""
+    """Statistics were counted."""
 
-    def __init__(self, vitals: DashboardStats) -> None:
+    def __init__(self, stats: DashboardStats) -> None:
         super().__init__()
         self.at = time.monotonic()
-        self.vitals = vitals
+        self.stats = stats
 
 
 class ConnectionLost(LatestMessage):
-    """The database is unreachable. Times are of the monotonic clock.
+    """The database is unreachable. Times are monotonic.
 
-    What is shown was read at `read_at` (None: nothing was); the next try is at `retry_at`.
-    `embedded`: it is the embedded database, which a command starts.
+    The data shown was read at `read_at` (None: no data); the next attempt is at `retry_at`.
     """
 
     def __init__(
@@ -57,11 +55,11 @@ class ConnectionLost(LatestMessage):
 
 
 class Reconnected(Message):
-    """The database is there, again."""
+    """The database is reachable again."""
 
 
 class LoadRejected(LatestMessage):
-    """A look that cannot be: the filter names what there is not."""
+    """A load failed, for example because of an invalid filter."""
 
     def __init__(self, error: str) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""The one source of everything shown: hears, looks, posts.
+"""Refresher: loads the current view when the database changes, and posts the data.
 
-It wakes by a notification, by somebody who asks, or each second; it looks at the feed of events,
-and reads the page in view only when something happened or its beat is over. So many changes cost
-one look in 250 ms, and none costs one small query a second.
+It wakes on a notification, on a request of the user, or every second, reads new events, and
+reloads the view only if something changed or its poll interval is over. Many changes thus cost
+at most one load in 250 ms, and an idle dashboard one small query a second.
 """
 
 from __future__ import annotations
@@ -34,229 +34,225 @@ if TYPE_CHECKING:
     from draftsman.domain.event import Event
     from draftsman.runtime import Runtime
 
-GAP: Final = 0.25
-"""Seconds between two looks while things change."""
-IDLE: Final = 1.0
-"""Seconds between two looks at the feed when nothing wakes us."""
-QUIET: Final = 10.0
-"""Seconds between two reads of nothing in view."""
+MIN_INTERVAL: Final = 0.25
+"""Seconds between loads while data changes."""
+IDLE_INTERVAL: Final = 1.0
+"""Seconds between event queries without notifications."""
+NO_VIEW_INTERVAL: Final = 10.0
+"""Poll interval without a view."""
 LONGEST_RETRY: Final = 10.0
-"""Seconds that a lost database is waited for at most, doubled from one."""
-PATIENCE: Final = 1.0
-"""Seconds that a look may take before a connection is tried: the pool waits for one much longer."""
-PROBE: Final = 1.0
-"""Seconds that a connection may take when it is tried whether the database can be reached."""
+"""Maximum seconds between reconnects; the delay doubles from one second."""
+LOAD_TIMEOUT: Final = 1.0
+"""Seconds after which a slow load triggers a connection test; the pool's timeout is longer."""
+PROBE_TIMEOUT: Final = 1.0
+"""Timeout of a connection test, in seconds."""
 
 
 class Loader(Protocol):
-    """What the live source looks at: whatever the desk in view shows."""
+    """Loader of the data that a screen shows."""
 
     @property
     def poll_interval(self) -> float:
-        """Seconds after which it looks again though no event told of a change."""
+        """Maximum seconds between loads without events."""
 
     def is_affected_by(self, events: Sequence[Event]) -> bool:
-        """Return whether these may have changed what it shows.
+        """Return whether the events may have changed the data.
 
-        None at all: something was notified, and is not in the feed yet.
+        An empty list means that a notified change has no event yet.
         """
 
     async def read(self, rt: Runtime, now: datetime) -> Message:
-        """Return what there is, to be posted; `now` is by the database's clock."""
+        """Load the data as a message; `now` is of the database's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLoader:
-    """A look at a table."""
+    """Loader of a table page."""
 
     resource: Resource[Any]
     query: Query
 
     @property
     def poll_interval(self) -> float:
-        """As often as the resource wants."""
         return self.resource.poll_interval
 
     def is_affected_by(self, events: Sequence[Event]) -> bool:
-        """Return True: any event may change a row."""
-        return True
+        return True  # any event may change a row
 
     async def read(self, rt: Runtime, now: datetime) -> RowsLoaded:
-        """Return the rows."""
         query = replace(self.query, now=now)
         return RowsLoaded(self.resource, query, await self.resource.fetch(rt, query))
 
 
 class Refresher:
-    """Looks at the database for one dashboard, and posts what it saw."""
+    """Polls the database for a dashboard, and posts messages."""
 
     def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
         self._rt = rt
         self._post = post
-        self._counting = StatsPoller(rt, post)
+        self._stats_poller = StatsPoller(rt, post)
         self.lost: ConnectionLost | None = None
-        """What is wrong, while the database is away."""
-        self._wanted: Loader | None = None
-        self._asked = asyncio.Event()
+        """Set while the database is unreachable."""
+        self._loader: Loader | None = None
+        self._requested = asyncio.Event()
         self._woken = asyncio.Event()
         self._cursor: tuple[int, int, int] | None = None
-        self._read_at = -QUIET
-        self._fresh_at: float | None = None
-        """When the last look ended well, by the monotonic clock."""
+        self._read_at = -NO_VIEW_INTERVAL
+        self._loaded_at: float | None = None
+        """Monotonic time of the last successful poll."""
 
     @property
     def now(self) -> datetime:
         """The time by the database's clock."""
-        return self._counting.now
+        return self._stats_poller.now
 
     @property
-    def counted(self) -> StatsUpdated | None:
-        """The last overview."""
-        return self._counting.last
+    def last_stats(self) -> StatsUpdated | None:
+        """The last statistics."""
+        return self._stats_poller.last
 
-    def show(self, look: Loader | None) -> None:
-        """Look at this from now on, at once."""
-        self._wanted = look
-        self.ask()
+    def show(self, loader: Loader | None) -> None:
+        """Switch to another loader, and load at once."""
+        self._loader = loader
+        self.refresh()
 
-    def ask(self) -> None:
-        """Look now: somebody did something."""
-        self._asked.set()
+    def refresh(self) -> None:
+        """Load now."""
+        self._requested.set()
         self._woken.set()
 
     def request_stats(self) -> None:
-        """Count soon: something happened that no event tells of, as a worker that comes or goes."""
-        self._counting.soon()
+        """Count soon, after a change without an event, such as a started or stopped worker."""
+        self._stats_poller.request()
 
     async def run(self) -> None:
-        """Look until cancelled; a database that is away is waited for."""
-        ear = self._rt.listener(lambda *_: self._woken.set())
-        hearing, counting = map(asyncio.create_task, (ear.run(), self._counting.run()))
+        """Poll until canceled, reconnecting to a lost database."""
+        listener = self._rt.listener(lambda *_: self._woken.set())
+        listening, polling = map(asyncio.create_task, (listener.run(), self._stats_poller.run()))
         try:
-            await self._look_for_ever()
+            await self._poll_forever()
         finally:
-            ear.stop.set()
-            counting.cancel()
-            await asyncio.gather(hearing, counting, return_exceptions=True)
+            listener.stop.set()
+            polling.cancel()
+            await asyncio.gather(listening, polling, return_exceptions=True)
 
-    async def _look_for_ever(self) -> None:
+    async def _poll_forever(self) -> None:
         delay = 1.0
         while True:
             try:
-                changed = await self._look_in_time()
+                changed = await self._poll_with_timeout()
             except DatabaseUnreachable as error:
-                self.lost = self._lost(error, delay)
-                self._read_at = -math.inf  # what a look was asked for and did not read is read then
+                self.lost = self._connection_lost(error, delay)
+                self._read_at = -math.inf  # requested data that was not read is due at once
                 self._post(self.lost)
                 await self._wait(delay)
                 delay = min(2 * delay, LONGEST_RETRY)
-                await self._revive()
+                await self._restart_embedded()
                 continue
             if self.lost is not None:
                 self._post(Reconnected())
             delay, self.lost = 1.0, None
-            self._fresh_at = time.monotonic()
+            self._loaded_at = time.monotonic()
             await self._pause(changed)
 
-    def _lost(self, error: DatabaseUnreachable, delay: float) -> ConnectionLost:
+    def _connection_lost(self, error: DatabaseUnreachable, delay: float) -> ConnectionLost:
         retry_at = time.monotonic() + delay
-        return ConnectionLost(str(error), retry_at, self._fresh_at, embedded=self._rt.embedded)
+        return ConnectionLost(str(error), retry_at, self._loaded_at, embedded=self._rt.embedded)
 
-    async def _look_in_time(self) -> bool:
-        """Look; give up as soon as no connection can be had, not when the pool does.
+    async def _poll_with_timeout(self) -> bool:
+        """Poll; fail as soon as no connection is possible, before the pool's timeout.
 
-        Raises DatabaseUnreachable. A database that is reachable and slow is waited for.
+        Raises DatabaseUnreachable. Waits for a database that is reachable but slow.
         """
         if self.lost is not None:
             await self._probe()
-        looking, patience = asyncio.create_task(self.look()), PATIENCE
+        task, timeout = asyncio.create_task(self.poll()), LOAD_TIMEOUT
         try:
-            while not (await asyncio.wait({looking}, timeout=patience))[0]:
+            while not (await asyncio.wait({task}, timeout=timeout))[0]:
                 await self._probe()
-                patience *= 2
-            return await looking
+                timeout *= 2
+            return await task
         finally:
-            if not looking.done():
-                looking.cancel()
-                await asyncio.wait({looking})
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
 
     async def _probe(self) -> None:
-        """Connect once; raises DatabaseUnreachable."""
+        """Test the connection; raises DatabaseUnreachable."""
         try:
-            async with asyncio.timeout(PROBE):
+            async with asyncio.timeout(PROBE_TIMEOUT):
                 conn = await self._rt.db.dedicated_connection()
         except TimeoutError:
-            raise DatabaseUnreachable(f"no connection within {PROBE:.0f} s") from None
+            raise DatabaseUnreachable(f"no connection within {PROBE_TIMEOUT:.0f} s") from None
         await conn.close()
 
-    async def look(self) -> bool:
-        """Look once; return whether something happened since the last time."""
-        asked, woken = self._asked.is_set(), self._woken.is_set()
+    async def poll(self) -> bool:
+        """Poll once; return whether there are new events."""
+        requested, woken = self._requested.is_set(), self._woken.is_set()
         first = self._cursor is None
-        self._asked.clear()
+        self._requested.clear()
         self._woken.clear()
-        events = await self._happened()
+        events = await self._new_events()
         changed = bool(events)
-        concerned = (changed or woken) and self._concerns(events)
-        if asked or concerned or self._is_over(self._read_at, self._beat):
+        affected = (changed or woken) and self._affects_view(events)
+        if requested or affected or self._is_due(self._read_at, self._view_interval):
             await self._read()
         if changed or first:
-            self._counting.changed()
+            self._stats_poller.changed()
         return changed
 
-    async def _happened(self) -> list[Event]:
+    async def _new_events(self) -> list[Event]:
         if self._cursor is None:
             self._cursor = await self._rt.read_model.end_cursor()
             return []
         events = await self._rt.read_model.events(self._cursor)
         if events:
             self._cursor = events[-1].cursor
-        if len(events) == PAGE_SIZE:  # who is that far behind wants the present, not the past
+        if len(events) == PAGE_SIZE:  # too far behind: continue at the present
             self._cursor = await self._rt.read_model.end_cursor()
         return events
 
-    def _concerns(self, events: list[Event]) -> bool:
-        if self._wanted is None:
+    def _affects_view(self, events: list[Event]) -> bool:
+        if self._loader is None:
             return False
-        return len(events) == PAGE_SIZE or self._wanted.is_affected_by(
-            events
-        )  # a full page: some were missed
+        # after a full page, events may have been skipped
+        return len(events) == PAGE_SIZE or self._loader.is_affected_by(events)
 
     async def _read(self) -> None:
-        if self._wanted is None:
+        if self._loader is None:
             return
         try:
-            found: Message = await self._wanted.read(self._rt, self.now)
+            message: Message = await self._loader.read(self._rt, self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
-            found = LoadRejected(str(error))
-        self._post(found)
+            message = LoadRejected(str(error))
+        self._post(message)
         self._read_at = time.monotonic()
 
     @property
-    def _beat(self) -> float:
-        return self._wanted.poll_interval if self._wanted else QUIET
+    def _view_interval(self) -> float:
+        return self._loader.poll_interval if self._loader else NO_VIEW_INTERVAL
 
     @staticmethod
-    def _is_over(since: float, seconds: float) -> bool:
+    def _is_due(since: float, seconds: float) -> bool:
         return time.monotonic() - since >= seconds
 
     async def _pause(self, changed: bool) -> None:
-        """Wait for the next look: a person waits for nothing, changes wait for their turn."""
-        await self._wait(GAP)
+        """Wait for the next poll; notifications end the wait after a minimum, requests at once."""
+        await self._wait(MIN_INTERVAL)
         if not changed and not self._woken.is_set():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(IDLE - GAP):
+                async with asyncio.timeout(IDLE_INTERVAL - MIN_INTERVAL):
                     await self._woken.wait()
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._asked.wait()
+                await self._requested.wait()
 
-    async def _revive(self) -> None:
-        """Start an embedded server that is gone; where that fails, the next look says why."""
+    async def _restart_embedded(self) -> None:
+        """Restart a stopped embedded server; if that fails, the next poll reports the error."""
         if self._rt.embedded:
             with contextlib.suppress(DraftsmanError):
                 await self._rt.revive()

@@ -1,4 +1,4 @@
-"""Counting for the strip: beside the looks at the page, and only while something happens."""
+"""Statistics poller: counts for the overview, independent of the view, while data changes."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.read_model import Activity
 
-BUSY: Final = 2.0
-"""Seconds between two counts while things change."""
-SHARE: Final = 50
-"""A count is followed by so many times its own length of rest: 2 % of one core at most."""
-QUIET: Final = 10.0
-"""Seconds between two counts when nothing changes; jobs are left out of them."""
-ANYWAY: Final = 60.0
-"""Seconds after which jobs are counted though no event told of a change."""
+ACTIVE_INTERVAL: Final = 2.0
+"""Seconds between counts while data changes."""
+REST_FACTOR: Final = 50
+"""Pause after a count as a multiple of its duration: at most 2 % of a core."""
+IDLE_INTERVAL: Final = 10.0
+"""Seconds between counts without changes; these omit jobs."""
+FULL_COUNT_INTERVAL: Final = 60.0
+"""Seconds after which jobs are counted without events."""
 _WINDOW: Final = timedelta(minutes=dashboard_stats.WINDOW)
 
 
 class StatsPoller:
-    """Counts for one dashboard, and posts what it counted."""
+    """Counts for a dashboard, and posts the statistics."""
 
     def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
         self.skew = 0.0
-        """Seconds that our clock is ahead of the database's."""
+        """Seconds that the local clock is ahead of the database's."""
         self._rt = rt
         self._post = post
         self._changed = asyncio.Event()
-        self._hurried = asyncio.Event()
+        self._requested = asyncio.Event()
         self._jobs: tuple[dict[str, int], list[str]] = ({}, [])
-        self._jobs_at = -ANYWAY
-        self._pulse: Activity | None = None
+        self._jobs_at = -FULL_COUNT_INTERVAL
+        self._activity: Activity | None = None
         self.last: StatsUpdated | None = None
 
     @property
@@ -53,64 +53,66 @@ class StatsPoller:
         return datetime.now(UTC) - timedelta(seconds=self.skew)
 
     def changed(self) -> None:
-        """Count soon: something happened."""
+        """Count soon, after a change."""
         self._changed.set()
 
-    def soon(self) -> None:
-        """Count without a rest: what nobody is told of by an event has changed."""
+    def request(self) -> None:
+        """Count without a pause."""
         self._changed.set()
-        self._hurried.set()
+        self._requested.set()
 
     async def run(self) -> None:
-        """Count until cancelled, from the first change on; who reads the page says what fails."""
+        """Count until canceled, from the first change on; the refresher reports errors."""
         await self._changed.wait()
         while True:
             began = time.monotonic()
-            self._hurried.clear()
+            self._requested.clear()
             with contextlib.suppress(DraftsmanError):
                 await self.count()
-            rest = SHARE * (time.monotonic() - began)
-            if self._pulse is None:  # half an hour is read after the rest is shown
+            rest = REST_FACTOR * (time.monotonic() - began)
+            if (
+                self._activity is None
+            ):  # the slow query for the window runs after the first counts are shown
                 with contextlib.suppress(DraftsmanError):
-                    await self.remember()
+                    await self.load_activity()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(QUIET, max(BUSY, rest))):
-                    await self._hurried.wait()
+                async with asyncio.timeout(min(IDLE_INTERVAL, max(ACTIVE_INTERVAL, rest))):
+                    await self._requested.wait()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(QUIET - BUSY):
+                async with asyncio.timeout(IDLE_INTERVAL - ACTIVE_INTERVAL):
                     await self._changed.wait()
 
     async def count(self) -> None:
-        """Look at clocks and workers, and at jobs and what happened if something did."""
-        happened = self._changed.is_set() or time.monotonic() - self._jobs_at >= ANYWAY
+        """Count clock skew and workers, and, after a change, jobs and activity."""
+        changed = self._changed.is_set() or time.monotonic() - self._jobs_at >= FULL_COUNT_INTERVAL
         self._changed.clear()
         try:
-            self._say(await self._counted(happened))
+            self._publish(await self._read_stats(changed))
         except DraftsmanError:
             self._changed.set()
             raise
 
-    async def remember(self) -> None:
-        """Read what happened in the last half hour, once; from then on what comes is added."""
-        self._pulse = await self._rt.read_model.activity(self.now - _WINDOW)
+    async def load_activity(self) -> None:
+        """Read the activity of the whole window; later counts only add to it."""
+        self._activity = await self._rt.read_model.activity(self.now - _WINDOW)
         if self.last is not None:
-            self._say(replace(self.last.vitals, pulse=self._pulse))
+            self._publish(replace(self.last.stats, activity=self._activity))
 
-    def _say(self, found: dashboard_stats.DashboardStats) -> None:
-        self.last = StatsUpdated(found)
+    def _publish(self, stats: dashboard_stats.DashboardStats) -> None:
+        self.last = StatsUpdated(stats)
         self._post(self.last)
 
-    async def _counted(self, happened: bool) -> dashboard_stats.DashboardStats:
-        inspect = self._rt.read_model
-        _, self.skew = await inspect.health()
-        if happened:
-            self._jobs = await inspect.counts()
+    async def _read_stats(self, changed: bool) -> dashboard_stats.DashboardStats:
+        read_model = self._rt.read_model
+        _, self.skew = await read_model.health()
+        if changed:
+            self._jobs = await read_model.counts()
             self._jobs_at = time.monotonic()
-        if happened and self._pulse is not None:
-            more = await inspect.activity(self.now - _WINDOW, self._pulse.end)
-            self._pulse = dashboard_stats.merge_activity(self._pulse, more)
-        found = await inspect.workers()
-        crew = dashboard_stats.worker_stats(
-            [(one, health_of(one, self._rt.settings)) for one in found]
+        if changed and self._activity is not None:
+            newer = await read_model.activity(self.now - _WINDOW, self._activity.end)
+            self._activity = dashboard_stats.merge_activity(self._activity, newer)
+        rows = await read_model.workers()
+        workers = dashboard_stats.worker_stats(
+            [(worker, health_of(worker, self._rt.settings)) for worker in rows]
         )
-        return dashboard_stats.DashboardStats(*self._jobs, crew, self.skew, self._pulse)
+        return dashboard_stats.DashboardStats(*self._jobs, workers, self.skew, self._activity)

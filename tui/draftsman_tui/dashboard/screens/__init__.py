@@ -1,1 +1,1 @@
-"""What fills the screen: the one with the table, and dialogs that return a value."""
+"""Screens: tables and a single job."""

@@ -1,7 +1,7 @@
-"""What every place of work shares: the strip, the banner, the `:` line, and doing commands.
+"""Base screen: overview, banner, command line and execution of commands.
 
-A desk says what its commands are about (jobs, a question, deliveries, a page in the browser); the
-commands do not know which desk they are given at.
+A screen exposes its selection (jobs, a question, deliveries, a web page), so that commands do not
+depend on the kind of screen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
-from draftsman_tui.cli.job.artifacts import no_diff_reason
+from draftsman_tui.common.artifact_text import no_diff_reason
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard import command_table, completion
 from draftsman_tui.dashboard import filter as filters
@@ -35,7 +35,7 @@ from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine, Known
+from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine, Completer
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
@@ -50,37 +50,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OPENERS: Final = ("command", "filter", "find")
-"""Commands that let a line be typed."""
+"""Commands that open the input line."""
 STALE: Final = 15.0
-"""Seconds after which numbers are called old."""
+"""Seconds after which the overview is marked as stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who looks, at what, and whether that is all they do."""
+    """User, services and settings shared by all screens."""
 
     rt: Runtime
     actor: Actor
-    live: Refresher
+    refresher: Refresher
     read_only: bool
-    started: SupervisedProcesses | None = None
-    """What `up` started, where this is its dashboard."""
+    supervised: SupervisedProcesses | None = None
+    """Processes that `draftsman up` started with this dashboard."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Keys of commands that are not their own."""
-    kept: Preferences = field(default_factory=Preferences)
+    """Remapped keys by command."""
+    preferences: Preferences = field(default_factory=Preferences)
     history: dict[str, list[str]] = field(default_factory=dict)
-    """What was typed, by `:` and `/`."""
+    """Input history, by `:` and `/`."""
 
     def views(self) -> dict[str, View]:
-        """Return every saved view; those that come along where the file cannot be read."""
+        """Return the saved views; only the built-in views if the file cannot be read."""
         try:
-            return self.kept.views()
+            return self.preferences.views()
         except ConfigError:
             return dict(BUILTIN_VIEWS)
 
 
 class BaseScreen(Screen[None]):
-    """One place of work. A subclass says what it shows and what its commands are about."""
+    """Base class of the screens."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*command_table.bindings()]
 
@@ -91,100 +91,99 @@ class BaseScreen(Screen[None]):
         self.session = session
         self.rt = session.rt
         self.actor = session.actor
-        self.live = session.live
+        self.refresher = session.refresher
         self.read_only = session.read_only
         self._typed: CommandLine.Entered | None = None
-        """What was typed and is being done; the line stays open until then."""
+        """Submitted input that is being processed; its line stays open until it succeeds."""
 
     @property
     @abstractmethod
-    def place(self) -> str:
-        """What `Command.on` calls it."""
+    def view_name(self) -> str:
+        """Name in `DashboardCommand.on`."""
 
     @property
     @abstractmethod
-    def look(self) -> Loader | None:
-        """What the live source looks at while this is on top."""
+    def loader(self) -> Loader | None:
+        """Loader of the data shown."""
 
     @abstractmethod
     def body(self) -> Iterable[Widget]:
-        """Return what is between the banner and the `:` line."""
+        """Return the widgets between the banner and the command line."""
 
     @property
     @abstractmethod
-    def home(self) -> Widget:
-        """What takes the keys when no line is typed."""
+    def focus_target(self) -> Widget:
+        """Widget with the focus while no line is open."""
 
     @abstractmethod
-    def go(self, view: str, wanted: Filter | None = None) -> None:
-        """Show a table."""
+    def show_table(self, view: str, table_filter: Filter | None = None) -> None:
+        """Show a table; None keeps its filter."""
 
     def show_view(self, view: View, name: str) -> None:
         """Show a saved view."""
-        self.go(view.table, filters.parse(view.filter))
+        self.show_table(view.table, filters.parse(view.filter))
 
     @abstractmethod
-    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
-        """Show a job: a part of it, with the cursor on an item."""
+    def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
+        """Open a tab of a job, with the cursor on an item."""
 
     @abstractmethod
     async def open_row(self) -> None:
-        """Open what the cursor is on."""
+        """Open the row under the cursor."""
 
     @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
-        """Return the chosen jobs, each once; raises Refused where there is none."""
+        """Return the distinct selected jobs; raises Refused if there are none."""
 
-    def keep(self, numbers: Sequence[int]) -> None:
-        """Leave marked only what is about these jobs."""
+    def keep_marked(self, numbers: Sequence[int]) -> None:
+        """Clear the marks of all rows but those of the given jobs."""
 
-    def find(self, number: int) -> None:
-        """Show a job in the table of jobs, with the cursor on it as soon as it is there."""
-        self.go("jobs", NOTHING)
-        for one in self.app.screen_stack:
-            if isinstance(one, BaseScreen):
-                one.seek(number)
+    def show_job_row(self, number: int) -> None:
+        """Show the jobs table, and move the cursor to the job once it is loaded."""
+        self.show_table("jobs", NOTHING)
+        for screen in self.app.screen_stack:
+            if isinstance(screen, BaseScreen):
+                screen.seek_job(number)
 
-    def seek(self, number: int) -> None:
-        """Let the cursor go to a job as soon as it is there."""
+    def seek_job(self, number: int) -> None:
+        """Move the cursor to a job once it is loaded."""
 
     @property
     def question(self) -> tuple[int, int] | None:
-        """The question that is chosen: job and ordinal."""
+        """The selected question: job and ordinal."""
         return None
 
     @property
     def deliveries(self) -> list[int]:
-        """The chosen deliveries."""
+        """The selected deliveries."""
         return []
 
     @property
     def ids(self) -> list[str]:
-        """What is copied."""
+        """Ids of the selection."""
         return [f"D-{number}" for number in self.jobs(optional=True)]
 
     @property
-    def address(self) -> str | None:
-        """The page in a browser of what is chosen."""
+    def page_url(self) -> str | None:
+        """Web page of the selection."""
         return None
 
     @property
     def invoker(self) -> str | None:
-        """Who asked for what is chosen, where that is known."""
+        """Invoker of the selected job."""
         return None
 
-    async def changes(self, number: int) -> None:
-        """Show what a job changed; raises Refused where it changed nothing."""
-        found = await patch(self.rt, number)
-        if not found:
-            raise Refused(await no_diff_reason(self.rt, f"D-{number}", number, found is None))
-        await self.app.push_screen(TextDialog(f"changes of D-{number}", found, diff=True))
+    async def show_diff(self, number: int) -> None:
+        """Show the diff of a job; raises Refused if there is none."""
+        text = await patch(self.rt, number)
+        if not text:
+            raise Refused(await no_diff_reason(self.rt, f"D-{number}", number, text is None))
+        await self.app.push_screen(TextDialog(f"Diff of D-{number}", text, diff=True))
 
-    async def retried(self, numbers: list[int]) -> None:
-        """Go on after jobs were retried; these are the new ones."""
+    async def after_retry(self, numbers: list[int]) -> None:
+        """Handle new jobs created by a retry."""
 
     def compose(self) -> ComposeResult:
-        """Lay it out."""
         yield Overview()
         yield Title()
         yield Banner()
@@ -194,73 +193,72 @@ class BaseScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        """Begin to count seconds."""
         self.set_interval(1.0, self.tick)
         self.bindings_updated_signal.subscribe(self, self._show_keys)
         self._show_keys()
 
     def on_screen_resume(self) -> None:
-        """Look at what is shown here."""
-        self.query_one(Banner).show(self.live.lost)
+        self.query_one(Banner).show(self.refresher.lost)
         self.tick()
-        self.live.show(self.look)
+        self.refresher.show(self.loader)
 
     def tick(self) -> None:
-        """Draw anew what tells the time."""
+        """Redraw elapsed times."""
         self.position_toasts()
-        if self.session.started is not None:
-            self.query_one(Notice).show(self.session.started)
-        if self.live.counted is not None:
-            old = time.monotonic() - self.live.counted.at
-            stale = old if old > STALE else 0
-            self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
+        if self.session.supervised is not None:
+            self.query_one(Notice).show(self.session.supervised)
+        if self.refresher.last_stats is not None:
+            age = time.monotonic() - self.refresher.last_stats.at
+            stale = age if age > STALE else 0
+            stats = self.refresher.last_stats.stats
+            self.query_one(Overview).show(stats, self.refresher.now, stale)
 
-    def type(self, kind: str, text: str, known: Known) -> None:
-        """Let a line be typed; `known` is what completes it."""
+    def type(self, kind: str, text: str, completer: Completer) -> None:
+        """Open the input line for a command (`:`) or a search (`/`)."""
         self._typed = None
-        self.query_one(CommandLine).open(kind, text, known)
+        self.query_one(CommandLine).open(kind, text, completer)
         self.add_class("typing")
 
     @property
     def values(self) -> Values:
-        """What completes what a command takes, by what it is."""
+        """Completion candidates by kind of argument."""
         return {"TABLE": list(VIEWS), "VIEW": list(self.session.views())}
 
-    def lines_known(self, text: str) -> list[str]:
-        """Return what a `:` line may become."""
+    def complete_command(self, text: str) -> list[str]:
+        """Return completions of a command line."""
         views = self.session.views()
         takes = {command.name: command.takes for command in command_table.COMMANDS}
         return completion.commands(text, [*takes, *views], takes, self.values)
 
-    def filters_known(self, text: str) -> list[str]:
-        """Return what a filter may become."""
+    def complete_filter(self, text: str) -> list[str]:
+        """Return completions of a filter."""
         return completion.filters(text, self.values)
 
     async def ask(self, dialog: Dialog[T]) -> T | None:
-        """Return what a dialog returns."""
+        """Open a dialog and return its result."""
         return await self.app.push_screen_wait(dialog)
 
     @property
     def cursor_line(self) -> int | None:
-        """The line of the screen that the cursor is on; None: there is none."""
+        """Screen line of the cursor, if any."""
         return None
 
     def position_toasts(self) -> None:
-        """Show what is told in the half of the screen that the cursor is not in."""
+        """Move notifications to the half of the screen without the cursor."""
         line = self.cursor_line
         self.set_class(line is not None and 2 * line < self.size.height, "toasts-below")
 
     def show_message(self, text: str) -> None:
-        """Tell what was done."""
+        """Notify the user of a result."""
         self.notify(one_line(text), markup=False)
 
     def show_error(self, text: str) -> None:
-        """Tell why something was not done."""
+        """Notify the user of an error."""
         self.notify(one_line(text), severity="error", timeout=10, markup=False)
 
     @contextmanager
     def reporting_errors(self, *, typed: bool = False) -> Iterator[None]:
-        """Tell what is refused inside, and go on; raises UsageError for what was `typed`."""
+        """Show errors raised inside; with `typed`, re-raise UsageError."""
         try:
             yield
         except DraftsmanError as error:
@@ -270,67 +268,74 @@ class BaseScreen(Screen[None]):
 
     def _show_keys(self, _: object = None) -> None:
         items = [
-            (display_key(keys[0]), one.name, self._refusal(one) is None)
-            for one in command_table.COMMANDS
-            if one.is_shown(self.place) and self.is_here(one) and (keys := self.keys_of(one))
+            (display_key(keys[0]), command.name, self._refusal(command) is None)
+            for command in command_table.COMMANDS
+            if command.is_shown(self.view_name)
+            and self.is_here(command)
+            and (keys := self.keys_of(command))
         ]
         self.query_one(KeyBar).show(items)
 
     def keys_of(self, command: command_table.DashboardCommand) -> Sequence[str]:
-        """Return the keys of a command, as they are mapped now, without those taken here."""
+        """Return the current keys of a command, except keys that another command has here."""
         keys = []
         for key, bindings in self._bindings.key_to_bindings.items():
-            names = [one.id for one in bindings if one.id in command_table.BY_NAME]
-            taken = [name for name in names if name and self.is_here(command_table.BY_NAME[name])]
-            if command.name in names and (not self.is_here(command) or taken[0] == command.name):
+            names = [binding.id for binding in bindings if binding.id in command_table.BY_NAME]
+            here = [name for name in names if name and self.is_here(command_table.BY_NAME[name])]
+            if command.name in names and (not self.is_here(command) or here[0] == command.name):
                 keys.append(key)
         return keys
 
     def is_here(self, command: command_table.DashboardCommand) -> bool:
-        """Return whether this place has a command."""
-        return command.on is None or self.place in command.on
+        """Return whether a command applies to this screen."""
+        return command.on is None or self.view_name in command.on
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide commands of other places; a key of a command that is refused says why."""
+        """Hide commands of other screens; keys of denied commands stay, to show why."""
         return action != "command" or self.is_here(command_table.BY_NAME[str(parameters[0])])
 
     def action_command(self, name: str) -> None:
-        """Do it."""
-        self.do(command_table.BY_NAME[name])
+        """Run the command of a key."""
+        self.run(command_table.BY_NAME[name])
 
-    def do(self, command: command_table.DashboardCommand, text: str = "") -> None:
-        """Run a command beside everything else; what is refused is said."""
-        self.run_worker(partial(self._do, command, text), group="commands")  # type: ignore[arg-type]
+    def run(self, command: command_table.DashboardCommand, text: str = "") -> None:
+        """Run a command in the background, and show its errors."""
+        self.run_worker(partial(self._run_checked, command, text), group="commands")  # type: ignore[arg-type]
 
-    def opener(self, key: str) -> command_table.DashboardCommand | None:
-        """Return the command of a key that opens a line, unless one is being typed."""
+    def line_command(self, key: str) -> command_table.DashboardCommand | None:
+        """Return the command of a key that opens the input line, unless the line is open."""
         if isinstance(self.focused, CommandInput):
             return None
         openers = (command_table.BY_NAME[name] for name in OPENERS)
         return next(
-            (one for one in openers if self.is_here(one) and key in self.keys_of(one)), None
+            (
+                command
+                for command in openers
+                if self.is_here(command) and key in self.keys_of(command)
+            ),
+            None,
         )
 
-    async def do_now(self, command: command_table.DashboardCommand) -> None:
-        """Run a command that waits for nothing before anything else happens."""
-        await self._do(command, "")
+    async def run_now(self, command: command_table.DashboardCommand) -> None:
+        """Run a command that does not block, before the next event."""
+        await self._run_checked(command, "")
 
-    async def _do(
+    async def _run_checked(
         self, command: command_table.DashboardCommand, text: str, *, typed: bool = False
     ) -> None:
-        """Run it; say what is refused. Raises UsageError for what was typed."""
+        """Run a permitted command and show its errors; with `typed`, raise UsageError."""
         with self.reporting_errors(typed=typed):
             if command.on is not None and not self.is_here(command):
-                raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
-            if refused := self._refusal(command):
-                raise Refused(refused)
+                raise Refused(f"{command.name} is available in: {', '.join(sorted(command.on))}")
+            if reason := self._refusal(command):
+                raise Refused(reason)
             await command.run(self, text)
         if command.needs is not None:
             self.reload()
 
     def reload(self) -> None:
-        """Look again, now: something was done, or somebody wants to know."""
-        self.live.ask()
+        """Reload the data now."""
+        self.refresher.refresh()
 
     def _refusal(self, command: command_table.DashboardCommand) -> str | None:
         return command_table.refusal(
@@ -342,40 +347,40 @@ class BaseScreen(Screen[None]):
         )
 
     @on(messages.StatsUpdated)
-    def _count(self, counted: messages.StatsUpdated) -> None:
-        self.query_one(Overview).show(counted.vitals, self.live.now)
+    def _stats_updated(self, updated: messages.StatsUpdated) -> None:
+        self.query_one(Overview).show(updated.stats, self.refresher.now)
 
     @on(messages.ConnectionLost)
-    def _lost(self, lost: messages.ConnectionLost) -> None:
+    def _connection_lost(self, lost: messages.ConnectionLost) -> None:
         self.query_one(Banner).show(lost)
 
     @on(messages.Reconnected)
-    def _back(self) -> None:
+    def _reconnected(self) -> None:
         self.query_one(Banner).show(None)
         self.show_message("Reconnected")
 
     @on(messages.LoadRejected)
-    def _refused(self, refused: messages.LoadRejected) -> None:
-        self.show_error(refused.error)
-        self.refused()
+    def _load_rejected(self, rejected: messages.LoadRejected) -> None:
+        self.show_error(rejected.error)
+        self.on_rejected_load()
 
-    def refused(self) -> None:
-        """Go on after a look that could not be."""
+    def on_rejected_load(self) -> None:
+        """Recover from a rejected load."""
 
     @on(CommandLine.Entered)
     def _entered(self, entered: CommandLine.Entered) -> None:
         if self._typed is None:
             self._typed = entered
-            self.run_worker(partial(self._do_typed, entered), group="commands")  # type: ignore[arg-type]
+            self.run_worker(partial(self._process, entered), group="commands")  # type: ignore[arg-type]
 
-    async def _do_typed(self, entered: CommandLine.Entered) -> None:
-        """Do what was typed; where it cannot be meant, the line stays to be mended."""
+    async def _process(self, entered: CommandLine.Entered) -> None:
+        """Process submitted input; on invalid input, the line stays open with the error."""
         try:
             if entered.kind == "/":
                 self.apply_search(entered.text)
             elif entered.text:
-                given = command_table.parse_command(entered.text, self.session.views())
-                await self._do(*given, typed=True)
+                parsed = command_table.parse_command(entered.text, self.session.views())
+                await self._run_checked(*parsed, typed=True)
         except UsageError as error:
             if self._typed is entered:
                 self._typed = None
@@ -388,10 +393,10 @@ class BaseScreen(Screen[None]):
 
     @abstractmethod
     def apply_search(self, text: str) -> None:
-        """Show only what was typed behind `/`; raises UsageError, and the line stays."""
+        """Apply the text of the `/` line; raises UsageError."""
 
     def on_screen_suspend(self) -> None:
-        """Close the line of what is done, or asks: it could be meant."""
+        """Close the line of valid input."""
         if self._typed is not None:
             self._typed = None
             self.query_one(CommandLine).close()
@@ -399,4 +404,4 @@ class BaseScreen(Screen[None]):
     @on(CommandLine.Left)
     def _left(self) -> None:
         self.remove_class("typing")
-        self.home.focus()
+        self.focus_target.focus()

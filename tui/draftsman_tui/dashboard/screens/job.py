@@ -1,4 +1,4 @@
-"""The desk of one job: its head, and its parts as tabs."""
+"""Job screen: header and tabs of a job."""
 
 from __future__ import annotations
 
@@ -32,253 +32,238 @@ if TYPE_CHECKING:
 
 
 class JobScreen(BaseScreen):
-    """One job, and the next, and the one before."""
+    """A job, with navigation to its neighbors in the table."""
 
     def __init__(
-        self, session: Session, tables: MainScreen, number: int, part: str, key: str | None = None
+        self, session: Session, main: MainScreen, number: int, tab: str, key: str | None = None
     ) -> None:
         super().__init__(session)
-        self.tables = tables
-        """Where it was opened, and what Escape goes back to."""
+        self.main = main
+        """Table screen below, which Escape returns to."""
         self.number = number
-        self.part = part
-        self.seen: JobSnapshot | None = None
-        """The job, once it was looked at."""
-        self.words = ""
-        """What is looked for in the part; empty: everything is shown."""
-        self._look = JobLoader(number, part)
-        self._places: dict[str, ScrollPosition] = {}
+        self.tab = tab
+        self.snapshot: JobSnapshot | None = None
+        """None until the job is loaded."""
+        self.search_text = ""
+        """Text that items must contain; empty shows all items."""
+        self._loader = JobLoader(number, tab)
+        self._positions: dict[str, ScrollPosition] = {}
         if key is not None:
-            self._places[part] = ScrollPosition(key)
+            self._positions[tab] = ScrollPosition(key)
 
     @property
-    def place(self) -> str:
-        """Return `job`."""
+    def view_name(self) -> str:
         return "job"
 
     @property
-    def look(self) -> JobLoader:
-        """The job, and the part in view."""
-        return self._look
+    def loader(self) -> JobLoader:
+        return self._loader
 
     @property
-    def lines(self) -> ItemList:
-        """The part in view."""
+    def item_list(self) -> ItemList:
         return self.query_one(ItemList)
 
     @property
-    def home(self) -> Widget:
-        """The part in view."""
-        return self.lines
+    def focus_target(self) -> Widget:
+        return self.item_list
 
     @property
     def cursor_line(self) -> int | None:
-        """The line of the item under the cursor."""
-        return self.lines.cursor_line
+        return self.item_list.cursor_line
 
     @property
-    def chosen(self) -> str | None:
-        """The key of the item under the cursor."""
-        item = self.lines.chosen
+    def selected_key(self) -> str | None:
+        item = self.item_list.selected
         return None if item is None else item.key
 
     def jobs(self, *, optional: bool = False) -> list[int]:
-        """Return the job."""
         return [self.number]
 
     @property
     def question(self) -> tuple[int, int] | None:
-        """The question under the cursor, if it is open."""
-        if self.part != "questions" or self.seen is None:
+        if self.tab != "questions" or self.snapshot is None:
             return None
         return next(
             (
-                (one.job, one.ordinal)
-                for one in self.seen.questions
-                if one.name == self.chosen and one.status is QuestionStatus.OPEN
+                (question.job, question.ordinal)
+                for question in self.snapshot.questions
+                if question.name == self.selected_key and question.status is QuestionStatus.OPEN
             ),
             None,
         )
 
     @property
     def deliveries(self) -> list[int]:
-        """The delivery under the cursor."""
-        return [int(self.chosen)] if self.part == "deliveries" and self.chosen else []
+        return [int(self.selected_key)] if self.tab == "deliveries" and self.selected_key else []
 
     @property
     def ids(self) -> list[str]:
-        """The id of what is under the cursor, where it has one of its own; else of the job."""
         own = {"questions", "deliveries", "runs", "usage", "chain"}
-        return [self.chosen] if self.part in own and self.chosen else [f"D-{self.number}"]
+        return (
+            [self.selected_key] if self.tab in own and self.selected_key else [f"D-{self.number}"]
+        )
 
     @property
     def invoker(self) -> str | None:
-        """Who asked for the job."""
-        return None if self.seen is None else self.seen.job.invoker_id
+        return None if self.snapshot is None else self.snapshot.job.invoker_id
 
     def body(self) -> Iterable[Widget]:
-        """Return the head, the tabs and the parts."""
         yield JobHeader()
         yield Tabs()
         yield ItemList()
 
     def on_mount(self) -> None:
-        """Begin with the part that was asked for."""
-        self.lines.focus()
-        self._take()
+        self.item_list.focus()
+        self._show_items()
 
     def tick(self) -> None:
-        """Draw anew what tells the time."""
         super().tick()
-        if self.seen is not None:
-            self.query_one(JobHeader).show(head(self.seen, self.live.now))
-            if JOB_TABS[self.part].ages:
-                self._draw_part()
+        if self.snapshot is not None:
+            self.query_one(JobHeader).show(head(self.snapshot, self.refresher.now))
+            if JOB_TABS[self.tab].ticks:
+                self._draw_tab()
 
-    def go(self, view: str, wanted: Filter | None = None) -> None:
-        """Go back to the tables, to this one."""
+    def show_table(self, view: str, table_filter: Filter | None = None) -> None:
         self.app.pop_screen()
-        self.tables.go(view, wanted)
+        self.main.show_table(view, table_filter)
 
     def show_view(self, view: View, name: str) -> None:
-        """Go back to the tables, to this view."""
         self.app.pop_screen()
-        self.tables.show_view(view, name)
+        self.main.show_view(view, name)
 
-    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
-        """Show another job here."""
-        self.number, self.seen, self.words = number, None, ""
-        self._look = JobLoader(number, part)
-        self._places.clear()
-        self._enter(part, key)
+    def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
+        self.number, self.snapshot, self.search_text = number, None, ""
+        self._loader = JobLoader(number, tab)
+        self._positions.clear()
+        self._enter(tab, key)
 
     def reload(self) -> None:
-        """Read all of the job anew."""
-        self._look.forget()
+        """Reload the whole job."""
+        self._loader.invalidate()
         super().reload()
 
     async def open_row(self) -> None:
-        """Open the item under the cursor."""
         await tab_actions.open_item(self)
 
     def is_here(self, command: command_table.DashboardCommand) -> bool:
-        """Offer to send one again only where deliveries are in view."""
-        in_view = command.name != "redeliver" or self.part == "deliveries"
+        """Offer `redeliver` only in the deliveries tab."""
+        in_view = command.name != "redeliver" or self.tab == "deliveries"
         return in_view and super().is_here(command)
 
-    def show_part(self, name: str, key: str | None = None) -> None:
-        """Show a part, with the cursor on an item of it."""
-        self._places[self.part] = self.lines.leave()
+    def show_tab(self, name: str, key: str | None = None) -> None:
+        """Show a tab, with the cursor on an item."""
+        self._positions[self.tab] = self.item_list.leave()
         self._enter(name, key)
 
     def show_run(self, run: int | None) -> None:
-        """Show the log of this run alone, or of all."""
-        self._look.show_run(run)
-        self._places[self.part] = self.lines.leave()
-        self._places.pop("log", None)
+        """Show the log of a run, or of all runs."""
+        self._loader.show_run(run)
+        self._positions[self.tab] = self.item_list.leave()
+        self._positions.pop("log", None)
         self._enter("log")
 
-    def turn(self, by: int) -> None:
-        """Show the next part, or the one before."""
-        self.show_part(NAMES[(NAMES.index(self.part) + by) % len(NAMES)])
+    def switch_tab(self, by: int) -> None:
+        """Show the next tab, or the previous for -1."""
+        self.show_tab(NAMES[(NAMES.index(self.tab) + by) % len(NAMES)])
 
-    def narrow(self, words: str) -> None:
-        """Show only the items that say this."""
-        self.words = words
+    def search(self, text: str) -> None:
+        """Show only the items that contain the text."""
+        self.search_text = text
         self._draw()
 
     def apply_search(self, text: str) -> None:
-        """Look for it in the part."""
-        self.narrow(text)
+        self.search(text)
 
-    async def changes(self, number: int) -> None:
-        """Show what the job changed, here."""
-        self.show_part("diff")
+    async def show_diff(self, number: int) -> None:
+        self.show_tab("diff")
 
-    async def retried(self, numbers: list[int]) -> None:
-        """Offer to go to the job that goes on."""
+    async def after_retry(self, numbers: list[int]) -> None:
+        """Offer to open the new job."""
         if not numbers:
             return
-        there = ConfirmDialog(f"Go to D-{numbers[0]}?", f"D-{self.number} goes on as that one.")
-        if await self.ask(there):
+        dialog = ConfirmDialog(f"Open D-{numbers[0]}?", f"It is the retry of D-{self.number}.")
+        if await self.ask(dialog):
             self.open_job(numbers[0])
 
     @on(JobLoaded)
-    def _found(self, found: JobLoaded) -> None:
-        if found.seen.job.number == self.number:
-            first, self.seen = self.seen is None, found.seen
+    def _job_loaded(self, loaded: JobLoaded) -> None:
+        if loaded.snapshot.job.number == self.number:
+            first, self.snapshot = self.snapshot is None, loaded.snapshot
             self._draw()
             if first:
                 self.refresh_bindings()
 
     @on(Tabs.Chosen)
     def _clicked(self, chosen: Tabs.Chosen) -> None:
-        self.show_part(chosen.name)
+        self.show_tab(chosen.name)
 
     @on(ItemList.Opened)
     def _opened(self) -> None:
-        self.do(command_table.BY_NAME["open"])
+        self.run(command_table.BY_NAME["open"])
 
     @on(ItemList.Moved)
     def _moved(self) -> None:
         self.position_toasts()
-        self._entitle()
+        self._show_title()
 
-    def _enter(self, part: str, key: str | None = None) -> None:
-        """Show a part as it was left, or with the cursor on an item."""
-        offers = "deliveries" in (self.part, part)
-        self.part = self._look.part = part
-        self.words = ""
+    def _enter(self, tab: str, key: str | None = None) -> None:
+        """Show a tab at its last position, or with the cursor on an item."""
+        commands_change = "deliveries" in (self.tab, tab)
+        self.tab = self._loader.tab = tab
+        self.search_text = ""
         if key is not None:
-            self._places[part] = ScrollPosition(key)
-        self._take()
-        self.live.show(self._look)
-        if offers:
+            self._positions[tab] = ScrollPosition(key)
+        self._show_items()
+        self.refresher.show(self._loader)
+        if commands_change:
             self.refresh_bindings()
 
-    def _take(self) -> None:
-        part = JOB_TABS[self.part]
-        place = self._places.get(self.part)
-        self.lines.take(place, picks=part.picks, follows=part.follows)
+    def _show_items(self) -> None:
+        tab = JOB_TABS[self.tab]
+        position = self._positions.get(self.tab)
+        self.item_list.reset(position, selectable=tab.selectable, follows=tab.follows)
         self._draw()
 
     def _draw(self) -> None:
-        self._entitle()
-        tabs = [_tab(nth, part, self.seen) for nth, part in enumerate(JOB_TABS.values(), 1)]
-        self.query_one(Tabs).show(tabs, self.part)
-        if self.seen is None:
+        self._show_title()
+        tabs = [_tab_label(nth, tab, self.snapshot) for nth, tab in enumerate(JOB_TABS.values(), 1)]
+        self.query_one(Tabs).show(tabs, self.tab)
+        if self.snapshot is None:
             self.query_one(JobHeader).show([])
         else:
-            self.query_one(JobHeader).show(head(self.seen, self.live.now))
-        self._draw_part()
+            self.query_one(JobHeader).show(head(self.snapshot, self.refresher.now))
+        self._draw_tab()
 
-    def _draw_part(self) -> None:
-        self.lines.show(partial(self._items, JOB_TABS[self.part], self.seen))
+    def _draw_tab(self) -> None:
+        self.item_list.show(partial(self._items, JOB_TABS[self.tab], self.snapshot))
 
-    def _items(self, part: JobTab, seen: JobSnapshot | None, width: int) -> list[row_layout.Item]:
-        if seen is None:
-            return [row_layout.note("looking …", width)]
-        items = list(part.items(seen, width, self.live.now))
-        if not self.words or not any(one.key for one in items):
+    def _items(
+        self, tab: JobTab, snapshot: JobSnapshot | None, width: int
+    ) -> list[row_layout.Item]:
+        if snapshot is None:
+            return [row_layout.note("loading …", width)]
+        items = list(tab.items(snapshot, width, self.refresher.now))
+        if not self.search_text or not any(item.key for item in items):
             return items
-        found = [one for one in items if row_layout.contains_text(one, self.words)]
-        nothing = f"nothing here says {one_line(self.words)}; esc takes it off"
-        return found or [row_layout.note(nothing, width)]
+        matches = [item for item in items if row_layout.contains_text(item, self.search_text)]
+        empty = f"No matches for {one_line(self.search_text)}. Esc clears the search"
+        return matches or [row_layout.note(empty, width)]
 
-    def _entitle(self) -> None:
-        job = None if self.seen is None else self.seen.job
-        parts = [f"D-{self.number}", self.part]
-        if self.part == "log" and self.look.run is not None:
-            parts[-1] = f"log of run .{self.look.run}"
-        if JOB_TABS[self.part].follows and job is not None:
-            parts.append("following" if self.lines.following else "f: follow")
-        if self.words:
-            parts.append(f"/{self.words}")
+    def _show_title(self) -> None:
+        job = None if self.snapshot is None else self.snapshot.job
+        parts = [f"D-{self.number}", self.tab]
+        if self.tab == "log" and self.loader.run is not None:
+            parts[-1] = f"log of run .{self.loader.run}"
+        if JOB_TABS[self.tab].follows and job is not None:
+            parts.append("following" if self.item_list.following else "f: follow")
+        if self.search_text:
+            parts.append(f"/{self.search_text}")
         if job is not None:
             parts.append(job.ticket_title or job.type)
         self.query_one(Title).show(*parts, read_only=self.read_only)
 
 
-def _tab(nth: int, part: JobTab, seen: JobSnapshot | None) -> Tab:
-    empty = seen is not None and not part.many(seen)
-    return Tab(part.name, part.short, str(nth % 10), empty, seen is not None and part.calls(seen))
+def _tab_label(nth: int, tab: JobTab, snapshot: JobSnapshot | None) -> Tab:
+    empty = snapshot is not None and not tab.count(snapshot)
+    attention = snapshot is not None and tab.needs_attention(snapshot)
+    return Tab(tab.name, tab.short, str(nth % 10), empty, attention)

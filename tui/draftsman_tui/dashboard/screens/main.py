@@ -1,4 +1,4 @@
-"""The desk with the tables: one at a time, filtered, sorted, marked."""
+"""Table screen: one table at a time, filtered, sorted and marked."""
 
 from __future__ import annotations
 
@@ -15,235 +15,222 @@ from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.polling import messages
 from draftsman_tui.dashboard.polling.refresher import TableLoader
-from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource
+from draftsman_tui.dashboard.resource import MAX_ROWS, PAGE, Query, Resource
 from draftsman_tui.dashboard.saved_views import View
 from draftsman_tui.dashboard.screens.base import BaseScreen, Session
 from draftsman_tui.dashboard.screens.job import JobScreen
-from draftsman_tui.dashboard.screens.table_state import TableState, of_view, ordered, titled
+from draftsman_tui.dashboard.screens.table_state import (
+    TableState,
+    from_view,
+    sorted_rows,
+    title_parts,
+)
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 from draftsman_tui.dashboard.widgets.title import Title
 
-SEEN: Final = 200
-"""Rows whose values complete a line."""
+COMPLETION_ROWS: Final = 200
+"""Rows whose values are offered as completions."""
 
 
 class MainScreen(BaseScreen):
-    """Every table. `view` is the one that comes first, or a saved one with its name."""
+    """All tables. `view` is the initial table, or a saved view with its name."""
 
     def __init__(self, session: Session, view: str | tuple[str, View]) -> None:
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, TableState())
-        self._sought: str | None = None
+        self._sought_key: str | None = None
         if isinstance(view, str):
             self._view = view
         else:
             name, saved = view
             self._view = saved.table
-            self._states[saved.table] = of_view(saved, name)
+            self._states[saved.table] = from_view(saved, name)
 
     @property
-    def place(self) -> str:
-        """The name of the table."""
+    def view_name(self) -> str:
         return self._view
 
     @property
-    def look(self) -> TableLoader:
-        """The page of the table."""
+    def loader(self) -> TableLoader:
         state = self.state
-        wanted = self.resolve_filter(state.filter)
-        return TableLoader(self.resource, Query(wanted, self.live.now, state.before, state.limit))
+        table_filter = self.resolve_filter(state.filter)
+        return TableLoader(
+            self.resource, Query(table_filter, self.refresher.now, state.before, state.limit)
+        )
 
     @property
     def resource(self) -> Resource[Any]:
-        """What is shown."""
         return VIEWS[self._view]
 
     @property
     def state(self) -> TableState:
-        """How it is shown."""
         return self._states[self._view]
 
     @property
     def table(self) -> ResourceTable:
-        """The table."""
         return self.query_one(ResourceTable)
 
     @property
     def question(self) -> tuple[int, int] | None:
-        """The open question that the row is about."""
-        rows = self.table.chosen
+        rows = self.table.selected
         return self.resource.question(rows[0]) if len(rows) == 1 else None
 
     @property
     def deliveries(self) -> list[int]:
-        """The chosen deliveries."""
         return [int(key) for key in self.ids] if self._view == "deliveries" else []
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the chosen rows."""
-        return [self.resource.key(row) for row in self.table.chosen]
+        return [self.resource.key(row) for row in self.table.selected]
 
     @property
-    def address(self) -> str | None:
-        """The page that the row has."""
+    def page_url(self) -> str | None:
         row = self.table.row
-        return None if row is None else self.resource.address(row)
+        return None if row is None else self.resource.page_url(row)
 
     @property
     def invoker(self) -> str | None:
-        """Who asked for the job of the row."""
         row = self.table.row
         return None if row is None else self.resource.invoker(row)
 
     def body(self) -> Iterable[Widget]:
-        """Return the table."""
         yield ResourceTable()
 
     @property
-    def home(self) -> Widget:
-        """The table."""
+    def focus_target(self) -> Widget:
         return self.table
 
     @property
     def cursor_line(self) -> int | None:
-        """The line of the row under the cursor."""
         return self.table.cursor_line
 
     def on_mount(self) -> None:
-        """Begin with the table."""
         self.table.focus()
         self._draw()
 
     def tick(self) -> None:
-        """Draw ages anew as well."""
         super().tick()
-        self.table.tick(self.live.now)
+        self.table.tick(self.refresher.now)
 
-    def go(self, view: str, wanted: filters.Filter | None = None) -> None:
-        """Show another table."""
+    def show_table(self, view: str, table_filter: filters.Filter | None = None) -> None:
         self._view = view
         self.table.unmark()
-        if wanted is None:
+        if table_filter is None:
             self._show()
         else:
-            self.narrow(wanted)
+            self.apply_filter(table_filter)
 
-    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
-        """Show a job over the table."""
-        self.app.push_screen(JobScreen(self.session, self, number, part, key))
+    def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
+        self.app.push_screen(JobScreen(self.session, self, number, tab, key))
 
     async def open_row(self) -> None:
-        """Open the job of the row."""
         row = self.table.row
         number = None if row is None else self.resource.job(row)
         if number is None:
-            raise Refused("choose a row that is about a job first")
+            raise Refused("select a row with a job first")
         self.open_job(number, *self.resource.item(row))
 
-    def step(self, by: int, number: int) -> int | None:
-        """Put the cursor on the next row (-1: the one before) about another job than this.
+    def next_job(self, by: int, number: int) -> int | None:
+        """Move the cursor to the next row (-1: previous) of a different job, and return that job.
 
-        Return that job, None where there is none.
+        Returns None at the end of the table.
         """
         table = self.table
         end = len(table.rows) if by > 0 else -1
-        for place in range(table.place + by, end, by):
-            found = self.resource.job(table.rows[place])
-            if found not in (None, number):
-                table.go_to(table.keys[place])
-                return found
+        for index in range(table.cursor_row + by, end, by):
+            job = self.resource.job(table.rows[index])
+            if job not in (None, number):
+                table.go_to(table.keys[index])
+                return job
         return None
 
-    def narrow(self, wanted: filters.Filter) -> None:
-        """Show only some rows; raises UsageError for what no row could be."""
+    def apply_filter(self, table_filter: filters.Filter) -> None:
+        """Filter the rows; raises UsageError if the table does not support the filter."""
         self._change(
-            filter=self.resource.resolve(wanted), limit=PAGE, starts=(), rows=None, name=""
+            filter=self.resource.resolve(table_filter), limit=PAGE, starts=(), rows=None, name=""
         )
 
-    def sort(self, head: str | None, *, turn: bool = False) -> None:
-        """Sort by a column, or by none."""
-        self._change(sort=head, down=self.state.down ^ turn, name="")
+    def sort(self, head: str | None, *, reverse: bool = False) -> None:
+        """Sort by a column, or not at all; `reverse` flips the direction."""
+        self._change(sort=head, down=self.state.down ^ reverse, name="")
 
     def show_columns(self, heads: Sequence[str]) -> None:
-        """Show these columns in this order; none: those that fit."""
+        """Show the columns in the given order; if empty, those that fit."""
         self._change(columns=tuple(heads), name="")
 
     @property
     def shown_columns(self) -> list[str]:
-        """The heads of the columns in view."""
-        return [one.column.head for one in self.table.arranged.placed]
+        """Heads of the visible columns."""
+        return [placed.column.head for placed in self.table.column_layout.placed]
 
-    def named(self, name: str) -> None:
-        """Call the view by the name it was saved under."""
+    def set_view_name(self, name: str) -> None:
+        """Set the name of the saved view."""
         self._change(name=name)
 
     def show_view(self, view: View, name: str) -> None:
-        """Show a saved view."""
         self._view = view.table
         self.table.unmark()
-        self._states[view.table] = of_view(view, name)
+        self._states[view.table] = from_view(view, name)
         self._show()
 
-    def resolve_filter(self, wanted: filters.Filter) -> filters.Filter:
-        """Return the filter with `me` replaced by who looks."""
+    def resolve_filter(self, table_filter: filters.Filter) -> filters.Filter:
+        """Return the filter with `me` replaced by the current user."""
         me, policy = self.actor.voter, self.rt.policy
         groups = [name for name, members in policy.groups.items() if me in members]
-        asked = None if self.actor.owner else (me, *groups, filters.ANYBODY)
-        return wanted.of(me, asked)
+        responders = None if self.actor.owner else (me, *groups, filters.ANYBODY)
+        return table_filter.resolve_me(me, responders)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
-        """Return the jobs of the chosen rows, each once; raises Refused where there is none."""
-        found = (self.resource.job(row) for row in self.table.chosen)
-        numbers = list(dict.fromkeys(number for number in found if number is not None))
+        jobs = (self.resource.job(row) for row in self.table.selected)
+        numbers = list(dict.fromkeys(number for number in jobs if number is not None))
         if not numbers and not optional:
-            raise Refused("choose a row that is about a job first")
+            raise Refused("select a row with a job first")
         return numbers
 
-    def keep(self, numbers: Sequence[int]) -> None:
-        """Leave marked only the rows of these jobs, of those that were."""
-        table, wanted = self.table, set(numbers)
-        table.keep(self.resource.key(r) for r in table.chosen if self.resource.job(r) in wanted)
+    def keep_marked(self, numbers: Sequence[int]) -> None:
+        table, jobs = self.table, set(numbers)
+        table.keep_marked(
+            self.resource.key(row) for row in table.selected if self.resource.job(row) in jobs
+        )
 
-    def seek(self, number: int) -> None:
-        """Let the cursor go to a job as soon as it is there."""
-        self._sought = f"D-{number}"
+    def seek_job(self, number: int) -> None:
+        self._sought_key = f"D-{number}"
         self._draw()
 
     @on(messages.RowsLoaded)
-    def _found(self, found: messages.RowsLoaded) -> None:
+    def _rows_loaded(self, loaded: messages.RowsLoaded) -> None:
         for name, state in self._states.items():
-            query = found.query
-            asked = VIEWS[name], self.resolve_filter(state.filter), state.before, state.limit
-            if asked == (found.resource, query.filter, query.before, query.limit):
-                self._states[name] = replace(state, rows=found.rows)
+            query = loaded.query
+            expected = VIEWS[name], self.resolve_filter(state.filter), state.before, state.limit
+            if expected == (loaded.resource, query.filter, query.before, query.limit):
+                self._states[name] = replace(state, rows=loaded.rows)
                 if name == self._view:
                     self._draw()
 
-    def refused(self) -> None:
-        """Take the filter off that cannot be, and let it be mended."""
+    def on_rejected_load(self) -> None:
+        """Clear the rejected filter, and open its text for editing."""
         text = str(self.state.filter)
         self._change(filter=filters.NOTHING, name="")
         if text:
-            self.type("/", text, self.filters_known)
+            self.type("/", text, self.complete_filter)
 
     @property
     def values(self) -> Values:
-        """What completes a line, beside what every desk knows."""
-        rows = [self.resource.filter_fields(row) for row in self.table.rows[:SEEN]]
+        """Completion candidates, including values of the loaded rows."""
+        rows = [self.resource.filter_fields(row) for row in self.table.rows[:COMPLETION_ROWS]]
         columns = self.resource.columns
         return {
             **super().values,
-            "status": self.resource.status_words,
-            "repo": _seen(one.repo for one in rows),
-            "by": ["me", *_seen(one.by for one in rows)],
-            "agent": _seen(one.agent for one in rows),
-            "tag": _seen(tag for one in rows for tag in one.tags),
-            "source": _seen(one.source for one in rows),
-            "for": ["me", *_seen(name for one in rows for name in one.asked)],
-            "COLUMN": [one.head.lower() for one in columns if one.order is not None],
-            "JOB": _seen(self._name_of(row) for row in self.table.rows[:SEEN]),
+            "status": self.resource.status_completions,
+            "repo": _distinct(row.repo for row in rows),
+            "by": ["me", *_distinct(row.by for row in rows)],
+            "agent": _distinct(row.agent for row in rows),
+            "tag": _distinct(tag for row in rows for tag in row.tags),
+            "source": _distinct(row.source for row in rows),
+            "for": ["me", *_distinct(name for row in rows for name in row.responders)],
+            "COLUMN": [row.head.lower() for row in columns if row.order is not None],
+            "JOB": _distinct(self._name_of(row) for row in self.table.rows[:COMPLETION_ROWS]),
         }
 
     def _name_of(self, row: Any) -> str:
@@ -251,8 +238,7 @@ class MainScreen(BaseScreen):
         return "" if job is None else f"D-{job}"
 
     def apply_search(self, text: str) -> None:
-        """Filter."""
-        self.narrow(filters.parse(text))
+        self.apply_filter(filters.parse(text))
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
@@ -261,49 +247,49 @@ class MainScreen(BaseScreen):
 
     @on(ResourceTable.Opened)
     def _opened(self) -> None:
-        self.do(command_table.BY_NAME["open"])
+        self.run(command_table.BY_NAME["open"])
 
     @on(ResourceTable.Headed)
     def _headed(self, clicked: ResourceTable.Headed) -> None:
-        self.sort(clicked.head, turn=clicked.head == self.state.sort)
+        self.sort(clicked.head, reverse=clicked.head == self.state.sort)
 
     @on(ResourceTable.AtEnd)
     def _at_end(self, end: ResourceTable.AtEnd) -> None:
-        """Read on: more rows below these, then from the last one on; and back again."""
+        """Load more rows up to MAX_ROWS, then page forward; page back at the top."""
         state = self.state
-        if end.way < 0 and state.starts:
+        if end.direction < 0 and state.starts:
             self._change(starts=state.starts[:-1], rows=None)
-        elif end.way > 0 and state.rows is not None and state.rows.next is not None:
-            shown = replace(state.rows, next=None)  # asked for once, however often a key repeats
-            if state.limit < MOST:
-                self._change(limit=min(MOST, state.limit + PAGE), rows=shown)
+        elif end.direction > 0 and state.rows is not None and state.rows.next is not None:
+            current_rows = replace(state.rows, next=None)  # a repeated key requests it only once
+            if state.limit < MAX_ROWS:
+                self._change(limit=min(MAX_ROWS, state.limit + PAGE), rows=current_rows)
             else:
-                self.table.place = 0
-                self._change(starts=(*state.starts, state.rows.next), rows=shown)
+                self.table.cursor_row = 0
+                self._change(starts=(*state.starts, state.rows.next), rows=current_rows)
 
     def _change(self, **fields: Any) -> None:
         self._states[self._view] = replace(self.state, **fields)
         self._show()
 
     def _show(self) -> None:
-        """Show what is known of this table, and ask for what is there now."""
-        self.live.show(self.look)
+        """Show the cached rows, and request current rows."""
+        self.refresher.show(self.loader)
         self._draw()
         self.refresh_bindings()
 
     def _draw(self) -> None:
         state, resource = self.state, self.resource
-        self.table.show(resource, ordered(resource, state), self.live.now, state.shape)
-        if self._sought in self.table.keys:
-            self.table.go_to(str(self._sought))
-            self._sought = None
-        self._entitle()
+        self.table.show(resource, sorted_rows(resource, state), self.refresher.now, state.shape)
+        if self._sought_key in self.table.keys:
+            self.table.go_to(str(self._sought_key))
+            self._sought_key = None
+        self._show_title()
 
     @on(ResourceTable.Marked)
-    def _entitle(self) -> None:
-        said = titled(self._view, self.state, len(self.table.marked))
-        self.query_one(Title).show(*said, read_only=self.read_only)
+    def _show_title(self) -> None:
+        parts = title_parts(self._view, self.state, len(self.table.marked))
+        self.query_one(Title).show(*parts, read_only=self.read_only)
 
 
-def _seen(values: Iterable[str]) -> list[str]:
+def _distinct(values: Iterable[str]) -> list[str]:
     return sorted(set(filter(None, values)))

@@ -1,4 +1,4 @@
-"""Every table of the dashboard, in the order of its number keys."""
+"""Registry of the table views, in the order of their number keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards of Trello that are watched."""
+"""Watched Trello boards."""
 
 from __future__ import annotations
 
@@ -16,32 +16,28 @@ if TYPE_CHECKING:
 
 
 class BoardsResource(Resource[BoardConfig]):
-    """Where labels make jobs."""
+    """Boards whose labels create jobs."""
 
     name = "boards"
-    help = "The boards whose labels make jobs."
-    empty = "No board is watched."
+    help = "Trello boards whose labels create jobs."
+    empty = "No boards. To watch a board: draftsman boards add"
     columns = (
         Column[BoardConfig]("BOARD", 26, order=lambda board: board.name.casefold()),
         Column[BoardConfig]("LABELS", 0),
-        Column[BoardConfig]("HEARD BY", 8, order=lambda board: board.webhook_id is None),
+        Column[BoardConfig]("VIA", 8, order=lambda board: board.webhook_id is None),
         Column[BoardConfig]("ID", 24, from_width=100),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[BoardConfig]:
-        """Return all of them."""
         return Rows(await rt.boards.all())
 
     def key(self, row: BoardConfig) -> str:
-        """Return Trello's id."""
         return row.board_id
 
-    def address(self, row: BoardConfig) -> str | None:
-        """Return its page."""
+    def page_url(self, row: BoardConfig) -> str | None:
         return row.url if row.url.startswith("https://") else None
 
     def cells(self, row: BoardConfig, now: datetime) -> Sequence[Cell]:
-        """Return which labels make which jobs."""
         labels = (f"{rule.name or id}: {rule.mode}" for id, rule in row.labels.items())
         return (
             cells.text(row.name, "key"),
@@ -51,5 +47,4 @@ class BoardsResource(Resource[BoardConfig]):
         )
 
     def filter_fields(self, row: BoardConfig) -> FilterFields:
-        """Return what a filter looks at."""
         return FilterFields(f"{row.name} {row.board_id} {row.url}")

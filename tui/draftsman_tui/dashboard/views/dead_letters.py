@@ -1,4 +1,4 @@
-"""Dead letters: jobs that spent all their tries."""
+"""Dead letters: jobs that exhausted their attempts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 
 class DeadLettersResource(JobsResource):
-    """The jobs that nobody will try again by themselves."""
+    """Jobs that are not retried automatically any more."""
 
     name = "dead"
-    help = "Jobs that spent all their tries."
+    help = "Jobs that exhausted their attempts."
     statuses = (str(Status.DEAD_LETTER),)
-    empty = "No dead letters: no job has spent all its tries."
+    empty = "No dead letters."
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
-        """Return a page of them, whatever status the filter names."""
-        wanted = replace(query.filter, statuses=(str(Status.DEAD_LETTER),))
-        return await super().read(rt, replace(query, filter=wanted))
+        job_filter = replace(query.filter, statuses=(str(Status.DEAD_LETTER),))
+        return await super().read(rt, replace(query, filter=job_filter))

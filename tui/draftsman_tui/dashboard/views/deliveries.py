@@ -1,4 +1,4 @@
-"""Deliveries: what people were told, newest first."""
+"""Deliveries, newest first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
-from draftsman_tui.cli.job.deliveries import target_text
+from draftsman_tui.common.delivery_text import target_text
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
@@ -17,45 +17,42 @@ if TYPE_CHECKING:
 
 
 class DeliveriesResource(Resource[Delivery]):
-    """The outbox."""
+    """Messages to channels, with their delivery status."""
 
     name = "deliveries"
-    help = "What people were told, and what could not be said."
-    empty = "Nobody was told anything; to be told: draftsman submit --notify log …"
+    help = "Deliveries to channels, newest first."
+    empty = "No deliveries. To send some: draftsman submit --notify log …"
     statuses = tuple(map(str, DeliveryStatus))
     fields = ("status", "source", "age")
     poll_interval = 2.0
     columns = (
-        Column[Delivery]("ID", 8, right=True, order=lambda one: one.seq),
-        Column[Delivery]("JOB", 9, order=lambda one: one.job),
-        Column[Delivery]("KIND", 9, order=lambda one: one.kind),
+        Column[Delivery]("ID", 8, right=True, order=lambda delivery: delivery.seq),
+        Column[Delivery]("JOB", 9, order=lambda delivery: delivery.job),
+        Column[Delivery]("KIND", 9, order=lambda delivery: delivery.kind),
         Column[Delivery]("TO", 18, most=40, order=target_text),
-        Column[Delivery]("STATUS", 10, order=lambda one: one.status),
-        Column[Delivery]("TRIES", 5, right=True, from_width=90, order=lambda one: one.attempts),
-        Column[Delivery]("AGE", 6, right=True, order=lambda one: one.created_at),
+        Column[Delivery]("STATUS", 10, order=lambda delivery: delivery.status),
+        Column[Delivery](
+            "TRIES", 5, right=True, from_width=90, order=lambda delivery: delivery.attempts
+        ),
+        Column[Delivery]("AGE", 6, right=True, order=lambda delivery: delivery.created_at),
         Column[Delivery]("ERROR", 0),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Delivery]:
-        """Return a page; those of a status are found by the database."""
-        wanted = [DeliveryStatus(name) for name in query.filter.statuses] or None
-        found = await rt.outbox.all(None, wanted, query.limit, query.before)
-        return page(found, query.limit, lambda row: row.seq)
+        statuses = [DeliveryStatus(name) for name in query.filter.statuses] or None
+        deliveries = await rt.outbox.all(None, statuses, query.limit, query.before)
+        return page(deliveries, query.limit, lambda row: row.seq)
 
     def key(self, row: Delivery) -> str:
-        """Return its number, which `draftsman redeliver` takes."""
         return str(row.seq)
 
     def job(self, row: Delivery) -> int:
-        """Return the job that it tells of."""
         return row.job
 
     def item(self, row: Delivery) -> tuple[str, str | None]:
-        """Lead to the delivery."""
         return "deliveries", self.key(row)
 
     def cells(self, row: Delivery, now: datetime) -> Sequence[Cell]:
-        """Return what was said to whom, and how that went."""
         return (
             Cell(self.key(row), "key"),
             Cell(f"D-{row.job}" + (f"/{row.question}" if row.question else "")),
@@ -70,6 +67,5 @@ class DeliveriesResource(Resource[Delivery]):
         )
 
     def filter_fields(self, row: Delivery) -> FilterFields:
-        """Return what a filter looks at."""
-        said = f"{row.seq} D-{row.job} {row.kind} {target_text(row)} {row.last_error or ''}"
-        return FilterFields(said, str(row.status), at=row.created_at, source=str(row.channel))
+        text = f"{row.seq} D-{row.job} {row.kind} {target_text(row)} {row.last_error or ''}"
+        return FilterFields(text, str(row.status), at=row.created_at, source=str(row.channel))

@@ -1,4 +1,4 @@
-"""Events: the trail of everything, live, the newest first."""
+"""Events of all jobs, newest first."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class EventsResource(Resource[Event]):
-    """What happened."""
+    """Event history."""
 
     name = "events"
-    help = "The trail of everything, live."
-    empty = "Nothing happened yet."
+    help = "Events of all jobs, live."
+    empty = "No events yet."
     statuses = tuple(map(str, Status))
     fields = ("status", "by", "age")
     follows = True
@@ -31,30 +31,25 @@ class EventsResource(Resource[Event]):
         Column[Event]("AT", 11, order=lambda event: event.created_at),
         Column[Event]("JOB", 9, order=lambda event: event.job),
         Column[Event]("EVENT", 20, most=30, order=lambda event: event.kind),
-        Column[Event]("TO", 10, order=lambda event: event.to_status or ""),
+        Column[Event]("TO", 11, order=lambda event: event.to_status or ""),
         Column[Event]("BY", 18, most=30, from_width=100, order=lambda event: event.actor),
         Column[Event]("DETAIL", 0),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
-        """Return a page of the feed, backwards."""
-        found = await rt.read_model.latest_events(query.before, query.limit)
-        return page(found, query.limit, lambda event: event.cursor)
+        events = await rt.read_model.latest_events(query.before, query.limit)
+        return page(events, query.limit, lambda event: event.cursor)
 
     def key(self, row: Event) -> str:
-        """Return its job and its number among the events."""
         return f"D-{row.job}#{row.id}"
 
     def job(self, row: Event) -> int:
-        """Return its job."""
         return row.job
 
     def item(self, row: Event) -> tuple[str, str | None]:
-        """Lead to the event."""
         return "timeline", self.key(row)
 
     def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
-        """Return what happened, to what, through whom."""
         return (
             cells.clock(row.created_at, now),
             Cell(f"D-{row.job}", "key"),
@@ -65,9 +60,8 @@ class EventsResource(Resource[Event]):
         )
 
     def filter_fields(self, row: Event) -> FilterFields:
-        """Return what a filter looks at."""
-        said = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
-        return FilterFields(said, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
+        text = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
+        return FilterFields(text, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
 
 
 def _detail(row: Event) -> str:

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class JobsResource(Resource[JobSummary]):
-    """Every job."""
+    """All jobs."""
 
     name = "jobs"
-    help = "Every job, newest first."
+    help = "All jobs, newest first."
     statuses = tuple(map(str, Status))
     fields = ("status", "repo", "by", "agent", "tag", "source", "age")
-    empty = "No jobs yet; n makes one; or in a shell: draftsman demo, draftsman submit"
+    empty = "No jobs yet. Press n to submit a job, or in a shell: draftsman demo, draftsman submit"
     columns = (
         Column[JobSummary]("JOB", 9, order=lambda job: job.number),
-        Column[JobSummary]("STATUS", 10, order=lambda job: job.status),
+        Column[JobSummary]("STATUS", 11, order=lambda job: job.status),
         Column[JobSummary]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
         Column[JobSummary](
             "REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""
@@ -42,40 +42,36 @@ class JobsResource(Resource[JobSummary]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
-        """Return a page; status, agent, tag and youth are looked for by the database."""
-        wanted = query.filter
-        found = await rt.read_model.page(
-            statuses=statuses(wanted),
-            agent=wanted.agent,
-            repo=wanted.repo,
-            tag=wanted.tag,
-            since=query.now - timedelta(seconds=wanted.newer) if wanted.newer else None,
+        job_filter = query.filter
+        jobs_page = await rt.read_model.page(
+            statuses=statuses(job_filter),
+            agent=job_filter.agent,
+            repo=job_filter.repo,
+            tag=job_filter.tag,
+            since=query.now - timedelta(seconds=job_filter.newer) if job_filter.newer else None,
             before=query.before,
             limit=query.limit,
         )
-        if found.scanned_to is not None:
-            return Rows(found.jobs, found.scanned_to, f"looked back to D-{found.scanned_to}")
-        full = len(found.jobs) >= query.limit
-        return Rows(found.jobs, found.jobs[-1].number if full else None)
+        if jobs_page.scanned_to is not None:
+            return Rows(
+                jobs_page.jobs, jobs_page.scanned_to, f"looked back to D-{jobs_page.scanned_to}"
+            )
+        is_full = len(jobs_page.jobs) >= query.limit
+        return Rows(jobs_page.jobs, jobs_page.jobs[-1].number if is_full else None)
 
     def key(self, row: JobSummary) -> str:
-        """Return `D-142`."""
         return f"D-{row.number}"
 
     def job(self, row: JobSummary) -> int:
-        """Return its number."""
         return row.number
 
     def invoker(self, row: JobSummary) -> str:
-        """Return who asked for it."""
         return row.invoker_id
 
     def item(self, row: JobSummary) -> tuple[str, str | None]:
-        """Lead to what waits for a person, else to what happened."""
         return "questions" if row.status in WAITING else "timeline", None
 
     def cells(self, row: JobSummary, now: datetime) -> Sequence[Cell]:
-        """Return what it is, and what comes next."""
         return (
             Cell(self.key(row), "key"),
             cells.status(row.status, row.error_class),
@@ -89,11 +85,17 @@ class JobsResource(Resource[JobSummary]):
         )
 
     def filter_fields(self, row: JobSummary) -> FilterFields:
-        """Return what a filter looks at."""
-        said = (self.key(row), row.ticket_title, row.type, row.agent, row.repo_name, row.last_error)
+        parts = (
+            self.key(row),
+            row.ticket_title,
+            row.type,
+            row.agent,
+            row.repo_name,
+            row.last_error,
+        )
         repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
         return FilterFields(
-            " ".join(filter(None, said)),
+            " ".join(filter(None, parts)),
             row.status,
             repo,
             row.invoker_id,
@@ -104,15 +106,15 @@ class JobsResource(Resource[JobSummary]):
         )
 
 
-def statuses(wanted: Filter) -> list[Status] | None:
-    """Return the statuses that a filter names, None for all; raises UsageError."""
-    return [Status(name) for name in JobsResource().resolve(wanted).statuses] or None
+def statuses(job_filter: Filter) -> list[Status] | None:
+    """Return the statuses of a filter, None for all; raises UsageError."""
+    return [Status(name) for name in JobsResource().resolve(job_filter).statuses] or None
 
 
 def _next(row: JobSummary) -> Cell:
     match row.status:
         case Status.WAITING_FOR_INPUT:
-            return Cell("answer it", "asks")
+            return Cell("answer", "asks")
         case Status.WAITING_FOR_APPROVAL:
             return Cell("approve or deny", "asks")
         case Status.RETRYING | Status.SCHEDULED:

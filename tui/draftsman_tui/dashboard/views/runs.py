@@ -1,4 +1,4 @@
-"""Runs of all jobs, the newest job's first."""
+"""Runs of all jobs, newest job first."""
 
 from __future__ import annotations
 
@@ -19,49 +19,44 @@ if TYPE_CHECKING:
 
 
 class RunsResource(Resource[Run]):
-    """Execution attempts."""
+    """Runs with their worker and result."""
 
     name = "runs"
-    help = "Execution attempts of all jobs."
+    help = "Runs of all jobs."
     statuses = tuple(map(str, RunStatus))
     fields = ("status", "age")
-    empty = "No job ran yet; a worker takes them: draftsman up"
+    empty = "No runs yet. To start a worker: draftsman up"
     columns = (
         Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),
         Column[Run]("STATUS", 10, order=lambda run: run.status),
         Column[Run]("STARTED", 8, right=True, order=lambda run: run.started_at),
         Column[Run]("TOOK", 8, right=True, order=lambda run: run.finished_at or run.heartbeat_at),
-        Column[Run]("HEARD", 8, right=True, from_width=90, order=lambda run: run.heartbeat_at),
+        Column[Run]("BEAT", 8, right=True, from_width=90, order=lambda run: run.heartbeat_at),
         Column[Run]("WORKER", 9, from_width=100),
         Column[Run]("EXIT", 4, right=True, from_width=100),
         Column[Run]("ERROR", 0),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Run]:
-        """Return a page by the key of runs."""
-        found = await rt.read_model.latest_runs(query.before, query.limit)
-        return page(found, query.limit, lambda run: (run.job, run.ordinal))
+        runs = await rt.read_model.latest_runs(query.before, query.limit)
+        return page(runs, query.limit, lambda run: (run.job, run.ordinal))
 
     def key(self, row: Run) -> str:
-        """Return `D-142.3`."""
         return f"D-{row.job}.{row.ordinal}"
 
     def job(self, row: Run) -> int:
-        """Return its job."""
         return row.job
 
     def item(self, row: Run) -> tuple[str, str | None]:
-        """Lead to the run."""
         return "runs", self.key(row)
 
     def cells(self, row: Run, now: datetime) -> Sequence[Cell]:
-        """Return how it went."""
-        took = ((row.finished_at or now) - row.started_at).total_seconds()
+        duration = ((row.finished_at or now) - row.started_at).total_seconds()
         return (
             Cell(self.key(row), "key"),
             cells.status(row.status),
             cells.age(row.started_at, now),
-            Cell(times.span(took)),
+            Cell(times.span(duration)),
             Cell("") if row.finished_at else cells.age(row.heartbeat_at, now),
             Cell(worker_name(row.worker_id), "dim"),
             Cell("" if row.exit_code is None else str(row.exit_code)),
@@ -69,6 +64,5 @@ class RunsResource(Resource[Run]):
         )
 
     def filter_fields(self, row: Run) -> FilterFields:
-        """Return what a filter looks at."""
-        said = f"{self.key(row)} {row.worker_id} {row.error or ''}"
-        return FilterFields(said, str(row.status), at=row.started_at)
+        text = f"{self.key(row)} {row.worker_id} {row.error or ''}"
+        return FilterFields(text, str(row.status), at=row.started_at)

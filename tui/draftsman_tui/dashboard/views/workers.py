@@ -1,4 +1,4 @@
-"""Workers: who runs jobs, and how they are."""
+"""Workers and their health."""
 
 from __future__ import annotations
 
@@ -20,61 +20,57 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker, and how it is as seen from here."""
+    """A worker and its health."""
 
     row: Any
     health: str
 
 
 class WorkersResource(Resource[WorkerRow]):
-    """Processes with slots."""
+    """Worker processes."""
 
     name = "workers"
-    help = "The processes that run jobs, and which of them leads."
+    help = "Worker processes, their health and the leader."
     statuses = ("alive", "draining", "silent", "lost")
     fields = ("status", "age")
-    empty = "No worker is registered; start one: draftsman up"
+    empty = "No workers. To start a worker: draftsman up"
     poll_interval = 2.0
     columns = (
-        Column[WorkerRow]("WORKER", 9, order=lambda one: worker_name(one.row.id)),
-        Column[WorkerRow]("HEALTH", 9, order=lambda one: one.health),
-        Column[WorkerRow]("BUSY", 7, right=True, order=lambda one: one.row.busy),
-        Column[WorkerRow]("HEARD", 8, right=True, order=lambda one: one.row.silent),
-        Column[WorkerRow]("LEADS", 6, order=lambda one: not one.row.leader),
-        Column[WorkerRow]("HOST", 0, order=lambda one: one.row.host),
+        Column[WorkerRow]("WORKER", 9, order=lambda worker: worker_name(worker.row.id)),
+        Column[WorkerRow]("HEALTH", 9, order=lambda worker: worker.health),
+        Column[WorkerRow]("BUSY", 7, right=True, order=lambda worker: worker.row.busy),
+        Column[WorkerRow]("BEAT", 8, right=True, order=lambda worker: worker.row.silent),
+        Column[WorkerRow]("LEADER", 6, order=lambda worker: not worker.row.leader),
+        Column[WorkerRow]("HOST", 0, order=lambda worker: worker.row.host),
         Column[WorkerRow]("PID", 8, right=True, from_width=110),
         Column[WorkerRow]("QUEUES", 20, most=40, from_width=100),
         Column[WorkerRow]("VERSION", 12, from_width=120),
-        Column[WorkerRow]("UP", 6, right=True, order=lambda one: one.row.started_at),
+        Column[WorkerRow]("UP", 6, right=True, order=lambda worker: worker.row.started_at),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[WorkerRow]:
-        """Return every worker."""
-        found = await rt.read_model.workers()
-        return Rows([WorkerRow(one, health_of(one, rt.settings)) for one in found])
+        workers = await rt.read_model.workers()
+        return Rows([WorkerRow(worker, health_of(worker, rt.settings)) for worker in workers])
 
     def key(self, row: WorkerRow) -> str:
-        """Return its id."""
         return str(row.row.id)
 
     def cells(self, row: WorkerRow, now: datetime) -> Sequence[Cell]:
-        """Return how it is and what it does."""
-        one = row.row
+        worker = row.row
         return (
-            Cell(worker_name(one.id), "key"),
+            Cell(worker_name(worker.id), "key"),
             cells.status(row.health),
-            Cell(f"{one.busy} of {one.slots}"),
-            Cell(times.span(one.silent)),
-            Cell("leader" if one.leader else "", "good"),
-            cells.text(one.host),
-            Cell(str(one.pid)),
-            cells.text(" ".join(one.queues)),
-            cells.text(one.version),
-            cells.age(one.started_at, now),
+            Cell(f"{worker.busy} of {worker.slots}"),
+            Cell(times.span(worker.silent)),
+            Cell("leader" if worker.leader else "", "good"),
+            cells.text(worker.host),
+            Cell(str(worker.pid)),
+            cells.text(" ".join(worker.queues)),
+            cells.text(worker.version),
+            cells.age(worker.started_at, now),
         )
 
     def filter_fields(self, row: WorkerRow) -> FilterFields:
-        """Return what a filter looks at."""
-        one = row.row
-        said = f"{one.id} {one.host} {one.pid} {' '.join(one.queues)} {one.version}"
-        return FilterFields(said, row.health, at=one.started_at)
+        worker = row.row
+        text = f"{worker.id} {worker.host} {worker.pid} {' '.join(worker.queues)} {worker.version}"
+        return FilterFields(text, row.health, at=worker.started_at)

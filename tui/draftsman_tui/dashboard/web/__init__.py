@@ -1,6 +1,6 @@
-"""The dashboard in a browser: textual-serve on loopback, for whoever has its address.
+"""Dashboard in a browser: textual-serve on the loopback interface, with a secret URL.
 
-guard   who may come in: the address has a secret, and the page asks from nowhere else
-tab     one browser tab: a `draftsman dashboard` of its own, which does not outlive it
-server  the page, its files, and a websocket for each tab
+guard        access checks of each request
+browser_tab  a `draftsman dashboard` process for each browser tab
+server       the page, its static files, and a WebSocket for each tab
 """

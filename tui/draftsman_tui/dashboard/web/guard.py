@@ -1,10 +1,9 @@
-"""Who may come in. Loopback is not enough of a lock: it has other users, and every web page.
+"""Access checks. Loopback alone is not safe: other users and any web page can reach it.
 
-- The address has a secret, which other users of this machine do not know.
-- `Host` must be a name of loopback, so that no page gets in by a name of its own that suddenly
-  means 127.0.0.1 (DNS rebinding).
-- A websocket must be asked for by our own page: browsers let any page open one anywhere, and say
-  in `Origin` which page it is.
+- The URL has a secret, which other users of the machine do not know.
+- `Host` must be a loopback name, which prevents DNS rebinding.
+- The `Origin` of a WebSocket must be this server, since browsers let any page open a WebSocket to
+  any host.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Nothing is loaded from anywhere else, nobody puts us in a frame, and nobody hears the address."""
+"""No external resources, no framing by other pages, no referrer with the secret URL."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @web.middleware
 async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse who is not our own page on this machine."""
-    if refused := refusal(request):
-        return web.Response(status=403, text=f"draftsman: {refused}\n")
+    """Reject requests that do not come from this server's own page."""
+    if reason := refusal(request):
+        return web.Response(status=403, text=f"draftsman: {reason}\n")
     try:
         response = await handler(request)
     except web.HTTPNotFound:
-        text = "draftsman: no such page; open the address that `draftsman dashboard --web` printed"
+        text = "draftsman: page not found; open the URL printed by `draftsman dashboard --web`"
         return web.Response(status=404, text=f"{text}\n")
     if not response.prepared:
         socket = f"ws://{request.host}"
@@ -49,12 +48,12 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def refusal(request: web.Request) -> str:
-    """Return why a request is refused; empty: it is not."""
+    """Return why a request is rejected; empty if it is allowed."""
     if urlsplit(f"//{request.host}").hostname not in LOOPBACK:
-        return f"it is served to this machine alone, as 127.0.0.1 and not as {request.host[:100]!r}"
+        return f"host {request.host[:100]!r} is not allowed; open the dashboard as 127.0.0.1"
     origin = request.headers.get("Origin")
     if origin not in (None, f"http://{request.host}"):
-        return "another page may not ask for it"
+        return "requests from other origins are not allowed"
     if origin is None and request.headers.get("Upgrade", "").lower() == "websocket":
-        return "a page must say where it comes from"
+        return "a WebSocket request needs an Origin header"
     return ""

@@ -1,4 +1,4 @@
-// Keys go to the dashboard without a click on it first; once it has ended, Enter begins anew.
+// Focuses the terminal without a click; after the dashboard has closed, Enter reloads the page.
 const focus = () => document.querySelector(".xterm-helper-textarea")?.focus();
 addEventListener("load", focus);
 addEventListener("focus", focus);

@@ -1,4 +1,4 @@
-"""The page, its files, and a websocket for each tab."""
+"""Web server: the page, its static files, and a WebSocket for each tab."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from draftsman_tui.dashboard.web.guard import guard
 
 HOST: Final = "127.0.0.1"
 FILES: Final = Path(textual_serve.__file__).parent / "static"
-"""The terminal for browsers, its style and its font, as textual-serve brings them."""
+"""Browser terminal of textual-serve, with its style sheet and font."""
 PAGE: Final = Path(__file__).parent / "page.html"
 SCRIPT: Final = PAGE.with_suffix(".js")
 HEARTBEAT: Final = 15.0
-"""Seconds between two looks whether the browser is still there."""
-LARGEST: Final = 999
-"""Columns, and lines, that a tab may have."""
+"""Seconds between WebSocket pings."""
+MAX_CELLS: Final = 999
+"""Maximum columns and lines of a tab."""
 
 
 class Web:
-    """Serves dashboards, each of them a `command` of its own, on this machine alone."""
+    """Serves dashboards on loopback, running `command` for each tab."""
 
     def __init__(self, command: Sequence[str], port: int) -> None:
         self.stopped = asyncio.Event()
@@ -44,7 +44,7 @@ class Web:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
-        """Serve inside; gives the address. Raises UsageError where the port cannot be had."""
+        """Serve inside the context, yielding the URL; raises UsageError if the port is in use."""
         runner = web.AppRunner(self._routes(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -57,11 +57,11 @@ class Web:
             await runner.cleanup()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop serving."""
         self.stopped.set()
 
     def open_browser(self) -> None:
-        """Open the page by an address that works once: other users see a browser's arguments."""
+        """Open a one-time URL, since other users can see the browser's arguments."""
         self._once = secrets.token_urlsafe(24)
         webbrowser.open(f"http://{HOST}:{self._port}/open/{self._once}")
 
@@ -69,9 +69,11 @@ class Web:
         try:
             await web.TCPSite(runner, HOST, self._port).start()
         except OSError as error:
-            why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be had: {error}"
+            reason = (
+                "is in use" if error.errno == errno.EADDRINUSE else f"is not available: {error}"
+            )
             raise UsageError(
-                f"port {self._port} {why}; choose another by --port, 0 for any"
+                f"port {self._port} {reason}; choose another with --port, or 0 for any free port"
             ) from None
         self._port = runner.addresses[0][1]
         self.address = f"http://{HOST}:{self._port}/{self._secret}/"
@@ -108,20 +110,20 @@ class Web:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
             async for message in socket:
                 if message.type is WSMsgType.TEXT:
-                    await _obey(tab, socket, message.json())
+                    await _handle_message(tab, socket, message.json())
         finally:
             await tab.stop()
             self._tabs.discard(tab)
         return socket
 
 
-async def _obey(tab: BrowserTab, socket: web.WebSocketResponse, message: object) -> None:
-    """Do what the page says: keys, its size, whether somebody looks."""
+async def _handle_message(tab: BrowserTab, socket: web.WebSocketResponse, message: object) -> None:
+    """Handle a message of the page: input, resize, ping or focus."""
     match message:
         case ["stdin", str(text)]:
             await tab.send_bytes(text.encode())
         case ["resize", {"width": int(width), "height": int(height)}]:
-            if 0 < width <= LARGEST and 0 < height <= LARGEST:
+            if 0 < width <= MAX_CELLS and 0 < height <= MAX_CELLS:
                 await tab.set_terminal_size(width, height)
         case ["ping", sent]:
             await socket.send_json(["pong", sent])

@@ -1,1 +1,1 @@
-"""What is seen. Widgets get values and post messages; they never query."""
+"""Widgets. They receive values and post messages; they never query."""

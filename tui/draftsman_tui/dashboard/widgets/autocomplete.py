@@ -1,4 +1,4 @@
-"""A line with what may be meant below it: down and up walk there, Tab or Enter takes it."""
+"""Input with a completion list: up and down select, Tab or Enter accepts."""
 
 from __future__ import annotations
 
@@ -13,61 +13,57 @@ from textual.widgets import Input, OptionList
 
 from draftsman_tui.common.output import one_line
 
-SHOWN: Final = 5
-"""Names that are offered at once."""
+MAX_SHOWN: Final = 5
+"""Maximum completions shown."""
 
 
 class Autocomplete(Vertical):
-    """An Input, and a list that is there while it helps. `several` words are completed each."""
+    """Input with completions; with `multiple`, each word is completed."""
 
     def __init__(
-        self, text: str, known: Sequence[str], *, placeholder: str = "", several: bool = False
+        self, text: str, candidates: Sequence[str], *, placeholder: str = "", multiple: bool = False
     ) -> None:
         super().__init__()
         self._text = text
-        self._known = tuple(known)
+        self._candidates = tuple(candidates)
         self._placeholder = placeholder
-        self._several = several
-        self._offered: list[str] = []
+        self._multiple = multiple
+        self._completions: list[str] = []
 
     @property
     def line(self) -> Input:
-        """The line itself."""
+        """The input."""
         return self.query_one(Input)
 
     @property
     def value(self) -> str:
-        """What stands there."""
+        """The text."""
         return self.line.value
 
     def compose(self) -> ComposeResult:
-        """Put the list below the line."""
         yield Input(self._text, placeholder=self._placeholder, select_on_focus=False)
-        names = OptionList(classes="offered")
+        names = OptionList(classes="completions")
         names.can_focus = False
         yield names
 
     def on_input_changed(self) -> None:
-        """Offer what goes on with it."""
-        self._offer()
+        self._update_completions()
 
     def on_descendant_focus(self) -> None:
-        """Offer all where nothing is typed."""
-        self._offer()
+        self._update_completions()
 
     def on_descendant_blur(self) -> None:
-        """Offer nothing to who is elsewhere."""
         self._close()
 
     def on_key(self, event: events.Key) -> None:
-        """Walk in the list, take from it, or leave it."""
+        """Select, accept or close the list."""
         names = self.query_one(OptionList)
         if not names.has_class("open"):
             return
         if event.key in ("down", "up"):
             names.action_cursor_down() if event.key == "down" else names.action_cursor_up()
         elif event.key == "enter" and names.highlighted is not None:
-            self.take()
+            self.accept()
         elif event.key == "escape":
             self._close()
         else:
@@ -76,37 +72,36 @@ class Autocomplete(Vertical):
         event.prevent_default()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Take what was clicked."""
         event.stop()
-        self._take(event.option_index)
+        self._accept(event.option_index)
         self.line.focus()
 
-    def take(self) -> None:
-        """Take what is chosen in the list, if it is open and anything is."""
+    def accept(self) -> None:
+        """Accept the highlighted completion, if any."""
         names = self.query_one(OptionList)
         if names.has_class("open") and names.highlighted is not None:
-            self._take(names.highlighted)
+            self._accept(names.highlighted)
 
-    def _offer(self) -> None:
+    def _update_completions(self) -> None:
         word = self._word.casefold()
-        found = [name for name in self._known if word in name.casefold()]
-        begins = [name for name in found if name.casefold().startswith(word)]
-        ordered = [*begins, *(name for name in found if name not in begins)]
-        offered = ordered[:SHOWN]
-        if not self.line.has_focus or offered in ([], [self._word]):
+        matches = [name for name in self._candidates if word in name.casefold()]
+        prefix_matches = [name for name in matches if name.casefold().startswith(word)]
+        ordered = [*prefix_matches, *(name for name in matches if name not in prefix_matches)]
+        completions = ordered[:MAX_SHOWN]
+        if not self.line.has_focus or completions in ([], [self._word]):
             self._close()
             return
         names = self.query_one(OptionList)
-        if offered != self._offered:
-            self._offered = offered
+        if completions != self._completions:
+            self._completions = completions
             names.clear_options()
-            names.add_options([Text(one_line(name)) for name in offered])
+            names.add_options([Text(one_line(name)) for name in completions])
         names.highlighted = None
         names.add_class("open")
 
-    def _take(self, place: int) -> None:
-        kept = self.value[: len(self.value) - len(self._word)]
-        self.line.value = f"{kept}{self._offered[place]}{' ' if self._several else ''}"
+    def _accept(self, index: int) -> None:
+        prefix = self.value[: len(self.value) - len(self._word)]
+        self.line.value = f"{prefix}{self._completions[index]}{' ' if self._multiple else ''}"
         self.line.action_end()
         self._close()
 
@@ -115,8 +110,8 @@ class Autocomplete(Vertical):
 
     @property
     def _word(self) -> str:
-        """The word that is being typed."""
-        if not self._several:
+        """The word being typed."""
+        if not self._multiple:
             return self.value.strip()
         return (
             "" if self.value.endswith((" ", ",")) else self.value.replace(",", " ").split(" ")[-1]

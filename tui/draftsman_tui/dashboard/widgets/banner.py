@@ -1,4 +1,4 @@
-"""The strip that says that the database is unreachable, and counts down to the next try."""
+"""Banner for a lost database connection, with a countdown to the next attempt."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from draftsman_tui.dashboard.polling.messages import ConnectionLost
 
 
 class Banner(Static):
-    """Shown while nothing can be read."""
+    """Shown while the database is unreachable."""
 
     _lost: ConnectionLost | None = None
 
     def on_mount(self) -> None:
-        """Count."""
         self.set_interval(0.5, self._draw)
 
     def show(self, lost: ConnectionLost | None) -> None:
-        """Say it, or, with None, say nothing more."""
+        """Show the banner, or hide it with None."""
         self._lost = lost
         self.set_class(lost is not None, "lost")
         self._draw()
@@ -30,16 +29,16 @@ class Banner(Static):
     def _draw(self) -> None:
         if self._lost is None:
             return
-        self.update(Text(words(self._lost, time.monotonic())))
+        self.update(Text(banner_text(self._lost, time.monotonic())))
 
 
-def words(lost: ConnectionLost, now: float) -> str:
-    """Return what it says at a time of the monotonic clock, what to do first."""
+def banner_text(lost: ConnectionLost, now: float) -> str:
+    """Return the text for a monotonic time."""
     parts = ["Database unreachable"]
     if lost.read_at is not None:
         parts.append(f"Showing data from {times.span(now - lost.read_at)} ago")
     left = round(lost.retry_at - now)
     parts.append(f"Retrying in {left} s" if left > 0 else "Retrying now")
     if lost.embedded:
-        parts.append("If it was stopped, start it: draftsman db start")
+        parts.append("To start a stopped server: draftsman db start")
     return ". ".join([*parts, one_line(lost.error)])

@@ -1,7 +1,7 @@
-"""Which columns a table shows, and how wide: what fits, and what is to the left and the right.
+"""Column layout: which columns are visible, and their widths.
 
-Widths follow what stands in the rows in view: no cell is cut beside room that another column does
-not need.
+Widths adapt to the visible rows, so that no cell is truncated while another column has spare
+space.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from rich.cells import cell_len, set_cell_size
 from draftsman_tui.common.column_widths import share
 from draftsman_tui.dashboard.resource import Column
 
-LEAST: Final = 10
-"""Cells of the column that takes what is left."""
-READABLE: Final = 24
-"""The same, once somebody went to the right to read it."""
-WIDE: Final = 100
-"""Cells of a line from which on columns stand further apart."""
+MIN_FLEXIBLE: Final = 10
+"""Minimum width of the flexible column."""
+SCROLLED_FLEXIBLE: Final = 24
+"""Its minimum width after horizontal scrolling."""
+WIDE_SCREEN: Final = 100
+"""Width from which the gap between columns is larger."""
 LEAD: Final = 2
-"""Cells before the first column, for the cursor and the mark."""
+"""Cells for the cursor and the mark before the first column."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedColumn:
-    """A column in view: the how-manieth of its resource, where it begins, how wide it is."""
+    """A visible column: its index in the resource, position and width."""
 
     nth: int
     column: Column[Any]
@@ -37,7 +37,7 @@ class PlacedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """The columns in view, and whether there are more on either side."""
+    """The visible columns, and whether there are more on either side."""
 
     placed: Sequence[PlacedColumn]
     left: bool
@@ -51,41 +51,41 @@ def layout(
     shift: int = 0,
     content: Sequence[int] = (),
 ) -> ColumnLayout:
-    """Lay out columns on a line of so many cells.
+    """Lay out columns for a width in cells.
 
-    `content` are the cells of the longest text of each column; none: it is not known. `chosen` are
-    heads in the order wanted; none: those that the width has room for. `shift` are columns that
-    were passed on the way to the right; the first one stays, which names the row.
+    `content` has the longest text width of each column, if known. `chosen` has column heads in
+    display order; empty means those that fit. `shift` is the number of columns scrolled off to the
+    left; the first column stays.
     """
-    everything = list(enumerate(columns))
-    heads = {column.head: (nth, column) for nth, column in everything}
-    wanted = [heads[head] for head in chosen if head in heads] or everything
+    all_columns = list(enumerate(columns))
+    heads = {column.head: (nth, column) for nth, column in all_columns}
+    selected = [heads[head] for head in chosen if head in heads] or all_columns
     if not chosen and not shift:
-        shown = [one for one in everything if one[1].from_width <= width]
-        return ColumnLayout(_placed(shown, width, content), False, len(shown) < len(everything))
-    rest = wanted[1 + min(shift, max_shift(columns, width, chosen)) :]
-    fitting = _fitting([wanted[0], *rest], width)
-    return ColumnLayout(_placed(fitting, width, content), shift > 0, len(fitting) <= len(rest))
+        shown = [item for item in all_columns if item[1].from_width <= width]
+        return ColumnLayout(_placed(shown, width, content), False, len(shown) < len(all_columns))
+    scrolled = selected[1 + min(shift, max_shift(columns, width, chosen)) :]
+    visible = _fitting([selected[0], *scrolled], width)
+    return ColumnLayout(_placed(visible, width, content), shift > 0, len(visible) <= len(scrolled))
 
 
 def max_shift(columns: Sequence[Column[Any]], width: int, chosen: Sequence[str] = ()) -> int:
-    """Return how far to the right one may go: until the last column is in view."""
+    """Return the maximum shift, at which the last column is visible."""
     heads = {column.head: (nth, column) for nth, column in enumerate(columns)}
-    wanted = [heads[head] for head in chosen if head in heads] or list(heads.values())
-    for shift in range(len(wanted) - 1):
-        tail = [wanted[0], *wanted[1 + shift :]]
+    selected = [heads[head] for head in chosen if head in heads] or list(heads.values())
+    for shift in range(len(selected) - 1):
+        tail = [selected[0], *selected[1 + shift :]]
         if len(_fitting(tail, width)) == len(tail):
             return shift
-    return max(0, len(wanted) - 2)
+    return max(0, len(selected) - 2)
 
 
 def gap(width: int) -> int:
-    """Return the cells between two columns."""
-    return 1 if width < WIDE else 2
+    """Return the cells between columns."""
+    return 1 if width < WIDE_SCREEN else 2
 
 
 def fit(text: str, size: int, right: bool = False) -> str:
-    """Return a text that is exactly so many cells wide, whatever it is written in."""
+    """Pad or truncate a text to a width in cells."""
     long = cell_len(text)
     if long > size:
         return set_cell_size(text, size - 1) + "…" if size > 1 else set_cell_size(text, size)
@@ -93,11 +93,11 @@ def fit(text: str, size: int, right: bool = False) -> str:
 
 
 def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any]:
-    """Return as many of the columns as there is room for, two at least."""
+    """Return the columns that fit, at least two."""
     room = width - LEAD - 1
     shown: list[Any] = []
     for nth, column in columns:
-        room -= (column.width or READABLE) + gap(width)
+        room -= (column.width or SCROLLED_FLEXIBLE) + gap(width)
         if room < 0 and len(shown) > 1:
             break
         shown.append((nth, column))
@@ -107,30 +107,30 @@ def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any
 def _placed(
     columns: Sequence[tuple[int, Column[Any]]], width: int, content: Sequence[int]
 ) -> list[PlacedColumn]:
-    """Share the line: first what each column asks for, then what is cut, then the rest to one.
+    """Assign widths: minimum widths, then truncated columns, then the rest to one column.
 
-    The rest goes to the column that has no width of its own, or to the last.
+    The rest goes to the column without a fixed width, or to the last.
     """
     between = gap(width)
     room = width - LEAD - 1 - between * len(columns)
     needs = [content[nth] if content else column.width for nth, column in columns]
     heads = [len(column.head) for _, column in columns]
-    given = [column.width for _, column in columns]
-    taker = given.index(0) if 0 in given else len(given) - 1
-    least = [
+    widths = [column.width for _, column in columns]
+    flexible = widths.index(0) if 0 in widths else len(widths) - 1
+    minimums = [
         min(size, max(head, need)) if column.most and content else size
-        for (_, column), size, head, need in zip(columns, given, heads, needs, strict=True)
+        for (_, column), size, head, need in zip(columns, widths, heads, needs, strict=True)
     ]
-    least[taker] = LEAST
-    wanted = [
+    minimums[flexible] = MIN_FLEXIBLE
+    desired = [
         max(size, min(need, column.most))
-        for (_, column), size, need in zip(columns, least, needs, strict=True)
+        for (_, column), size, need in zip(columns, minimums, needs, strict=True)
     ]
-    wanted[taker] = max(LEAST, needs[taker])
-    sizes = share(share(least, wanted, room), list(map(max, least, needs)), room)
-    sizes[taker] += max(0, room - sum(sizes))
-    found, x = [], LEAD
+    desired[flexible] = max(MIN_FLEXIBLE, needs[flexible])
+    sizes = share(share(minimums, desired, room), list(map(max, minimums, needs)), room)
+    sizes[flexible] += max(0, room - sum(sizes))
+    placed, x = [], LEAD
     for (nth, column), size in zip(columns, sizes, strict=True):
-        found.append(PlacedColumn(nth, column, x, size))
+        placed.append(PlacedColumn(nth, column, x, size))
         x += size + between
-    return found
+    return placed

@@ -1,4 +1,4 @@
-"""The line at the bottom: `:` for commands, `/` for filters, with what may come next above it."""
+"""Input line for commands (`:`) and filters (`/`), with completions above it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from textual.widgets import Input, Static
 
 from draftsman_tui.common.output import one_line
 
-Known = Callable[[str], Sequence[str]]
-"""Returns what a line that was begun may become, the likeliest first."""
-HINT: Final = "tab: complete   up: what was typed before   esc: back"
-OFFERED: Final = 40
-"""Completions that are shown at most."""
+Completer = Callable[[str], Sequence[str]]
+"""Returns completions of a line, best first."""
+HINT: Final = "tab: complete   up: history   esc: back"
+MAX_COMPLETIONS: Final = 40
+"""Maximum completions shown."""
 
 
 class CommandLine(Vertical):
-    """Hidden until it is opened. `history` holds what was typed, by `:` and `/`."""
+    """Input line, hidden until opened. `history` has earlier input, by `:` and `/`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Close", show=False)]
 
     class Entered(Message):
-        """Something was typed, for `:` or for `/`."""
+        """A line was submitted."""
 
         def __init__(self, kind: str, text: str) -> None:
             super().__init__()
@@ -37,7 +37,7 @@ class CommandLine(Vertical):
             self.text = text
 
     class Left(Message):
-        """It was closed again."""
+        """The line was closed."""
 
     def __init__(self, history: dict[str, list[str]]) -> None:
         super().__init__()
@@ -45,7 +45,6 @@ class CommandLine(Vertical):
         self.kind = ":"
 
     def compose(self) -> ComposeResult:
-        """Show what may come next, and the line below it."""
         yield Static(classes="hint")
         with Horizontal():
             yield Static(classes="sign")
@@ -53,44 +52,43 @@ class CommandLine(Vertical):
 
     @property
     def line(self) -> CommandInput:
-        """Where it is typed."""
+        """The input widget."""
         return self.query_one(CommandInput)
 
-    def open(self, kind: str, text: str, known: Known) -> None:
-        """Take a line."""
+    def open(self, kind: str, text: str, completer: Completer) -> None:
+        """Open the line with a text."""
         self.kind = kind
         self.query_one(".sign", Static).update(kind)
         self.add_class("open")
-        self.line.begin(text, known, self._history.setdefault(kind, []))
-        self.screen.set_focus(self.line)  # now, and not once other keys have gone elsewhere
-        self._offer()
+        self.line.begin(text, completer, self._history.setdefault(kind, []))
+        self.screen.set_focus(self.line)  # immediately, so that the next keys go to the line
+        self._show_completions()
 
     def close(self) -> None:
-        """Hide again, and remember what was typed."""
-        past, text = self._history.setdefault(self.kind, []), self.line.value.strip()
+        """Close the line, and add its text to the history."""
+        earlier, text = self._history.setdefault(self.kind, []), self.line.value.strip()
         if text and self.has_class("open"):
-            past[:] = [one for one in past if one != text] + [text]
+            earlier[:] = [entry for entry in earlier if entry != text] + [text]
         self._leave()
 
     def show_error(self, error: str) -> None:
-        """Say beside the line what is wrong with it; it stays to be mended."""
+        """Show an error above the line, which stays open."""
         self._hint(Text(one_line(error)), wrong=True)
 
     @on(Input.Changed)
-    def _offer(self) -> None:
-        """Show what the line may become."""
-        offered = self.line.offered
-        words = "  ".join(one_line(one) for one in offered[:OFFERED])
-        self._hint(Text(words or HINT), wrong=False)
+    def _show_completions(self) -> None:
+        """Show the completions."""
+        completions = self.line.completions
+        text = "  ".join(one_line(word) for word in completions[:MAX_COMPLETIONS])
+        self._hint(Text(text or HINT), wrong=False)
 
     @on(Input.Submitted)
     def _enter(self, event: Input.Submitted) -> None:
-        """Hand it on; whoever takes it closes the line."""
+        """Post the line; the screen closes it."""
         event.stop()
         self.post_message(self.Entered(self.kind, event.value.strip()))
 
     def action_leave(self) -> None:
-        """Close, and do nothing."""
         self._leave()
 
     def _leave(self) -> None:
@@ -106,62 +104,64 @@ class CommandLine(Vertical):
 
 
 class CommandInput(Input):
-    """What is typed; tab takes one completion after the other."""
+    """Input with history, and completions that Tab cycles through."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete(1)", "Complete", show=False),
         Binding("shift+tab", "complete(-1)", "Complete", show=False),
-        Binding("up", "past(-1)", "Earlier", show=False),
-        Binding("down", "past(1)", "Later", show=False),
+        Binding("up", "earlier(-1)", "Earlier", show=False),
+        Binding("down", "earlier(1)", "Later", show=False),
     ]
 
     def __init__(self) -> None:
         super().__init__(select_on_focus=False)
-        self._known: Known = lambda _: ()
-        self._past: list[str] = []
+        self._completer: Completer = lambda _: ()
+        self._earlier: list[str] = []
         self._at = 0
-        self._round: Sequence[str] = ()
-        """What tab goes through, from the line that was typed on."""
+        self._cycle: Sequence[str] = ()
+        """Completions that Tab cycles through."""
 
     @property
-    def offered(self) -> list[str]:
-        """The words that the last one may become."""
-        return [one.rpartition(" ")[2] for one in self._known(self.value) if one != self.value]
+    def completions(self) -> list[str]:
+        """Completions of the last word."""
+        lines = self._completer(self.value)
+        return [line.rpartition(" ")[2] for line in lines if line != self.value]
 
-    def begin(self, text: str, known: Known, past: list[str]) -> None:
-        """Take a new line."""
-        self._known, self._past, self._at, self._round = known, past, len(past), ()
-        self.suggester = _Suggester(known)
+    def begin(self, text: str, completer: Completer, earlier: list[str]) -> None:
+        """Start with a new line."""
+        self._completer, self._earlier, self._at, self._cycle = completer, earlier, len(earlier), ()
+        self.suggester = _Suggester(completer)
         self.value = text
         self.cursor_position = len(text)
 
     def action_complete(self, by: int) -> None:
-        """Take the next of what it may become."""
-        if self.value not in self._round:
-            self._round = (*self._known(self.value), self.value)
-            at = -1 if by > 0 else len(self._round) - 1
+        """Insert the next completion, or the previous for -1."""
+        if self.value not in self._cycle:
+            self._cycle = (*self._completer(self.value), self.value)
+            at = -1 if by > 0 else len(self._cycle) - 1
         else:
-            at = self._round.index(self.value)
-        self._take(self._round[(at + by) % len(self._round)])
+            at = self._cycle.index(self.value)
+        self._set_text(self._cycle[(at + by) % len(self._cycle)])
 
-    def action_past(self, by: int) -> None:
-        """Take what was typed before, or after that."""
-        if 0 <= self._at + by <= len(self._past):
+    def action_earlier(self, by: int) -> None:
+        """Insert the previous or next history entry."""
+        if 0 <= self._at + by <= len(self._earlier):
             self._at += by
-            self._take(self._past[self._at] if self._at < len(self._past) else "")
+            self._set_text(self._earlier[self._at] if self._at < len(self._earlier) else "")
 
-    def _take(self, text: str) -> None:
+    def _set_text(self, text: str) -> None:
         self.value = text
         self.cursor_position = len(text)
 
 
 class _Suggester(Suggester):
-    """Shows the likeliest completion behind the cursor."""
+    """Shows the best completion behind the cursor."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, completer: Completer) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
-        self._known = known
+        self._completer = completer
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return the whole line."""
-        return next((one for one in self._known(value) if value and one.startswith(value)), None)
+        return next(
+            (line for line in self._completer(value) if value and line.startswith(value)), None
+        )

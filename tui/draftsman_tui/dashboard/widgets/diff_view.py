@@ -1,4 +1,4 @@
-"""A patch of whatever length: draws the lines in view, goes from file to file."""
+"""Diff viewer that renders only the visible lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from draftsman_tui.common.output import plain
 
 
 class DiffView(ScrollView, can_focus=True):
-    """Its lines are told apart by their first sign and by colour."""
+    """Scrollable diff with navigation between files."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"patch--{part}" for part in ("head", "plus", "minus", "hunk")
@@ -26,7 +26,7 @@ class DiffView(ScrollView, can_focus=True):
         Binding("k", "scroll_up", "Up", show=False),
         Binding("space,f", "page_down", "Page down", show=False),
         Binding("b", "page_up", "Page up", show=False),
-        Binding("g", "scroll_home", "Begin", show=False),
+        Binding("g", "scroll_home", "Start", show=False),
         Binding("G", "scroll_end", "End", show=False),
         Binding("right_square_bracket", "file(1)", "Next file", show=False),
         Binding("left_square_bracket", "file(-1)", "Previous file", show=False),
@@ -38,32 +38,31 @@ class DiffView(ScrollView, can_focus=True):
         while self._lines and not self._lines[-1]:
             self._lines.pop()
         self.files = _files(self._lines)
-        """Where each file begins, and its name."""
+        """First line and name of each file."""
         width = max((cell_len(line) for line in self._lines), default=0)
         self.virtual_size = Size(width, len(self._lines))
 
     @property
-    def place(self) -> int:
-        """The file that the first line in view is of, counted from 0."""
+    def current_file(self) -> int:
+        """Index of the file at the top."""
         top = round(self.scroll_offset.y)
         return max(0, sum(start <= top for start, _ in self.files) - 1)
 
-    def go_to(self, place: int) -> None:
-        """Put a file at the top."""
-        if 0 <= place < len(self.files):
-            self.scroll_to(y=self.files[place][0], animate=False, immediate=True)
+    def go_to(self, index: int) -> None:
+        """Scroll to a file."""
+        if 0 <= index < len(self.files):
+            self.scroll_to(y=self.files[index][0], animate=False, immediate=True)
 
     def action_file(self, by: int) -> None:
-        """Go to the next file, or to the one before."""
-        self.go_to(max(0, min(self.place + by, len(self.files) - 1)))
+        """Scroll to the next file, or the previous for -1."""
+        self.go_to(max(0, min(self.current_file + by, len(self.files) - 1)))
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         x, top = self.scroll_offset
-        place = round(top) + y
-        if place >= len(self._lines):
+        index = round(top) + y
+        if index >= len(self._lines):
             return Strip.blank(self.size.width, self.rich_style)
-        line = self._lines[place]
+        line = self._lines[index]
         strip = Strip([Segment(line, self._style(line))])
         return strip.crop_extend(round(x), round(x) + self.size.width, self.rich_style)
 
@@ -78,14 +77,14 @@ class DiffView(ScrollView, can_focus=True):
 
 
 def _files(lines: list[str]) -> list[tuple[int, str]]:
-    """Return where each file begins and what it is called; `diff` lines where there are any."""
+    """Return first line and name of each file, from `diff` lines or else from `---` lines."""
     heads = [
-        (place, line.rpartition(" b/")[2])
-        for place, line in enumerate(lines)
+        (index, line.rpartition(" b/")[2])
+        for index, line in enumerate(lines)
         if line.startswith("diff --git ")
     ]
     return heads or [
-        (place, lines[place + 1][4:].partition("\t")[0].removeprefix("b/"))
-        for place, line in enumerate(lines[:-1])
-        if line.startswith("--- ") and lines[place + 1].startswith("+++ ")
+        (index, lines[index + 1][4:].partition("\t")[0].removeprefix("b/"))
+        for index, line in enumerate(lines[:-1])
+        if line.startswith("--- ") and lines[index + 1].startswith("+++ ")
     ]

@@ -1,4 +1,4 @@
-"""One line of a form: what it is called, what is typed, what is wrong with it."""
+"""Form row: label, input and error."""
 
 from __future__ import annotations
 
@@ -17,49 +17,48 @@ from draftsman_tui.dashboard.widgets.segmented_choice import SegmentedChoice
 
 
 class FieldRow(Vertical):
-    """Its text, whatever it is typed in."""
+    """A form field with the input widget for its type."""
 
-    def __init__(self, field: Field, text: str, known: Sequence[str] = ()) -> None:
+    def __init__(self, field: Field, text: str, completions: Sequence[str] = ()) -> None:
         super().__init__()
         self.field = field
-        self._control = _control(field, text, known)
+        self._control = _control(field, text, completions)
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """The text of the input."""
         match self._control:
-            case MultilineInput() as words:
-                return words.text
-            case Autocomplete() | Input() | SegmentedChoice() as line:
-                return line.value
+            case MultilineInput() as text_area:
+                return text_area.text
+            case Autocomplete() | Input() | SegmentedChoice() as control:
+                return control.value
         return ""
 
     def compose(self) -> ComposeResult:
-        """Put the name before it, and what is wrong below."""
         with Horizontal():
             yield Static(self.field.label, classes="label")
             yield self._control
         yield Static("", classes="wrong")
 
-    def wrong(self, text: str) -> None:
-        """Say what is wrong; nothing with ''."""
+    def show_error(self, text: str) -> None:
+        """Show an error; '' clears it."""
         line = self.query_one(".wrong", Static)
-        if not text and not line.has_class("told"):
+        if not text and not line.has_class("visible"):
             return
         line.update(safe(f"▲ {text}" if text else ""))
-        line.set_class(bool(text), "told")
+        line.set_class(bool(text), "visible")
 
     def focus_input(self) -> None:
-        """Let the cursor be here."""
+        """Focus the input."""
         control = self._control
         (control.line if isinstance(control, Autocomplete) else control).focus()
 
 
-def _control(field: Field, text: str, known: Sequence[str]) -> Widget:
-    if field.either:
-        return SegmentedChoice(field.either, text or None)
+def _control(field: Field, text: str, completions: Sequence[str]) -> Widget:
+    if field.choices:
+        return SegmentedChoice(field.choices, text or None)
     if field.name == "text":
         return MultilineInput(text, placeholder=field.hint)
-    if known:
-        return Autocomplete(text, known, placeholder=field.hint, several=field.several)
+    if completions:
+        return Autocomplete(text, completions, placeholder=field.hint, multiple=field.multiple)
     return Input(text, placeholder=field.hint, select_on_focus=False)

@@ -1,4 +1,4 @@
-"""The head of the job screen: rows that are always in view, cut where they are too long."""
+"""Header of the job screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from draftsman_tui.dashboard.widgets import row_renderer
 
 
 class JobHeader(Widget):
-    """Three rows."""
+    """Rows that are always visible, truncated to the width."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES}
 
@@ -21,12 +21,10 @@ class JobHeader(Widget):
         super().__init__()
         self._rows: Sequence[Row] = ()
 
-    def show(self, given: Sequence[Row]) -> None:
-        """Show these."""
-        self._rows = given
+    def show(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Draw one."""
         row = self._rows[y] if y < len(self._rows) else ()
         return row_renderer.render_row(self, row, self.rich_style, self.size.width, cut=True)

@@ -1,7 +1,7 @@
-"""The last line: keys of commands, to be pressed or clicked; grey where somebody may not.
+"""Key bar: keys of commands, also clickable; denied commands are dimmed.
 
-One line of text, made anew only where it differs: Textual's footer is a widget for each key, which
-made half of what it cost to move the cursor.
+A single text, updated only on change. Textual's footer, with a widget for each key, caused half
+of the cost of moving the cursor.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from textual.content import Content
 from textual.widgets import Static
 
 Item = tuple[str, str, bool]
-"""A key, the name of its command, and whether that may be done."""
+"""Key, command name, and whether the command is permitted."""
 
 
 class KeyBar(Static):
-    """Most of what can be done here."""
+    """The bottom line of a screen."""
 
     _items: Sequence[Item] = ()
 
     def show(self, items: Sequence[Item]) -> None:
-        """Show these."""
         if items != self._items:
             self._items = items
-            self.update(Content("  ").join(map(_said, items)), layout=False)
+            self.update(Content("  ").join(map(_item_content, items)), layout=False)
 
 
-def _said(item: Item) -> Content:
+def _item_content(item: Item) -> Content:
     key, name, allowed = item
     if not allowed:
         return Content.from_markup("[dim]$key $name[/dim]", key=key, name=name)

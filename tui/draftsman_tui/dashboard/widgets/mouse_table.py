@@ -1,4 +1,4 @@
-"""What the mouse does to a table: nothing that the keys cannot do."""
+"""Mouse support of tables; every action also has a key."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 
 NOTCH: Final = 3
-"""Rows that one notch of the wheel moves the cursor."""
+"""Rows per wheel notch."""
 
 
 class MouseTable(ScrollView):
-    """A click chooses, on the head it sorts, with ctrl it marks; two open; a drag marks a range."""
+    """Click selects, on the head sorts, with Ctrl marks; double click opens; drag marks a range."""
 
     ALLOW_SELECT: ClassVar[bool] = False
     _dragged_from: int | None = None
 
     class Opened(Message):
-        """A row was clicked twice."""
+        """A row was double-clicked."""
 
     class Headed(Message):
-        """A head was clicked."""
+        """A column head was clicked."""
 
         def __init__(self, head: str) -> None:
             super().__init__()
@@ -31,64 +31,62 @@ class MouseTable(ScrollView):
 
     @abstractmethod
     def row_at(self, y: int) -> int | None:
-        """Return the place of the row on a line, None for the head and where there is none."""
+        """Return the index of the row on a line, if any."""
 
     @abstractmethod
     def head_at(self, x: int) -> str | None:
-        """Return the head that is there."""
+        """Return the sortable column head at a position."""
 
     @abstractmethod
-    def go(self, place: int) -> None:
-        """Put the cursor on a row."""
+    def move_to(self, index: int) -> None:
+        """Move the cursor to a row."""
 
     @abstractmethod
-    def toggle(self, place: int) -> None:
-        """Mark a row, or take its mark off."""
+    def toggle(self, index: int) -> None:
+        """Toggle the mark of a row."""
 
     @abstractmethod
-    def mark_between(self, one: int, other: int) -> None:
-        """Mark the rows from one to the other."""
+    def mark_between(self, start: int, end: int) -> None:
+        """Mark a range of rows."""
 
     @abstractmethod
     def action_move(self, by: int) -> None:
         """Move the cursor."""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Remember where a drag would begin."""
+        """Record the start of a drag."""
         self._dragged_from = self.row_at(event.y)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Mark what the mouse is drawn over."""
-        begin, here = self._dragged_from, self.row_at(event.y)
-        if event.button == 1 and begin is not None and here is not None and here != begin:
-            self.mark_between(begin, here)
-            self.go(here)
+        """Mark the dragged range."""
+        start, end = self._dragged_from, self.row_at(event.y)
+        if event.button == 1 and start is not None and end is not None and end != start:
+            self.mark_between(start, end)
+            self.move_to(end)
 
     def on_mouse_up(self) -> None:
-        """Let go."""
         self._dragged_from = None
 
     def on_click(self, event: events.Click) -> None:
-        """Sort, mark, choose or open."""
-        place = self.row_at(event.y)
-        if place is None:
+        """Sort, mark, select or open."""
+        index = self.row_at(event.y)
+        if index is None:
             head = self.head_at(event.x) if event.y == 0 else None
             if head is not None:
                 self.post_message(self.Headed(head))
         elif event.ctrl:
-            self.toggle(place)
-            self.go(place)
+            self.toggle(index)
+            self.move_to(index)
         else:
-            self.go(place)
+            self.move_to(index)
             if event.chain == 2:
                 self.post_message(self.Opened())
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move on; the cursor stays in view, so that what comes in does not pull the table back."""
+        """Move the cursor, so that new rows do not scroll the table back to it."""
         event.stop()
         self.action_move(NOTCH)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move back."""
         event.stop()
         self.action_move(-NOTCH)

@@ -1,4 +1,4 @@
-"""Lines of one's own: Enter hands them in, Ctrl+J begins a new one, a paste keeps its own."""
+"""Multi-line input: Enter submits, Ctrl+J inserts a line break, pasted line breaks are kept."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 NEW_LINE: Final = frozenset({"ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"})
-"""Of these a terminal tells the first one at least."""
+"""Every terminal sends at least the first."""
 
 
 class MultilineInput(TextArea):
-    """Grows with its text, up to what the sheet allows."""
+    """Text area that grows with its text, up to the limit of the style sheet."""
 
     class Submitted(Message):
-        """They are to be handed in."""
+        """The text was submitted."""
 
         def __init__(self, text: str) -> None:
             super().__init__()

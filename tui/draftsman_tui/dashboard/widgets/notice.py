@@ -1,4 +1,4 @@
-"""The line that says that a process which `up` started has died."""
+"""Notice about a failed process of `draftsman up`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
 SHOWN: Final = 60.0
-"""Seconds after which nobody needs to hear of it any more; the log still has it."""
+"""Seconds to show an error; the log keeps it."""
 
 
 class Notice(Static):
-    """Shown for a while after something went wrong."""
+    """Shown for a while after an error."""
 
-    def show(self, started: SupervisedProcesses) -> None:
-        """Say what, and how long ago; or nothing."""
-        ago = time.monotonic() - started.at
-        wanted = bool(started.last_error) and ago < SHOWN
-        self.set_class(wanted, "wanted")
-        if wanted:
-            text = f"{one_line(started.last_error)} · {ago:.0f} s ago · :processes shows more"
+    def show(self, processes: SupervisedProcesses) -> None:
+        """Show a recent error with its age, or hide the notice."""
+        age = time.monotonic() - processes.error_at
+        is_visible = bool(processes.last_error) and age < SHOWN
+        self.set_class(is_visible, "visible")
+        if is_visible:
+            text = f"{one_line(processes.last_error)} · {age:.0f} s ago · :processes shows the log"
             self.update(Text(text, no_wrap=True, overflow="ellipsis"))

@@ -1,4 +1,4 @@
-"""The strip at the top: jobs by status, throughput, time to answer, who leads, who works."""
+"""Overview: jobs by status, throughput, answer time, workers and leader."""
 
 from __future__ import annotations
 
@@ -16,79 +16,78 @@ from draftsman_tui.dashboard.polling import dashboard_stats
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 
 SKEW: Final = 2.0
-"""Seconds between the clocks that are worth a word."""
+"""Seconds of clock skew that are reported."""
 WIDTHS: Final = (30, 15, 10, 6, 5)
-"""Bars of a sparkline, of half an hour, the most that there is room for."""
+"""Numbers of sparkline bars, of which the largest that fits is used."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN: Final = (
     ("queued", ("queued", "claimed", "resumed")),
     ("scheduled", ("scheduled",)),
     ("retrying", ("retrying",)),
     ("running", ("running",)),
-    ("asking", ("waiting_for_input", "waiting_for_approval")),
+    ("waiting", ("waiting_for_input", "waiting_for_approval")),
     ("failed", ("failed",)),
-    ("dead", ("dead_letter",)),
+    ("dead letter", ("dead_letter",)),
     ("completed", ("completed",)),
     ("canceled", ("canceled",)),
     ("expired", ("expired",)),
 )
-_ALWAYS: Final = ("queued", "running", "asking")
+_ALWAYS: Final = ("queued", "running", "waiting")
 WIDE: Final = 100
-"""Cells from which on there is room for words."""
+"""Width for the long texts."""
 
 
 class Overview(Static):
-    """Two lines of numbers; what is wrong comes first in the second one."""
+    """Two lines of statistics; the second starts with problems."""
 
-    _known: tuple[DashboardStats, datetime, float] | None = None
+    _stats: tuple[DashboardStats, datetime, float] | None = None
     _shown = Text()
 
-    def show(self, counted: DashboardStats, now: datetime, stale: float = 0) -> None:
-        """Show what was counted; `stale` is how many seconds ago, where that is long."""
-        self._known = counted, now, stale
+    def show(self, stats: DashboardStats, now: datetime, stale: float = 0) -> None:
+        """Show statistics; `stale` is their age in seconds if they are old."""
+        self._stats = stats, now, stale
         self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw as much as there is room for."""
         self._draw()
 
     def _draw(self) -> None:
-        if self._known is None:
+        if self._stats is None:
             return
-        drawn = lines(*self._known, width=self.content_size.width)
+        drawn = lines(*self._stats, width=self.content_size.width)
         if drawn != self._shown:
             self._shown = drawn
             self.update(drawn, layout=False)
 
 
-def lines(counted: DashboardStats, now: datetime, stale: float = 0, *, width: int) -> Text:
-    """Return the strip for a screen of so many cells."""
+def lines(stats: DashboardStats, now: datetime, stale: float = 0, *, width: int) -> Text:
+    """Return the overview for a width in cells."""
     narrow = width < WIDE
-    said = [*_troubles(counted, stale), *_crew(counted.crew, narrow=narrow)]
-    apart = Text("  " if narrow else " · ")
+    leading = [*_problems(stats, stale), *_workers(stats.workers, narrow=narrow)]
+    separator = Text("  " if narrow else " · ")
     for bars in WIDTHS:
-        parts = [*said, *_flow(counted.pulse, now, bars)]
-        if apart.join(parts).cell_len <= width:
+        parts = [*leading, *_activity(stats.activity, now, bars)]
+        if separator.join(parts).cell_len <= width:
             break
-    first = Text("  ").join(_fitting(list(_counts(counted)), 2, width))
-    second = apart.join(_fitting(parts, apart.cell_len, width))
+    first = Text("  ").join(_fitting(list(_counts(stats)), 2, width))
+    second = separator.join(_fitting(parts, separator.cell_len, width))
     return Text.assemble(first, "\n", second, no_wrap=True, overflow="ellipsis")
 
 
 def _fitting(parts: Sequence[Text], between: int, width: int) -> list[Text]:
-    """Return the first parts, as many as there is room for: none is cut, but for the first."""
+    """Return the leading parts that fit; at least the first."""
     room = width + between
-    found: list[Text] = []
+    fitting: list[Text] = []
     for part in parts:
         room -= part.cell_len + between
-        if room < 0 and found:
+        if room < 0 and fitting:
             break
-        found.append(part)
-    return found
+        fitting.append(part)
+    return fitting
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return a bar for each value, the highest one full; a dot where there is none."""
+    """Return a bar for each value, relative to the highest; a dot for None."""
     top = max((value for value in values if value is not None), default=0)
     return "".join("·" if value is None else _bar(value, top) for value in values)
 
@@ -97,50 +96,54 @@ def _bar(value: float, top: float) -> str:
     return _BARS[max(0, round(8 * value / top) - 1) if top > 0 else 0]
 
 
-def _counts(counted: DashboardStats) -> Iterator[Text]:
-    """Yield how many jobs there are, those last that are over."""
+def _counts(stats: DashboardStats) -> Iterator[Text]:
+    """Yield the number of jobs by status, finished jobs last."""
     for word, statuses in _SHOWN:
-        count = sum(counted.jobs.get(status, 0) for status in statuses)
+        count = sum(stats.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
-        more = "+" if any(status in counted.at_least for status in statuses) else ""
+        more = "+" if any(status in stats.at_least for status in statuses) else ""
         yield Text(f"{word} ").append(f"{count:,}{more}", "bold" if count else "dim")
 
 
-def _troubles(counted: DashboardStats, stale: float) -> Iterator[Text]:
-    """Yield what is wrong, to be seen from afar."""
-    crew, said = counted.crew, []
+def _problems(stats: DashboardStats, stale: float) -> Iterator[Text]:
+    """Yield problems, highlighted."""
+    workers, problems = stats.workers, []
     if stale:
-        said.append(f"as of {times.span(stale)} ago")
-    if abs(counted.skew) >= SKEW:
-        said.append(f"this clock is {counted.skew:+.0f} s off")
-    if crew.health and crew.leader is None:
-        said.append("NOBODY LEADS")
-    said += [f"{crew.health[name]} {name}" for name in ("silent", "lost") if name in crew.health]
-    return (Text(f" {one} ", "bold reverse") for one in said)
+        problems.append(f"as of {times.span(stale)} ago")
+    if abs(stats.skew) >= SKEW:
+        direction = "ahead" if stats.skew > 0 else "behind"
+        problems.append(f"your clock is {abs(stats.skew):.0f} s {direction}")
+    if workers.health and workers.leader is None:
+        problems.append("no leader")
+    for name, text in (("silent", "not responding"), ("lost", "lost")):
+        if count := workers.health.get(name):
+            problems.append(f"{count} worker{'' if count == 1 else 's'} {text}")
+    return (Text(f" {problem} ", "bold reverse") for problem in problems)
 
 
-def _crew(crew: WorkerStats, *, narrow: bool) -> Iterator[Text]:
-    """Yield who works and who leads."""
-    if not crew.health:
-        yield Text("no worker: draftsman up", "bold")
+def _workers(workers: WorkerStats, *, narrow: bool) -> Iterator[Text]:
+    """Yield the workers and the leader."""
+    if not workers.health:
+        yield Text("no workers; to start one: draftsman up", "bold")
         return
-    draining = crew.health.get("draining", 0)
-    words = [f"{crew.health.get('alive', 0)} alive"] + [f"{draining} draining"] * bool(draining)
-    yield Text(f"{', '.join(words)}, {crew.busy}/{crew.slots} busy")
-    if crew.leader is not None:
-        silent = f"{crew.leader_silent:.0f}s" if narrow else times.span(crew.leader_silent)
-        heard = silent if narrow else f"heard {silent} ago"
-        yield Text(f"leader {crew.leader} {heard}", "bold reverse" if crew.leader_late else "")
+    draining = workers.health.get("draining", 0)
+    words = [f"{workers.health.get('alive', 0)} alive"] + [f"{draining} draining"] * bool(draining)
+    yield Text(f"{', '.join(words)}, {workers.busy}/{workers.slots} busy")
+    if workers.leader is not None:
+        silent = f"{workers.leader_silent:.0f}s" if narrow else times.span(workers.leader_silent)
+        yield Text(
+            f"leader {workers.leader}, {silent}", "bold reverse" if workers.leader_late else ""
+        )
 
 
-def _flow(pulse: Activity | None, now: datetime, bars: int) -> Iterator[Text]:
-    """Yield the last half hour: jobs that ended, and how long answers took."""
-    if pulse is None:
+def _activity(activity: Activity | None, now: datetime, bars: int) -> Iterator[Text]:
+    """Yield throughput and answer time of the last half hour."""
+    if activity is None:
         return
-    ended = sparkline(dashboard_stats.throughput(pulse, now, bars))
-    yield Text(f"ended {dashboard_stats.last_minute(pulse, now)}/min {ended}")
-    took = dashboard_stats.answer_time(pulse, now)
-    if took is not None:
-        shown = sparkline(dashboard_stats.answer_times(pulse, now, bars))
-        yield Text(f"answers {times.span(took)} {shown}")
+    finished = sparkline(dashboard_stats.throughput(activity, now, bars))
+    yield Text(f"finished {dashboard_stats.last_minute(activity, now)}/min {finished}")
+    seconds = dashboard_stats.answer_time(activity, now)
+    if seconds is not None:
+        bars_text = sparkline(dashboard_stats.answer_times(activity, now, bars))
+        yield Text(f"median answer {times.span(seconds)} {bars_text}")

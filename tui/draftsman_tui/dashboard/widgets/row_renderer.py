@@ -1,4 +1,4 @@
-"""Draws rows of cells, each role in its colour of the theme."""
+"""Rendering of rows of cells, with the theme's color for each role."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from draftsman_tui.dashboard.resource import Cell
 
 ROLES: Final = ("head", "key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
 CLASSES: Final = frozenset(f"rows--{role}" for role in ROLES)
-"""Component classes of a widget that draws rows."""
+"""Component classes of a widget that renders rows."""
 
 
 def render_row(widget: Widget, row: Sequence[Cell], base: Style, width: int, *, cut: bool) -> Strip:
-    """Return the row; with `cut` what has no room ends with a sign."""
+    """Render a row; with `cut`, a long row ends with an ellipsis."""
     segments = [Segment(cell.text, base + _style(widget, cell.role)) for cell in row]
-    made = Strip(segments)
-    if cut and made.cell_length > width:
-        made = Strip([*made.crop(0, width - 1), Segment("…", base)])
-    return made.adjust_cell_length(width, base)
+    strip = Strip(segments)
+    if cut and strip.cell_length > width:
+        strip = Strip([*strip.crop(0, width - 1), Segment("…", base)])
+    return strip.adjust_cell_length(width, base)
 
 
 def _style(widget: Widget, role: str) -> Style:

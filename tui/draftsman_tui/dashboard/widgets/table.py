@@ -1,4 +1,4 @@
-"""The table: draws the rows in view, keeps the cursor on its row whatever comes and goes."""
+"""Table widget: renders the visible rows, and keeps the cursor on its row."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from draftsman_tui.dashboard.widgets.column_layout import (
 from draftsman_tui.dashboard.widgets.mouse_table import MouseTable
 
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
-LOOKING: Final = "looking …"
+LOADING: Final = "loading …"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table is shown: its order, its columns, whether a filter is on."""
+    """Display settings of a table: order, columns, whether it is filtered."""
 
     sort: str | None = None
     down: bool = False
     columns: tuple[str, ...] = ()
-    narrowed: bool = False
+    filtered: bool = False
 
 
 class ResourceTable(MouseTable, can_focus=True):
-    """Rows of one resource at a time."""
+    """Table of a resource's rows."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"resource-table--{part}" for part in ("head", "cursor", "mark", *_ROLES)
@@ -52,29 +52,29 @@ class ResourceTable(MouseTable, can_focus=True):
         Binding("down,j", "move(1)", "Down", show=False, id="down"),
         Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
         Binding("right", "shift(1)", "Columns to the right", show=False, id="right"),
-        Binding("pageup", "turn(-1)", "Page up", show=False, id="page-up"),
-        Binding("pagedown", "turn(1)", "Page down", show=False, id="page-down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="page-up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="page-down"),
         Binding("home,g", "move(-1000000)", "First", show=False, id="first"),
         Binding("end,G", "move(1000000)", "Last", show=False, id="last"),
     ]
 
     class Moved(Message):
-        """The cursor is on another row."""
+        """The cursor moved to another row."""
 
     class Marked(Message):
-        """Other rows are marked."""
+        """The marks changed."""
 
     class AtEnd(Message):
-        """The cursor wants to go beyond the last row (1), or before the first (-1)."""
+        """The cursor was moved beyond the last row (1) or the first (-1)."""
 
-        def __init__(self, way: int) -> None:
+        def __init__(self, direction: int) -> None:
             super().__init__()
-            self.way = way
+            self.direction = direction
 
     def __init__(self) -> None:
         super().__init__()
         self.marked: set[str] = set()
-        self.place = 0
+        self.cursor_row = 0
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
         self._shape = Shape()
@@ -89,28 +89,32 @@ class ResourceTable(MouseTable, can_focus=True):
     @property
     def row(self) -> Any | None:
         """The row under the cursor."""
-        return self._rows[self.place] if self._rows and self.place < len(self._rows) else None
+        return (
+            self._rows[self.cursor_row]
+            if self._rows and self.cursor_row < len(self._rows)
+            else None
+        )
 
     @property
     def cursor_line(self) -> int | None:
-        """The line of the screen that the cursor is on, if there are rows."""
-        return self.region.y + 1 + self.place - round(self.scroll_y) if self._keys else None
+        """Screen line of the cursor, if there are rows."""
+        return self.region.y + 1 + self.cursor_row - round(self.scroll_y) if self._keys else None
 
     @property
     def keys(self) -> Sequence[str]:
-        """The keys of all rows, in the order shown."""
+        """Keys of all rows, in display order."""
         return self._keys
 
     @property
     def rows(self) -> Sequence[Any]:
-        """All rows, in the order shown."""
+        """All rows, in display order."""
         return self._rows or ()
 
     @property
-    def chosen(self) -> list[Any]:
-        """The rows that are marked; if none is, the one under the cursor."""
-        both = zip(self.rows, self._keys, strict=True)
-        marked = [row for row, key in both if key in self.marked]
+    def selected(self) -> list[Any]:
+        """The marked rows, or else the row under the cursor."""
+        pairs = zip(self.rows, self._keys, strict=True)
+        marked = [row for row, key in pairs if key in self.marked]
         return marked or ([] if self.row is None else [self.row])
 
     def show(
@@ -120,110 +124,105 @@ class ResourceTable(MouseTable, can_focus=True):
         now: datetime,
         shape: Shape | None = None,
     ) -> None:
-        """Show these rows, None while they are looked for.
+        """Show rows; None while loading.
 
-        The cursor stays on its row, and that where it is on the screen.
+        The cursor stays on its row, and the row on its screen line.
         """
-        other = resource is not self._resource
-        old = None if other or not self._keys else self._keys[self.place]
-        offset = 0 if other else self.place - round(self.scroll_y)
+        is_other = resource is not self._resource
+        old_key = None if is_other or not self._keys else self._keys[self.cursor_row]
+        offset = 0 if is_other else self.cursor_row - round(self.scroll_y)
         self._resource, self._rows, self.now = resource, rows, now
         self._shape = shape or Shape()
         self._keys = [resource.key(row) for row in self.rows]
         if rows is not None:
             self.marked &= set(self._keys)
         self.virtual_size = Size(self.size.width, len(self._keys) + 1)
-        stays = resource.follows and self.place == 0
-        if other:
-            self.place = self._shift = 0
-        elif old in self._keys and not stays:
-            self.place = self._keys.index(old)
-        self.place = max(0, min(self.place, len(self._keys) - 1))
-        self.scroll_to(y=max(0, self.place - offset), animate=False, immediate=True)
+        stays_first = resource.follows and self.cursor_row == 0
+        if is_other:
+            self.cursor_row = self._shift = 0
+        elif old_key in self._keys and not stays_first:
+            self.cursor_row = self._keys.index(old_key)
+        self.cursor_row = max(0, min(self.cursor_row, len(self._keys) - 1))
+        self.scroll_to(y=max(0, self.cursor_row - offset), animate=False, immediate=True)
         self._keep_in_view()
         self.refresh()
 
     def tick(self, now: datetime) -> None:
-        """Draw anew what tells the time."""
+        """Redraw elapsed times."""
         self.now = now
         self.refresh()
 
     def go_to(self, key: str) -> None:
-        """Put the cursor on the row of this key, if it is there."""
+        """Move the cursor to the row with a key, if present."""
         if key in self._keys:
-            self.go(self._keys.index(key))
+            self.move_to(self._keys.index(key))
 
     def action_move(self, by: int) -> None:
-        """Move the cursor."""
-        if (by > 0 and self.place == len(self._keys) - 1) or (by < 0 and self.place == 0):
+        if (by > 0 and self.cursor_row == len(self._keys) - 1) or (by < 0 and self.cursor_row == 0):
             self.post_message(self.AtEnd(1 if by > 0 else -1))
-        self.go(self.place + by)
+        self.move_to(self.cursor_row + by)
 
-    def action_turn(self, pages: int) -> None:
-        """Move the cursor by screens."""
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by a screen."""
         self.action_move(pages * max(1, self.size.height - 2))
 
     def action_shift(self, by: int) -> None:
-        """Go on to the columns that have no room."""
+        """Scroll the columns."""
         if self._resource is not None:
             chosen = self._shape.columns
             end = max_shift(self._resource.columns, self.size.width, chosen)
-            if by < 0 or self.arranged.right:
+            if by < 0 or self.column_layout.right:
                 self._shift = max(0, min(self._shift + by, max(end, 0 if chosen else 1)))
                 self.refresh()
 
     def mark(self) -> None:
-        """Mark the row under the cursor, or take its mark off; go on to the next."""
+        """Toggle the mark of the row under the cursor, and move to the next."""
         if self._keys:
-            self.toggle(self.place)
-            self.go(self.place + 1)
+            self.toggle(self.cursor_row)
+            self.move_to(self.cursor_row + 1)
 
-    def toggle(self, place: int) -> None:
-        """Mark a row, or take its mark off."""
-        self.marked ^= {self._keys[place]}
-        self._last_mark = place
-        self._marked()
+    def toggle(self, index: int) -> None:
+        self.marked ^= {self._keys[index]}
+        self._last_mark = index
+        self._marks_changed()
 
     def mark_range(self) -> None:
         """Mark from the last mark to the cursor."""
-        self.mark_between(self._last_mark, self.place)
+        self.mark_between(self._last_mark, self.cursor_row)
 
-    def mark_between(self, one: int, other: int) -> None:
-        """Mark the rows from one to the other."""
-        first, last = sorted((one, other))
+    def mark_between(self, start: int, end: int) -> None:
+        first, last = sorted((start, end))
         self.marked |= set(self._keys[first : last + 1])
-        self._last_mark = other
-        self._marked()
+        self._last_mark = end
+        self._marks_changed()
 
     def unmark(self) -> None:
-        """Take all marks off."""
+        """Clear all marks."""
         self.marked.clear()
-        self._marked()
+        self._marks_changed()
 
-    def keep(self, keys: Iterable[str]) -> None:
-        """Leave only these marked, of those that are."""
+    def keep_marked(self, keys: Iterable[str]) -> None:
+        """Clear all marks but those of the given keys."""
         self.marked.intersection_update(keys)
-        self._marked()
+        self._marks_changed()
 
-    def _marked(self) -> None:
+    def _marks_changed(self) -> None:
         self.refresh()
         self.post_message(self.Marked())
 
     def row_at(self, y: int) -> int | None:
-        """Return the place of the row on a line."""
-        place = y - 1 + round(self.scroll_y)
-        return place if y > 0 and place < len(self._keys) else None
+        index = y - 1 + round(self.scroll_y)
+        return index if y > 0 and index < len(self._keys) else None
 
     def head_at(self, x: int) -> str | None:
-        """Return the head above a cell, where rows can be sorted by it."""
-        for one in self.arranged.placed:
-            if one.x <= x <= one.x + one.size and one.column.order is not None:
-                return one.column.head
+        for placed in self.column_layout.placed:
+            if placed.x <= x <= placed.x + placed.size and placed.column.order is not None:
+                return placed.column.head
         return None
 
     @property
-    def arranged(self) -> ColumnLayout:
-        """The columns in view, as wide as the rows in view want them."""
+    def column_layout(self) -> ColumnLayout:
+        """The visible columns, with widths for the visible rows."""
         top = round(self.scroll_y)
         laid_out = (self._resource, self.size, self._shape, self._shift, top, self.now)
         if laid_out != self._laid_out or self._rows is not self._measured:
@@ -235,7 +234,7 @@ class ResourceTable(MouseTable, can_focus=True):
         return self._layout
 
     def _content(self, top: int) -> list[int]:
-        """Return the cells of the longest text of each column in the rows in view."""
+        """Return the longest text width of each column in the visible rows."""
         if self._resource is None:
             return []
         rows = self.rows[top : top + max(1, self.size.height - 1)]
@@ -243,73 +242,71 @@ class ResourceTable(MouseTable, can_focus=True):
         return [max(cell_len(cell.text) for cell in column) for column in texts]
 
     def render_line(self, y: int) -> Strip:
-        """Draw the head, or a row in view."""
         width = self.size.width
         if self._resource is None:
             return Strip.blank(width, self.rich_style)
         if y == 0:
             return self._head()
-        place = y - 1 + round(self.scroll_y)
-        if place >= len(self._keys):
-            return self._words(self._why_empty() if not self._keys and y == 2 else "")
-        key, here = self._keys[place], place == self.place
-        cells = self._resource.cells(self.rows[place], self.now)
+        index = y - 1 + round(self.scroll_y)
+        if index >= len(self._keys):
+            return self._message_line(self._empty_text() if not self._keys and y == 2 else "")
+        key, is_cursor = self._keys[index], index == self.cursor_row
+        cells = self._resource.cells(self.rows[index], self.now)
         base = self.rich_style
-        if here:
+        if is_cursor:
             base += self._partial("cursor")
-        lead = ("▸" if here else " ") + ("●" if key in self.marked else " ")
+        lead = ("▸" if is_cursor else " ") + ("●" if key in self.marked else " ")
         segments = [Segment(lead, base + self._partial("mark"))]
-        for one in self.arranged.placed:
-            cell = cells[one.nth]
+        for placed in self.column_layout.placed:
+            cell = cells[placed.nth]
             style = base + self._partial(cell.role) if cell.role else base
-            segments += [Segment(fit(cell.text, one.size, one.column.right), style)]
+            segments += [Segment(fit(cell.text, placed.size, placed.column.right), style)]
             segments += [Segment(" " * gap(width), base)]
         return Strip(segments).adjust_cell_length(width, base)
 
     def _head(self) -> Strip:
-        style, found = self.rich_style + self._partial("head"), self.arranged
-        text = "« " if found.left else "  "
-        for one in found.placed:
-            head, arrow = one.column.head, self._arrow(one)
-            if len(head) + len(arrow) <= one.size:
+        style, layout = self.rich_style + self._partial("head"), self.column_layout
+        text = "« " if layout.left else "  "
+        for placed in layout.placed:
+            head, arrow = placed.column.head, self._arrow(placed)
+            if len(head) + len(arrow) <= placed.size:
                 head, arrow = head + arrow, ""
-            text += fit(head, one.size, one.column.right) + arrow.ljust(gap(self.size.width))
+            text += fit(head, placed.size, placed.column.right) + arrow.ljust(gap(self.size.width))
         strip = Strip([Segment(text, style)]).adjust_cell_length(self.size.width, style)
-        if found.right:
+        if layout.right:
             strip = Strip([*strip.crop(0, self.size.width - 1), Segment("»", style)])
         return strip
 
-    def _arrow(self, one: PlacedColumn) -> str:
-        if one.column.head != self._shape.sort:
+    def _arrow(self, placed: PlacedColumn) -> str:
+        if placed.column.head != self._shape.sort:
             return ""
         return "↓" if self._shape.down else "↑"
 
-    def _why_empty(self) -> str:
+    def _empty_text(self) -> str:
         if self._rows is None or self._resource is None:
-            return LOOKING
-        if self._shape.narrowed:
-            return f"No {self._resource.name} that the filter wants; esc takes it off"
+            return LOADING
+        if self._shape.filtered:
+            return f"Nothing in {self._resource.name} matches. Esc clears the filter"
         return self._resource.empty
 
-    def _words(self, said: str) -> Strip:
-        strip = Strip([Segment(f"  {one_line(said)}", self.rich_style + self._partial("dim"))])
+    def _message_line(self, text: str) -> Strip:
+        strip = Strip([Segment(f"  {one_line(text)}", self.rich_style + self._partial("dim"))])
         return strip.adjust_cell_length(self.size.width, self.rich_style)
 
     def _partial(self, part: str) -> Style:
         return self.get_component_rich_style(f"resource-table--{part}", partial=True)
 
-    def go(self, place: int) -> None:
-        """Put the cursor on a row."""
-        place = max(0, min(place, len(self._keys) - 1))
-        if place != self.place:
-            self.place = place
+    def move_to(self, index: int) -> None:
+        index = max(0, min(index, len(self._keys) - 1))
+        if index != self.cursor_row:
+            self.cursor_row = index
             self.post_message(self.Moved())
         self._keep_in_view()
         self.refresh()
 
     def _keep_in_view(self) -> None:
         top, fitting = round(self.scroll_y), max(1, self.size.height - 1)
-        if self.place < top:
-            self.scroll_to(y=self.place, animate=False, immediate=True)
-        elif self.place >= top + fitting:
-            self.scroll_to(y=self.place - fitting + 1, animate=False, immediate=True)
+        if self.cursor_row < top:
+            self.scroll_to(y=self.cursor_row, animate=False, immediate=True)
+        elif self.cursor_row >= top + fitting:
+            self.scroll_to(y=self.cursor_row - fitting + 1, animate=False, immediate=True)

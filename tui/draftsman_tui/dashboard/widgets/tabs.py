@@ -1,4 +1,4 @@
-"""The line of tabs: the keys and names of parts, and which is in view. A click chooses one."""
+"""Tab bar of the job screen."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from textual.widget import Widget
 from draftsman_tui.dashboard.widgets import row_renderer
 
 WIDE: Final = 110
-"""Cells from which the long names are shown."""
+"""Width from which the long names are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One tab."""
+    """A tab's label and state."""
 
     name: str
     short: str
     key: str
     empty: bool = False
-    calls: bool = False
+    needs_attention: bool = False
 
 
 class Tabs(Widget):
-    """One line."""
+    """Clickable line of tabs."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES, "tabs--here"}
 
@@ -45,27 +45,26 @@ class Tabs(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._tabs: Sequence[Tab] = ()
-        self._here = ""
+        self._current = ""
 
-    def show(self, tabs: Sequence[Tab], here: str) -> None:
-        """Show these; `here` is in view."""
-        self._tabs, self._here = tabs, here
+    def show(self, tabs: Sequence[Tab], current: str) -> None:
+        """Show tabs; `current` is the name of the selected tab."""
+        self._tabs, self._current = tabs, current
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Draw them."""
         base = self.rich_style
         segments = []
         for tab in self._tabs:
-            part = "dim" if tab.empty else "asks" if tab.calls else ""
+            part = "dim" if tab.empty else "asks" if tab.needs_attention else ""
             style = base + self._partial(f"rows--{part}") if part else base
-            if tab.name == self._here:
+            if tab.name == self._current:
                 style = base + self._partial("tabs--here")
             segments += [Segment(self._text(tab), style), Segment(" ", base)]
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the tab that the mouse is on."""
+        """Select the tab under the mouse."""
         end = 0
         for tab in self._tabs:
             end += len(self._text(tab)) + 1
@@ -75,7 +74,7 @@ class Tabs(Widget):
 
     def _text(self, tab: Tab) -> str:
         long = self.size.width >= WIDE
-        mark = "●" if tab.calls else ""
+        mark = "●" if tab.needs_attention else ""
         return f"{tab.key} {tab.name if long else tab.short}{mark}{' ' if long else ''}"
 
     def _partial(self, name: str) -> Style:

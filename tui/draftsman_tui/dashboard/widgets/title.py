@@ -1,4 +1,4 @@
-"""The line above the body: what it shows, how much of it, and how it is narrowed."""
+"""Title line: view, row count and filter."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from draftsman_tui.common.output import one_line
 
 
 class Title(Static):
-    """One line."""
+    """Title line of a screen."""
 
     def show(self, *parts: str, read_only: bool) -> None:
-        """Say it, and whether nothing can be changed."""
-        said = [*parts, "read-only"] if read_only else parts
+        """Show the parts, and the read-only mode."""
+        shown = [*parts, "read-only"] if read_only else parts
         self.update(
-            Text(one_line(" · ".join(said)), no_wrap=True, overflow="ellipsis"), layout=False
+            Text(one_line(" · ".join(shown)), no_wrap=True, overflow="ellipsis"), layout=False
         )

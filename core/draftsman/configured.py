@@ -1,0 +1,74 @@
+"""Domain objects made from the configuration: people, limits and targets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from draftsman.domain.job import Source
+from draftsman.domain.people import quiet_hours
+from draftsman.domain.people.directory import Directory, DirectoryEntry
+from draftsman.domain.people.policy import Person, Policy
+from draftsman.errors import ConfigError, UsageError
+from draftsman.settings import Settings
+
+if TYPE_CHECKING:
+    from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.retries.job_limits import JobLimits
+
+
+def directory(settings: Settings) -> Directory:
+    """Return the people and groups of the configuration."""
+    people = {}
+    for name, person in settings.people.items():
+        accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        ids = {channel: id for channel, id in accounts.items() if id}
+        people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
+    groups = {name: tuple(members) for name, members in settings.groups.items()}
+    return Directory(people, groups, settings.questions.self_approval)
+
+
+def policy(settings: Settings, stored: Directory | None = None) -> Policy:
+    """Return the policy of a stored directory, else of the configuration."""
+    source, defaults = stored or directory(settings), settings.questions
+    people = {}
+    for name, entry in source.people.items():
+        ids = {Source(channel): id for channel, id in entry.ids.items()}
+        if Source.CLI in ids:
+            ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
+        timezone = entry.timezone or defaults.timezone
+        hours = quiet_hours.parse(entry.quiet or defaults.quiet, timezone)
+        people[name] = Person(name, entry.roles, ids, hours)
+    return Policy(people, source.groups, source.self_approval)
+
+
+def configured_limits(settings: Settings) -> JobLimits:
+    """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
+    from draftsman.domain import job_payloads
+    from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
+    from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
+
+    types = dict(BUILT_IN)
+    for name, section in settings.types.items():
+        types[name] = with_limit_changes(types.get(name, RetryPolicy()), section.limits())
+    return JobLimits(
+        types,
+        {name: agent.limits() for name, agent in settings.agents.items()},
+        {name: tool.limits() for name, tool in settings.tools.items()},
+        settings.handlers.keys() & job_payloads.MODELS.keys(),
+    )
+
+
+def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
+    """Return the configured notification targets and the fallback; raises ConfigError."""
+    from draftsman.domain.messages.target import NONE, Targets, parse
+
+    notifications = settings.notifications
+    try:
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
+        known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
+        for target in (*default, *([fallback] if fallback else ())):
+            known.check(target)
+    except UsageError as error:
+        raise ConfigError(f"notifications: {error}") from None
+    return known, fallback
