@@ -154,7 +154,7 @@ class CrossChannelJob:
     async def shell(self) -> str:
         """Return the question as the command line shows it."""
         result = (await self.cli("show", self.work.name)).out
-        return result[result.index("Questions") : result.index("Told")]
+        return result[result.index("Questions") : result.index("Deliveries")]
 
     async def job_events(self) -> list[Event]:
         """Return the events of the job."""

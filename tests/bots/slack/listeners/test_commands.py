@@ -233,7 +233,7 @@ async def test_a_repository_that_is_known_is_named(
     assert [item.get("path", "") for item in asked] == ["", "", "", "api"]
     assert [job.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
     for repo, why in (
-        ("sale", "known are: acme/pay"),
+        ("sale", "known: acme/pay"),
         ("/tmp", "a name or a URL"),
         ("https://x.org/other", "--agent is required"),
     ):

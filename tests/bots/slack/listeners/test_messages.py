@@ -132,7 +132,7 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
     assert text.startswith(f"Your answer was not accepted: <@{MALLORY}> may not answer"), (
         "no bare id"
     )
-    assert "who may: ben" in text
+    assert "allowed: ben" in text
     assert await bench.is_open(question)
 
 

@@ -110,7 +110,7 @@ async def test_invalid_repository_is_a_field_error(
     view = await _opened(bench, ANNA)
     await bench.slack.submit(ANNA, view["id"], {modal_views.TEXT: "it", modal_views.REPO: "ours"})
     ((field, text),) = (await _opened(bench, ANNA))["errors"].items()
-    assert (field, "give a URL" in text) == (modal_views.REPO, True)
+    assert (field, "use a URL" in text) == (modal_views.REPO, True)
     assert await bench.jobs() == []
 
 
