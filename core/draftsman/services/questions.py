@@ -265,9 +265,10 @@ class Questions:
         if response.token is not None:
             await approval_tokens.spend(conn, question, response.token, actor)
         if resolution is None:
-            detail = {"question": ordinal, "voter": voter, "votes": len(votes) + 1}
+            count = len(votes) + 1
+            detail = {"question": ordinal, "voter": voter, "votes": count}
             await store.add_event(conn, job, "vote_received", actor.name, detail)
-            return replace(_verdict(locked, True, None), votes=len(votes) + 1)
+            return replace(_verdict(locked, True, None), votes=count)
         resolution = replace(
             resolution,
             by=resolution.by or (voter,),

@@ -24,12 +24,12 @@ from draftsman.handlers.run_agent.protocol import (
     ErrorMessage,
     EventMessage,
     FromAgent,
-    MalformedLine,
     ParkMessage,
     RefusedMessage,
     ResultMessage,
     ToAgent,
 )
+from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import (
     DEADLINE,
