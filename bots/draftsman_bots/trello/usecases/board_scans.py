@@ -1,4 +1,4 @@
-"""Board scans in the background: one reading of a board for any number of its webhooks.
+"""Board scans in the background: a single read of a board for any number of its webhooks.
 
 Moving a list of 260 cards sends 260 webhooks at once. Reading each card would use up the token's
 rate limit; one request returns the labels of a thousand cards. A webhook that only asks for a scan
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
 INTERVAL: Final = 2.0
-"""Seconds between the starts of two scans of one board."""
+"""Seconds between the starts of two scans of a board."""
 SETTLE: Final = 0.25
 """Seconds before a scan, in which further webhooks of the same change arrive."""
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class BoardScans:
             desk.background.spawn(self._run(desk, board))
 
     async def _run(self, desk: BotContext, board: BoardConfig) -> None:
-        """Scan until no request is left; requests made during a scan share the next one."""
+        """Scan until no request is left; requests made during a scan share the next scan."""
         id = board.board_id
         try:
             while id in self._requested:
@@ -73,12 +73,12 @@ class BoardScans:
 async def _scan(desk: BotContext, board: BoardConfig, requested: Requested) -> None:
     """Read the cards of a board and submit the jobs of new labels; raises DraftsmanError.
 
-    Cards that nobody requested are left out: a webhook of theirs says who put a label on.
+    Cards that were not requested are left out: their own webhook names the person.
     """
     began = await desk.rt.boards.clock()
     cards = await board_reader.cards(desk.trello, board.board_id)
-    wanted = {id: card for id, card in cards.items() if id in requested}
-    new, _ = await label_comparison.compare(desk, board, wanted, began)
+    selected = {id: card for id, card in cards.items() if id in requested}
+    new, _ = await label_comparison.compare(desk, board, selected, began)
     for episode in new:
         by = requested[episode.card].get(episode.label)
         try:
@@ -87,4 +87,4 @@ async def _scan(desk: BotContext, board: BoardConfig, requested: Requested) -> N
         except Failure as error:
             if error.retry_after is not None:
                 raise
-            _log.warning("card %s waits for the next poll: %s", episode.card, error)
+            _log.warning("card %s: left to the next poll: %s", episode.card, error)
