@@ -77,10 +77,10 @@ async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
 
 async def check_identity(desk: BotContext) -> Check:
     """Check that the token's account is not a linked person's; set `me`. Raises Failure."""
-    found = await desk.trello.get("/members/me", fields="username,fullName")
-    if not isinstance(found, dict) or not is_id(found.get("id")):
+    member = await desk.trello.get("/members/me", fields="username,fullName")
+    if not isinstance(member, dict) or not is_id(member.get("id")):
         return Check("fail", "Trello returned no account for the token")
-    desk.me.id, desk.me.username = found["id"], str(found.get("username") or "")
+    desk.me.id, desk.me.username = member["id"], str(member.get("username") or "")
     actor = await desk.rt.people.actor(Actor(Source.TRELLO, desk.me.id, desk.me.id))
     text = f"the bot is @{desk.me.username} ({desk.me.id})"
     if actor.person is not None:

@@ -288,7 +288,7 @@ class TestCase90Limits:
             with background():
                 for _ in range(most):
                     await trello.get("/boards/b1")
-                with pytest.raises(Failure, match="the limit is reached"):
+                with pytest.raises(Failure, match="rate limit reached"):
                     await trello.get("/boards/b1")
             await trello.get("/boards/b1")
         assert route.call_count == most + 1

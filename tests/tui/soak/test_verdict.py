@@ -148,7 +148,7 @@ def said(**result: dict[str, str]) -> FinalState:
 
 def trail(*order: int) -> FinalState:
     """Return the world with the trail of D-1 in another order."""
-    return asked(trail=tuple(TRAIL[place] for place in order))
+    return asked(job_events=tuple(TRAIL[place] for place in order))
 
 
 STEPS = ASKED.steps
@@ -161,11 +161,19 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         (
             "doubled",
             asked(effects=made(i9=("before", "v9"))),
-            "D-1: effect before was made 2 times",
+            "D-1: effect before was created 2 times",
         ),
-        ("doubled", asked(effects=made(i1=("before", "v9"))), "recorded as 'v1', made as 'v9'"),
-        ("doubled", asked(effects=made(i9=("other", "v9"))), "other was made, and no step knows"),
-        ("doubled", asked(steps=STEPS[:1]), "after-0 was made, and no step knows of it"),
+        (
+            "doubled",
+            asked(effects=made(i1=("before", "v9"))),
+            "recorded as 'v1', but was created as 'v9'",
+        ),
+        (
+            "doubled",
+            asked(effects=made(i9=("other", "v9"))),
+            "other was created, but no step recorded",
+        ),
+        ("doubled", asked(steps=STEPS[:1]), "after-0 was created, but no step recorded it"),
         (
             "doubled",
             said(effects={"before": "v2"}),
@@ -174,7 +182,7 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         (
             "doubled",
             asked(effects=requests(EffectRequest(3, "before", recorded=False))),
-            "run 3 asked for effect before, which run 1 had recorded",
+            "run 3 requested effect before, which run 1 had recorded",
         ),
         ("answers_lost", asked(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
         (
@@ -192,9 +200,9 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
             asked(questions=(replace(ASKED.questions[0], status="expired"),)),
             "did not resolve it: expired",
         ),
-        ("answers_lost", said(answers={"go-0": "later"}), "the handler got later"),
-        ("answers_lost", said(answers={}), "the handler got nothing"),
-        ("answers_lost", asked(questions=()), "has no question any more"),
+        ("answers_lost", said(answers={"go-0": "later"}), "the handler received later"),
+        ("answers_lost", said(answers={}), "the handler received nothing"),
+        ("answers_lost", asked(questions=()), "no longer has a question"),
         ("answers_lost", world(D2=replace(GATED, answers=())), "'approve' of ben is missing"),
         (
             "answers_lost",
@@ -204,12 +212,12 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         (
             "answers_lost",
             world(D2=replace(GATED, result={"answers": {"gate": "denied"}})),
-            "the handler got denied",
+            "the handler received denied",
         ),
-        ("jobs_lost", world(D6=None), "D-6 (run_agent) was acknowledged and is not there"),
+        ("jobs_lost", world(D6=None), "D-6 (run_agent) was acknowledged but does not exist"),
         ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
-        ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote when run 2 ran"),
-        ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote when none ran"),
+        ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote while run 2 was active"),
+        ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote while no run was active"),
         ("misled", world(D4=replace(CANCELED, status="completed")), "is completed, not canceled"),
         (
             "misled",
@@ -235,7 +243,7 @@ def test_a_broken_promise_is_found_and_fails(
 @pytest.mark.parametrize(
     ("break_it", "says"),
     [
-        (lambda ledger: ledger.requests["request-1"].add(9), "request-1 made 2 jobs: [1, 9]"),
+        (lambda ledger: ledger.requests["request-1"].add(9), "request-1 created 2 jobs: [1, 9]"),
         (lambda ledger: ledger.retries.update({3: {7, 8}}), "D-3 was retried 2 times: [7, 8]"),
     ],
 )

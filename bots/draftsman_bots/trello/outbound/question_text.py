@@ -47,11 +47,11 @@ def render_question(
 def answer_instructions(question: Question) -> str:
     """Return how to answer in a comment."""
     if question.kind is QuestionKind.APPROVAL:
-        return "Comment `approve`, or `deny` and a reason."
+        return "To answer, comment `approve`, or `deny` and a reason."
     if not question.choices:
-        return "Comment `/answer` and your answer."
+        return "To answer, comment `/answer` and your answer."
     free_text = ", or `/answer` and free text" if question.freeform_allowed else ""
-    return f"Comment the number{free_text}."
+    return f"To answer, comment the number{free_text}."
 
 
 def _choices(question: Question) -> str:

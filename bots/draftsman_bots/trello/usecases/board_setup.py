@@ -72,8 +72,8 @@ def parse_reference(text: str) -> str:
 async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
     """Return a board, by its id or short link; raises NotFound, Failure."""
     try:
-        found = await trello.get(f"/boards/{board}", fields="name,url,closed")
-        id = str(found["id"])
+        response = await trello.get(f"/boards/{board}", fields="name,url,closed")
+        id = str(response["id"])
         labels = await listed(trello, f"/boards/{id}/labels", limit=1000)
         lists = await listed(trello, f"/boards/{id}/lists", filter="open", fields="name")
     except Failure as error:
@@ -83,10 +83,10 @@ async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
             f"the bot cannot see board {board}: {error}; check the id and invite the bot to the"
             " board"
         ) from None
-    if found.get("closed"):
-        raise NotFound(f"the board {found.get('name')!r} is closed; reopen it in Trello")
+    if response.get("closed"):
+        raise NotFound(f"the board {response.get('name')!r} is closed; reopen it in Trello")
     return BoardLayout(
-        id, str(found["name"]), str(found.get("url") or ""), _names(labels), _names(lists)
+        id, str(response["name"]), str(response.get("url") or ""), _names(labels), _names(lists)
     )
 
 

@@ -61,25 +61,25 @@ def is_on_board(board: BoardConfig, card: Card) -> bool:
 async def fetch(desk: BotContext, card: str) -> Card | None:
     """Return a card, or None if it does not exist; raises Failure."""
     try:
-        found = await desk.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
+        response = await desk.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
     except Failure as error:
         if error.http_status in GONE_STATUSES:
             return None
         raise
-    return {**found, "id": card} if isinstance(found, dict) else None
+    return {**response, "id": card} if isinstance(response, dict) else None
 
 
 async def check_card(desk: BotContext, board: BoardConfig, card: str) -> list[Episode]:
     """Compare a card's labels with the recorded labels; return new episodes. Raises Failure."""
     began = await desk.rt.boards.clock()
-    found = await fetch(desk, card)
-    if found is None:
+    current = await fetch(desk, card)
+    if current is None:
         return []
-    here, at = card_label_ids(found), parse_time(found.get("dateLastActivity"))
+    here, at = card_label_ids(current), parse_time(current.get("dateLastActivity"))
     known = {label for _, label in await desk.rt.boards.present_on([card])}
     gone = [LabelSighting(card, label, at) for label in sorted(known - here)]
     await desk.rt.boards.end_episodes(gone, began)
-    if not is_on_board(board, found):
+    if not is_on_board(board, current):
         return []
     new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
     return await desk.rt.boards.begin_episodes(board.board_id, new, began)
@@ -118,16 +118,18 @@ async def _continue(
     await check_card(desk, board, episode.card)  # the label may have been added again meanwhile
 
 
-async def cancel_removed_card(desk: BotContext, board: BoardConfig, card: str, who: str) -> None:
+async def cancel_removed_card(
+    desk: BotContext, board: BoardConfig, card: str, member_name: str
+) -> None:
     """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
     numbers = sorted({copy.job for copy in await desk.rt.threads.trello(card)})
     if not numbers:
         return
-    found = await fetch(desk, card)
-    if found is not None and found.get("closed") is not True:
+    current = await fetch(desk, card)
+    if current is not None and current.get("closed") is not True:
         return
-    change = "deleted" if found is None else "archived"
-    reason = f"its card was {change}" + (f" by {who}" if who else "")
+    change = "deleted" if current is None else "archived"
+    reason = f"its card was {change}" + (f" by {member_name}" if member_name else "")
     for number in numbers:
         job = await desk.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
@@ -150,15 +152,17 @@ async def _submit_job(
         await desk.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
         return False
     try:
-        made = await _submit(desk, board, episode, card, by)
+        submitted = await _submit(desk, board, episode, card, by)
     except UsageError as error:
         text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
         desk.health.problem(f"label:{episode.label}", text)
         await desk.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
-    if made is not None and made.how == "joined":
-        await _notify_joined(desk, board, episode, made)
-    await desk.rt.boards.settle(episode, EpisodeStage.SUBMITTED, made.number if made else None)
+    if submitted is not None and submitted.how == "joined":
+        await _notify_joined(desk, board, episode, submitted)
+    await desk.rt.boards.settle(
+        episode, EpisodeStage.SUBMITTED, submitted.number if submitted else None
+    )
     return True
 
 
@@ -199,17 +203,17 @@ async def _submit(
 
 
 async def _notify_joined(
-    desk: BotContext, board: BoardConfig, episode: Episode, made: SubmittedJob
+    desk: BotContext, board: BoardConfig, episode: Episode, job: SubmittedJob
 ) -> None:
     """Reply that the card already has a live job."""
     name = board.labels[episode.label].name or "the label"
     text = (
-        f"{made.name} is still {made.status}. A card can have only one job at a time, so {name!r}"
+        f"{job.name} is still {job.status}. A card can have only one job at a time, so {name!r}"
         " did not start another. The request was added to the job's history. To start a new job,"
-        f" wait until {made.name} finishes or cancel it, then add the label again."
+        f" wait until {job.name} finishes or cancel it, then add the label again."
     )
     at = parse(card_target(episode.card))
-    await desk.rt.outbox.notice(made.number, f"joined:{episode.key}", text, at=at)
+    await desk.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at)
 
 
 async def _notify_label_removed(desk: BotContext, board: BoardConfig, episode: Episode) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello
 
-UNSEEN = "was made from this card as it was: the edit changes nothing."
+UNSEEN = "which was created from the earlier text"
 
 
 @pytest.mark.parametrize("way", ["poll", "webhook"])

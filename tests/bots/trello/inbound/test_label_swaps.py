@@ -78,5 +78,5 @@ async def test_two_who_swap_at_once_leave_the_next_label_on(
     assert bench.labels(card) == ["draftsman", "draftsman: queued"]
     await bench.poll()
     [said] = await bench.told(card)
-    assert "D-1 is still queued: a card has one job at a time" in said
+    assert "D-1 is still queued. A card can have only one job at a time" in said
     assert await bench.keys() == [bench.key(card)]

@@ -109,7 +109,7 @@ async def test_while_the_token_is_refused_nothing_is_asked(
     trello.revoke()
     assert [await bench.poller.poll_once() for _ in PAUSES] == list(PAUSES)
     [said] = bench.desk.health.problems.values()
-    assert "Trello refuses the bot" in said
+    assert "Trello rejected the bot's credentials" in said
     trello.revoke(False)
     assert await bench.poller.poll_once() == 0
     assert bench.desk.health.ready

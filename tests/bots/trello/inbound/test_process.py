@@ -74,7 +74,7 @@ async def test_a_label_becomes_a_job_and_the_card_hears_of_it(
     async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as reply:
         health = await reply.json()
         assert (reply.status, health["ready"], health["polling"]) == (200, True, True)
-        assert "comments are read once" in health["notes"]["comments"], "case 77"
+        assert "later edits of comments are not seen" in health["notes"]["comments"], "case 77"
     async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as reply:
         assert "draftsman_trello_polls_total" in await reply.text()
     bots.signal(signal.SIGTERM)

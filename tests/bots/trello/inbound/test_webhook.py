@@ -157,8 +157,8 @@ async def test_case_84_a_webhook_that_is_off_or_gone_is_made_again(
     [config] = await bench.rt.boards.all()
     bench.configure(callback_url="http://127.0.0.1:9/nobody")
     await bench.poller.check(config)
-    assert "no webhook" in str(bench.desk.health.notes)
-    assert "it is polled meanwhile" in str(bench.desk.health.notes)
+    assert "cannot create a webhook" in str(bench.desk.health.notes)
+    assert "polling is used instead" in str(bench.desk.health.notes)
 
 
 async def test_case_92_fields_that_are_missing_are_missed_by_nobody(
