@@ -72,7 +72,7 @@ class SimulatedUsers:
         match self.chance.randrange(4):
             case 0:
                 await self._submit(left, question, response, first)
-            case 1:  # the same click twice, one after the other
+            case 1:  # the same click twice in sequence
                 await self._submit(left, question, response, first)
                 await self._submit(right, question, response, first)
             case 2:  # the same click twice at once

@@ -177,7 +177,7 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         (
             "doubled",
             said(effects={"before": "v2"}),
-            "effect before is not the one that the handler",
+            "effect before has another value than the handler",
         ),
         (
             "doubled",
@@ -218,13 +218,13 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
         ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote while run 2 was active"),
         ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote while no run was active"),
-        ("misled", world(D4=replace(CANCELED, status="completed")), "is completed, not canceled"),
+        ("wrongly_ended", world(D4=replace(CANCELED, status="completed")), "is completed, not canceled"),
         (
-            "misled",
+            "wrongly_ended",
             world(D6=replace(AGENT, status="failed", error="no such agent")),
             "D-6 (run_agent) is failed, not completed: no such agent",
         ),
-        ("misled", world(D3=replace(DOOMED, status="completed")), "is completed, not dead_letter"),
+        ("wrongly_ended", world(D3=replace(DOOMED, status="completed")), "is completed, not dead_letter"),
         ("broken", FinalState(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
     ],
 )
