@@ -28,7 +28,7 @@ async def test_an_edited_card_is_told_once_that_nothing_changes(
     trello.rename(card, "Fix the parser today")
     await see()
     [said] = await bench.told(card)
-    assert f"{job.name} {UNSEEN}" in said
+    assert f"{job.name}, {UNSEEN}" in said
     assert f"{job.name}: {job.name}" not in said
     assert (await bench.jobs())[0].ticket_text == job.ticket_text
     await bench.rt.job_control.cancel(job.number, bench.people.olga, "enough")

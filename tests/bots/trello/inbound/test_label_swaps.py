@@ -43,7 +43,7 @@ async def test_a_label_that_a_crash_made_doubtful_is_not_taken_off_in_silence(
     await bench.poll()
     assert bench.labels(card) == ["draftsman: queued"]
     assert await bench.keys() == [bench.key(card)]
-    told = [one for one in await bench.told(card) if "put it on once more" in one]
+    told = [one for one in await bench.told(card) if "was removed from this card" in one]
     assert len(told) == over
     trello.add_label(card, bench.label)
     await bench.poll()

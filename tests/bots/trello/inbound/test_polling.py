@@ -171,7 +171,7 @@ async def test_case_76_the_account_of_a_person_is_refused(
     await identity.resolve_identity(bench.desk, StopSignal())
     assert bench.desk.health.ready
     await join(bench.rt, trello.bot_member, bench.people.carol)
-    with pytest.raises(ConfigError, match="it belongs to carol"):
+    with pytest.raises(ConfigError, match="belongs to carol"):
         await identity.resolve_identity(bench.desk, StopSignal())
 
 

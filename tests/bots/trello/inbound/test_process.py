@@ -149,4 +149,4 @@ async def test_the_account_of_a_person_ends_the_bots(
         config.write(f'people.carol.trello = "{trello.bot_member}"\n')
     bots = place.start("bots", env=env)
     assert await bots.end() == 2
-    assert "it belongs to carol" in bots.output_text
+    assert "belongs to carol" in bots.output_text

@@ -88,7 +88,7 @@ async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
             2,
             "no label 'nope'; it has: 'draftsman', 'draftsman: queued', 'bug'",
         ),
-        (["--label", "bug=fx"], 2, "MODE investigate or fix"),
+        (["--label", "bug=fx"], 2, "MODE: investigate or fix"),
         (["--label", "bug=fix/ghost"], 2, "no agent 'ghost'; there are: tidy"),
         (["--label", "bug=fix/" + "x" * 101], 2, "agent: must have at most 100 characters"),
         (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is given twice"),

@@ -276,7 +276,7 @@ async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
     with wall.cli.config.open("a", encoding="utf-8") as config:
         config.write(f'\npeople.anna.trello = "{trello.bot_member}"\n')
     [who, *_] = await _trello(wall.cli)
-    assert (who[0], "which is anna" in who[1]) == ("fail", True)
+    assert (who[0], "the account of anna" in who[1]) == ("fail", True)
 
 
 async def test_case_81_and_84_the_webhook_is_compared_with_what_is_configured(
@@ -297,7 +297,7 @@ async def test_case_81_and_84_the_webhook_is_compared_with_what_is_configured(
     text = f"board Work: the webhook calls {ears.url}, but callback_url is {ears.url}/"
     assert ("fail", text) in await _trello(wall.cli)
     wall.configure()
-    assert any("no callback_url is set" in text for _, text in await _trello(wall.cli))
+    assert any("callback_url is not set" in text for _, text in await _trello(wall.cli))
 
 
 async def test_trello_that_refuses_or_is_away_hides_no_other_check(
