@@ -1,4 +1,4 @@
-"""The whole story on a card, with every process killed on the way."""
+"""A job on a Trello card from label to result, with every process killed on the way."""
 
 from __future__ import annotations
 
@@ -142,7 +142,11 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         own = [one for one in trello.comments(card) if one.member == trello.bot_member]
         assert len(own) == 4, "status, question, the word for ben, result"
         assert (own[0].edited, "D-1" in own[0].text) == (True, True)
-        for part in ("What should be applied", "Your answer was not accepted", "safe fixes applied"):
+        for part in (
+            "What should be applied",
+            "Your answer was not accepted",
+            "safe fixes applied",
+        ):
             assert len(story.says(card, part)) == 1, part
         assert trello.card_now(card)["idList"] == story.review
         files = {one.name.partition(" · ")[0] for one in trello.attachments(card)}

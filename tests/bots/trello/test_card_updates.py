@@ -1,4 +1,4 @@
-"""What happens to a card once something was said on it."""
+"""Updates of a card after a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to Trello, and what its answers mean; the other end is respx."""
+"""Requests of the Trello client and their errors, with respx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Trello knows us by, read where it is kept."""
+"""Trello credentials from the configured sources."""
 
 from __future__ import annotations
 

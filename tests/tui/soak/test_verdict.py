@@ -1,4 +1,4 @@
-"""The verdict can fail: one promise broken in a world that is sound, one finding that says so."""
+"""Violations: each broken guarantee in a sound final state gives a finding."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ AGENT = JobRecord(6, "run_agent", "completed", {"summary": "tidy"})
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Return what was acknowledged in a sound world."""
+    """Return the ledger of a sound final state."""
     made = Ledger(
         requests={f"request-{job}": {job} for job in (1, 2, 3, 4, 5, 6)},
         jobs={job.number: job.type for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)},
@@ -97,7 +97,7 @@ def ledger() -> Ledger:
 
 
 def world(**changes: JobRecord | None) -> FinalState:
-    """Return the sound world, with jobs replaced or taken away: `D1=…`."""
+    """Return the sound final state, with jobs replaced or removed: `D1=…`."""
     jobs = {job.number: job for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)}
     for name, job in changes.items():
         number = int(name.removeprefix("D"))
@@ -127,27 +127,27 @@ def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]
 
 
 def asked(**changes: object) -> FinalState:
-    """Return the world with something else about D-1."""
+    """Return the final state with changed fields of D-1."""
     return world(D1=replace(ASKED, **changes))  # type: ignore[arg-type]
 
 
 def made(**also: tuple[str, str]) -> Effects:
-    """Return the effects of D-1 with others beside or instead."""
+    """Return the effects of D-1 with added or replaced effects."""
     return replace(ASKED.effects, made={**ASKED.effects.made, **also})
 
 
 def requests(*also: EffectRequest) -> Effects:
-    """Return the effects of D-1 with more requests after all."""
+    """Return the effects of D-1 with added requests."""
     return replace(ASKED.effects, requests=(*ASKED.effects.requests, *also))
 
 
 def said(**result: dict[str, str]) -> FinalState:
-    """Return the world in which the handler of D-1 tells another result."""
+    """Return the final state with another result of D-1."""
     return asked(result={**ASKED.result, **result})
 
 
 def trail(*order: int) -> FinalState:
-    """Return the world with the trail of D-1 in another order."""
+    """Return the final state with the events of D-1 in another order."""
     return asked(job_events=tuple(TRAIL[place] for place in order))
 
 
@@ -218,13 +218,21 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
         ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote while run 2 was active"),
         ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote while no run was active"),
-        ("wrongly_ended", world(D4=replace(CANCELED, status="completed")), "is completed, not canceled"),
+        (
+            "wrongly_ended",
+            world(D4=replace(CANCELED, status="completed")),
+            "is completed, not canceled",
+        ),
         (
             "wrongly_ended",
             world(D6=replace(AGENT, status="failed", error="no such agent")),
             "D-6 (run_agent) is failed, not completed: no such agent",
         ),
-        ("wrongly_ended", world(D3=replace(DOOMED, status="completed")), "is completed, not dead_letter"),
+        (
+            "wrongly_ended",
+            world(D3=replace(DOOMED, status="completed")),
+            "is completed, not dead_letter",
+        ),
         ("broken", FinalState(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
     ],
 )

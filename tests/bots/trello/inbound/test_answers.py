@@ -1,4 +1,4 @@
-"""Comments answer what a card is asked."""
+"""Answers from comments on a card."""
 
 from __future__ import annotations
 

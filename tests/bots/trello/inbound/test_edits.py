@@ -1,4 +1,4 @@
-"""Edits of a card or a comment after its job was made: a comment says that they change nothing."""
+"""Replies to edits of a card or comment after its job was created."""
 
 from __future__ import annotations
 

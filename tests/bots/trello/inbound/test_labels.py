@@ -1,4 +1,4 @@
-"""A label makes a job, by whichever way it is seen, and once for each time that it is put on."""
+"""Jobs from labels, by webhook and poll, once for each time that a label is added."""
 
 from __future__ import annotations
 

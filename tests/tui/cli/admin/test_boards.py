@@ -122,7 +122,7 @@ async def test_a_board_that_is_none_or_is_not_shown_is_told(
     (await wall("add", "aaaaaaaa")).refused(3, "the bot cannot see board aaaaaaaa")
     card = trello.card(wall.board, wall.todo, "x")
     (await wall("add", trello.card_now(card)["url"])).refused(2, "is a card")
-    (await wall("add", "work stuff")).refused(2, "give its address, https://trello.com/b/")
+    (await wall("add", "work stuff")).refused(2, "give its URL, https://trello.com/b/")
     (await wall("show", "Work")).refused(3, "no board is watched")
     await wall.added()
     (await wall("show", "Play")).refused(3, "no board 'Play' is watched; watched are: 'Work'")
