@@ -63,11 +63,11 @@ def failure_line(error: Failure, trello: TrelloSettings) -> str:
 async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
     """Yield the checks of the account and of every board; failed calls become checks."""
     try:
-        async with open_context(rt, trello) as desk:
-            async for check in _account(desk):
+        async with open_context(rt, trello) as context:
+            async for check in _account(context):
                 yield check
             for board in await rt.boards.all():
-                for check in await check_board(desk, board):
+                for check in await check_board(context, board):
                     yield check
     except ConfigError as error:
         yield Check("fail", str(error), "see docs/trello.md for where to find each value")
@@ -75,14 +75,14 @@ async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
         yield Check("fail", failure_line(error, trello))
 
 
-async def check_identity(desk: BotContext) -> Check:
+async def check_identity(context: BotContext) -> Check:
     """Check that the token's account is not a linked person's; set `me`. Raises Failure."""
-    member = await desk.trello.get("/members/me", fields="username,fullName")
+    member = await context.trello.get("/members/me", fields="username,fullName")
     if not isinstance(member, dict) or not is_id(member.get("id")):
         return Check("fail", "Trello returned no account for the token")
-    desk.me.id, desk.me.username = member["id"], str(member.get("username") or "")
-    actor = await desk.rt.people.actor(Actor(Source.TRELLO, desk.me.id, desk.me.id))
-    text = f"the bot is @{desk.me.username} ({desk.me.id})"
+    context.me.id, context.me.username = member["id"], str(member.get("username") or "")
+    actor = await context.rt.people.actor(Actor(Source.TRELLO, context.me.id, context.me.id))
+    text = f"the bot is @{context.me.username} ({context.me.id})"
     if actor.person is not None:
         then = "create a separate Trello account for the bot and use its token"
         problem = f"the account of {actor.person}: the bot cannot tell its comments from theirs"
@@ -90,54 +90,54 @@ async def check_identity(desk: BotContext) -> Check:
     return Check("ok", text)
 
 
-async def check_board(desk: BotContext, board: BoardConfig) -> list[Check]:
+async def check_board(context: BotContext, board: BoardConfig) -> list[Check]:
     """Check a board's configuration, after `check_identity`; raises Failure."""
     try:
-        layout = await board_setup.fetch_layout(desk.trello, board.board_id)
+        layout = await board_setup.fetch_layout(context.trello, board.board_id)
     except NotFound as error:
         then = f"invite the bot to the board again, or: draftsman boards remove {board.board_id}"
         return [Check("fail", f"board {board.name}: {error}", then)]
     results = [
-        *await _rights(desk, board),
-        *_mappings(desk, board, layout),
-        *await _webhook(desk, board),
-        *await _polled(desk, board),
+        *await _rights(context, board),
+        *_mappings(context, board, layout),
+        *await _webhook(context, board),
+        *await _polled(context, board),
     ]
     problems = [check for check in results if check.status != "ok"]
     text = f"board {board.name}: {len(board.labels)} label(s) create jobs"
     return problems or [Check("ok", text)]
 
 
-async def _account(desk: BotContext) -> AsyncIterator[Check]:
-    yield await check_identity(desk)
-    if not await desk.rt.boards.all():
+async def _account(context: BotContext) -> AsyncIterator[Check]:
+    yield await check_identity(context)
+    if not await context.rt.boards.all():
         then = "draftsman boards add https://trello.com/b/…"
         yield Check("warn", "no board is watched, so no card creates a job", then)
-    if desk.settings.callback_url is None:
-        text = f"boards are polled every {desk.settings.poll:g} s; callback_url is not set"
+    if context.settings.callback_url is None:
+        text = f"boards are polled every {context.settings.poll:g} s; callback_url is not set"
         yield Check("ok", text)
         return
-    boards = {board.board_id for board in await desk.rt.boards.all()}
-    for hook in await webhooks.list_webhooks(desk):
+    boards = {board.board_id for board in await context.rt.boards.all()}
+    for hook in await webhooks.list_webhooks(context):
         if (
             hook.get("idModel") not in boards
-            and hook.get("callbackURL") == desk.settings.callback_url
+            and hook.get("callbackURL") == context.settings.callback_url
         ):
             text = f"webhook {hook.get('id')} is for {hook.get('idModel')}, which is not watched"
             yield Check("warn", text, f"draftsman boards webhook remove {hook.get('id')}")
 
 
-async def _rights(desk: BotContext, board: BoardConfig) -> list[Check]:
+async def _rights(context: BotContext, board: BoardConfig) -> list[Check]:
     """Check that the bot may comment on a board's cards, move them and swap their labels."""
     name = f"board {board.name}"
-    rights = await desk.trello.token(fields="permissions")
+    rights = await context.trello.token(fields="permissions")
     if not _writes(rights, board.board_id):
         then = "create a token with the scopes read,write (see docs/trello.md)"
         return [Check("fail", f"{name}: the token is read-only", then)]
-    members = await listed(desk.trello, f"/boards/{board.board_id}/memberships")
-    mine = [member for member in members if member.get("idMember") == desk.me.id]
+    members = await listed(context.trello, f"/boards/{board.board_id}/memberships")
+    mine = [member for member in members if member.get("idMember") == context.me.id]
     if not mine:
-        then = f"invite @{desk.me.username} to the board"
+        then = f"invite @{context.me.username} to the board"
         return [Check("fail", f"{name}: the bot is not a member", then)]
     if mine[0].get("memberType") == "observer":
         then = "make the bot a normal member"
@@ -156,13 +156,13 @@ def _writes(token: Any, board: str) -> bool:
     )
 
 
-def _mappings(desk: BotContext, board: BoardConfig, layout: BoardLayout) -> Iterator[Check]:
+def _mappings(context: BotContext, board: BoardConfig, layout: BoardLayout) -> Iterator[Check]:
     """Yield configured labels, lists and agents that no longer exist."""
     name, then = f"board {board.name}", CHANGE.format(board.board_id)
     for id, rule in board.labels.items():
         if id not in layout.labels:
             yield Check("fail", f"{name} no longer has the label {rule.name!r} ({id})", then)
-        if rule.agent is not None and rule.agent not in desk.rt.settings.agents:
+        if rule.agent is not None and rule.agent not in context.rt.settings.agents:
             text = f"{name}: label {rule.name!r} uses agent {rule.agent!r}, which is not configured"
             yield Check("fail", text, f"add [agents.{rule.agent}], or: {then}")
     if not board.labels:
@@ -179,10 +179,10 @@ def _mappings(desk: BotContext, board: BoardConfig, layout: BoardLayout) -> Iter
             yield Check("warn", f"{name}: {purpose} ({id}) is archived or deleted", then)
 
 
-async def _webhook(desk: BotContext, board: BoardConfig) -> list[Check]:
+async def _webhook(context: BotContext, board: BoardConfig) -> list[Check]:
     """Compare the webhook in Trello with the configuration."""
     name, repair = f"board {board.name}", f"draftsman boards webhook repair {board.board_id}"
-    hook, callback = await webhooks.find(desk, board), desk.settings.callback_url
+    hook, callback = await webhooks.find(context, board), context.settings.callback_url
     if callback is None:
         if hook is None:
             return []
@@ -204,11 +204,11 @@ async def _webhook(desk: BotContext, board: BoardConfig) -> list[Check]:
     return []
 
 
-async def _polled(desk: BotContext, board: BoardConfig) -> list[Check]:
-    cursor = await desk.rt.boards.cursor(board.board_id)
+async def _polled(context: BotContext, board: BoardConfig) -> list[Check]:
+    cursor = await context.rt.boards.cursor(board.board_id)
     if cursor is None:
         return [Check("warn", f"board {board.name} was never polled", "draftsman up")]
-    if cursor.age <= LATE + 4 * desk.settings.poll:
+    if cursor.age <= LATE + 4 * context.settings.poll:
         return []
     text = f"board {board.name} was last polled {cursor.age / 60:.0f} min ago"
     return [Check("warn", text, "draftsman up, or draftsman bots")]

@@ -30,31 +30,31 @@ class Identity:
         return bool(self.id)
 
 
-async def resolve_identity(desk: BotContext, stop: StopSignal) -> None:
+async def resolve_identity(context: BotContext, stop: StopSignal) -> None:
     """Read the bot's account from Trello, with retries.
 
     Raises ConfigError if the account is linked to a person: their comments could not be
     distinguished from the bot's.
     """
-    desk.health.pending(PROBLEM, "waiting for Trello to return the token's account")
+    context.health.pending(PROBLEM, "waiting for Trello to return the token's account")
     for attempt in range(10**9):
         try:
-            member = await desk.trello.get("/members/me", fields="username,fullName")
+            member = await context.trello.get("/members/me", fields="username,fullName")
             if is_id(member.get("id") if isinstance(member, dict) else None):
-                await _check(desk, member["id"])
-                desk.me.username = str(member.get("username") or "")
-                desk.me.id = member["id"]
-                desk.health.clear(PROBLEM)
+                await _check(context, member["id"])
+                context.me.username = str(member.get("username") or "")
+                context.me.id = member["id"]
+                context.health.clear(PROBLEM)
                 return
-            desk.health.problem(PROBLEM, "Trello returned no account for the token")
+            context.health.problem(PROBLEM, "Trello returned no account for the token")
         except (Failure, DatabaseUnreachable) as error:
-            desk.health.problem(PROBLEM, f"cannot read the account of the Trello token: {error}")
+            context.health.problem(PROBLEM, f"cannot read the account of the Trello token: {error}")
         if await stop.wait(BACKOFF[min(attempt, len(BACKOFF) - 1)]):
             return
 
 
-async def _check(desk: BotContext, id: str) -> None:
-    actor = await desk.rt.people.actor(Actor(Source.TRELLO, id, id))
+async def _check(context: BotContext, id: str) -> None:
+    actor = await context.rt.people.actor(Actor(Source.TRELLO, id, id))
     if actor.person is not None:
         raise ConfigError(
             f"[trello] token: belongs to {actor.person}, and the bot cannot tell its comments from"

@@ -35,12 +35,12 @@ class Service:
         self._settings = trello
         self._secret = tokens.secret
         self._client = connect(trello, tokens, timeout=rt.settings.notifications.timeout)
-        self.desk = BotContext(rt, trello, self._client)
-        self.health = self.desk.health
+        self.context = BotContext(rt, trello, self._client)
+        self.health = self.context.health
         self._deliveries = rt.delivery_process(
             [TrelloChannel(self._client, rt.boards, self.health)]
         )
-        self.poller = Poller(self.desk, trello.poll, self._deliveries.sender)
+        self.poller = Poller(self.context, trello.poll, self._deliveries.sender)
         self.health_port: int | None = None
         """Port of the health server, if it is a separate server."""
         self._servers: list[Server] = []
@@ -54,7 +54,7 @@ class Service:
         source = "webhook and polling" if self._settings.callback_url else "polling"
         _log.info("bots: Trello by %s, every %s s", source, self._settings.poll)
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        await self.desk.background.close(CLOSING)
+        await self.context.background.close(CLOSING)
         await self._client.close()
         if errors := [result for result in results if isinstance(result, BaseException)]:
             raise errors[0]
@@ -70,7 +70,7 @@ class Service:
     def _servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
         parts = []
         if (address := self._settings.address) is not None:
-            app = application(self.desk, self._secret)
+            app = application(self.context, self._secret)
             server, serving, self.port = serve(app, address, "trello")
             self._servers.append(server)
             parts.append(serving)
@@ -83,8 +83,8 @@ class Service:
 
     async def _poll(self) -> None:
         """Poll once the bot's account is known: its own comments are not answers."""
-        await resolve_identity(self.desk, self.stop)
-        if self.desk.me:
+        await resolve_identity(self.context, self.stop)
+        if self.context.me:
             if self._settings.callback_url is None:
                 self.health.info("comments", READ_ONCE)
             await self.poller.run()

@@ -35,7 +35,7 @@ MISMATCH: Final = "signature"
 _log = logging.getLogger(__name__)
 
 
-def application(desk: BotContext, secret: str) -> Starlette:
+def application(context: BotContext, secret: str) -> Starlette:
     """Return the ASGI application; without a callback URL it has only the health routes.
 
     With `health_listen`, `/readyz` and `/metrics` are on that address instead.
@@ -44,11 +44,11 @@ def application(desk: BotContext, secret: str) -> Starlette:
     async def trello(request: Request) -> Response:
         if request.method == "HEAD":
             return Response()
-        return await _receive(request, desk, secret)
+        return await _receive(request, context, secret)
 
-    alone = desk.settings.health_listen is None
-    routes = http.health_routes(desk.health, alone=alone)
-    if desk.settings.callback_url is not None:
+    alone = context.settings.health_listen is None
+    routes = http.health_routes(context.health, alone=alone)
+    if context.settings.callback_url is not None:
         # any path: a proxy may change it, and the signature covers the original URL
         routes.append(Route("/{path:path}", trello, methods=["HEAD", "POST"]))
     app = Starlette(routes=routes)
@@ -56,40 +56,43 @@ def application(desk: BotContext, secret: str) -> Starlette:
     return app
 
 
-async def _receive(request: Request, desk: BotContext, secret: str) -> Response:
+async def _receive(request: Request, context: BotContext, secret: str) -> Response:
     try:
         async with asyncio.timeout(BODY):
             raw = await http.read_body(request)
     except TimeoutError:
-        return _reject(desk, 408, "slow", "the request body took too long")
+        return _reject(context, 408, "slow", "the request body took too long")
     except ClientDisconnect:
-        return _reject(desk, 400, "cut", "the connection closed before the end of the body")
+        return _reject(context, 400, "cut", "the connection closed before the end of the body")
     if raw is None:
         return _reject(
-            desk, 413, "large", f"the request body is larger than {http.MAX_BODY_BYTES} bytes"
+            context, 413, "large", f"the request body is larger than {http.MAX_BODY_BYTES} bytes"
         )
-    callback, received = desk.settings.callback_url or "", request.headers.get(signature.HEADER, "")
+    callback, received = (
+        context.settings.callback_url or "",
+        request.headers.get(signature.HEADER, ""),
+    )
     if not signature.check(secret, callback, raw, received):
         text = (
             "the signature is wrong: check that [trello] secret belongs to this app and that"
             " callback_url is the URL of the webhook"
         )
-        return _reject(desk, 401, MISMATCH if received else "unsigned", text)
+        return _reject(context, 401, MISMATCH if received else "unsigned", text)
     action = actions.parse_action(actions.parse_body(raw))
     if action is None:
-        desk.health.count_action("webhook", "none", action_router.IGNORED)
+        context.health.count_action("webhook", "none", action_router.IGNORED)
         return PlainTextResponse("ignored\n")
-    return await _answer(desk, action)
+    return await _answer(context, action)
 
 
-async def _answer(desk: BotContext, action: Action) -> Response:
+async def _answer(context: BotContext, action: Action) -> Response:
     """Handle an action, then acknowledge it."""
     outcome, begun = "later", []  # type: tuple[str, StartedEpisodes]
     try:
-        if not desk.me:
+        if not context.me:
             raise LostRace("the bot's Trello account is not known yet")
         async with asyncio.timeout(DEADLINE):
-            outcome = await action_router.on_webhook(desk, action, begun)
+            outcome = await action_router.on_webhook(context, action, begun)
     except (DatabaseUnreachable, LostRace, Failure, TimeoutError) as error:
         reason = str(error) or "timed out"
         _log.warning("%s webhook failed; Trello will retry: %s", action.kind, reason)
@@ -99,21 +102,21 @@ async def _answer(desk: BotContext, action: Action) -> Response:
     except Exception as error:
         outcome = "broken"
         _log.error("%s webhook failed unexpectedly", action.kind, exc_info=error)
-    desk.health.count_action("webhook", action.kind, outcome)
+    context.health.count_action("webhook", action.kind, outcome)
     if begun:
-        desk.background.spawn(_continue(desk, begun))
+        context.background.spawn(_continue(context, begun))
     return PlainTextResponse(f"{outcome}\n", status_code=503 if outcome == "later" else 200)
 
 
-async def _continue(desk: BotContext, begun: StartedEpisodes) -> None:
+async def _continue(context: BotContext, begun: StartedEpisodes) -> None:
     """Continue new episodes now instead of at the next poll."""
     for board, episode, by in begun:
         try:
-            await label_jobs.process_episode(desk, board, episode, by)
+            await label_jobs.process_episode(context, board, episode, by)
         except DraftsmanError as error:
             _log.warning("card %s: left to the next poll: %s", episode.card, error)
 
 
-def _reject(desk: BotContext, status: int, reason: str, text: str) -> Response:
-    desk.health.count_rejected(reason, text)
+def _reject(context: BotContext, status: int, reason: str, text: str) -> Response:
+    context.health.count_rejected(reason, text)
     return PlainTextResponse(f"{text}\n", status_code=status)

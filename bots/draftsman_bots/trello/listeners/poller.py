@@ -39,15 +39,15 @@ class Poller:
     """Competes for the lease, and polls while it holds the lease."""
 
     def __init__(
-        self, desk: BotContext, every: float, sender: Callable[[], int | None] = lambda: None
+        self, context: BotContext, every: float, sender: Callable[[], int | None] = lambda: None
     ) -> None:
         """Create a poller; `sender` returns the number of the held session lock, or None."""
         self.stop = StopSignal()
-        self._desk = desk
+        self._context = context
         self._every = every
         self._sender = sender
         self._owner = new_id()
-        self._sync = BoardSync(desk)
+        self._sync = BoardSync(context)
         self._outage = OutageGuard("the Trello poller")
         self._checked: dict[str, float] = {}
 
@@ -60,7 +60,7 @@ class Poller:
     async def poll_once(self) -> float:
         """Poll every board once; return the seconds to wait for Trello's rate limit."""
         wait = 0.0
-        for board in await self._desk.rt.boards.all():
+        for board in await self._context.rt.boards.all():
             if self.stop:
                 break
             wait = max(wait, await self._poll(board))
@@ -69,25 +69,25 @@ class Poller:
         return wait
 
     async def _hold_lease(self) -> None:
-        term = await self._desk.rt.boards.acquire(self._owner, LEASE, self._sender())
+        term = await self._context.rt.boards.acquire(self._owner, LEASE, self._sender())
         if term is None:
             return
         _log.info("polling Trello, term %s", term)
-        self._desk.health.polling = True
+        self._context.health.polling = True
         try:
             async with self._renewing(term) as lost:
                 while not self.stop and not lost.is_set():
                     wait = await self.poll_once()
                     await self.stop.wait(max(wait, self._every))
         finally:
-            self._desk.health.polling = False
+            self._context.health.polling = False
             with contextlib.suppress(DraftsmanError):
-                await self._desk.rt.boards.resign(self._owner, term)
+                await self._context.rt.boards.resign(self._owner, term)
 
     @contextlib.asynccontextmanager
     async def _renewing(self, term: int) -> AsyncIterator[asyncio.Event]:
         """Renew the lease; when it is lost, set the event and cancel the block."""
-        lost, polling, boards = asyncio.Event(), asyncio.current_task(), self._desk.rt.boards
+        lost, polling, boards = asyncio.Event(), asyncio.current_task(), self._context.rt.boards
 
         async def renew() -> None:
             until = time.monotonic() + LEASE
@@ -118,25 +118,25 @@ class Poller:
 
     async def _poll(self, board: BoardConfig) -> float:
         """Poll a board; return the seconds to wait for Trello's rate limit."""
-        desk, key = self._desk, f"board:{board.board_id}"
+        context, key = self._context, f"board:{board.board_id}"
         try:
             await self._sync.look(board)
             await self._check(board)
         except DatabaseUnreachable:
             raise
         except Failure as error:
-            desk.health.count_poll("failed")
+            context.health.count_poll("failed")
             if error.code == ACCOUNT:
-                desk.health.problem(TOKEN, f"Trello rejected the bot's credentials: {error}")
+                context.health.problem(TOKEN, f"Trello rejected the bot's credentials: {error}")
             else:
-                desk.health.problem(key, f"board {board.name} cannot be read: {error}")
+                context.health.problem(key, f"board {board.name} cannot be read: {error}")
             return 0.0 if error.retry_after is None else error.retry_after
         except DraftsmanError as error:
-            desk.health.count_poll("failed")
+            context.health.count_poll("failed")
             _log.warning("board %s: poll failed, will retry: %s", board.name, error)
             return 0.0
-        desk.health.count_poll("done")
-        desk.health.clear(key, TOKEN)
+        context.health.count_poll("done")
+        context.health.clear(key, TOKEN)
         return 0.0
 
     async def _check(self, board: BoardConfig) -> None:
@@ -149,10 +149,10 @@ class Poller:
 
     async def check(self, board: BoardConfig) -> None:
         """Report missing labels of a board and repair its webhook."""
-        existing = await board_reader.label_ids(self._desk.trello, board.board_id)
+        existing = await board_reader.label_ids(self._context.trello, board.board_id)
         for label in [*board.labels, *filter(None, [board.queued_label_id])]:
             if label in existing:
-                self._desk.health.clear(f"label:{label}")
+                self._context.health.clear(f"label:{label}")
             else:
-                action_router.report_missing_label(self._desk, board, label)
-        await webhooks.ensure(self._desk, board)
+                action_router.report_missing_label(self._context, board, label)
+        await webhooks.ensure(self._context, board)

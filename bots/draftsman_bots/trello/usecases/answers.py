@@ -31,46 +31,46 @@ ANSWER: Final = "answer"
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
-async def on_comment(desk: BotContext, action: Action) -> str:
+async def on_comment(context: BotContext, action: Action) -> str:
     """Process a new, edited or deleted comment; return its outcome, for a counter."""
-    if await _is_own(desk, action):
+    if await _is_own(context, action):
         return "own"
-    copies = await desk.rt.threads.trello(action.card)
+    copies = await context.rt.threads.trello(action.card)
     jobs = sorted({copy.job for copy in copies}, reverse=True)
     if not jobs:
         return "ignored"
-    actor = await desk.rt.people.actor(
+    actor = await context.rt.people.actor(
         Actor(Source.TRELLO, action.member, action.name or action.member)
     )
     if action.kind is not ActionKind.COMMENT and await _record_answer_change(
-        desk, jobs, action, actor
+        context, jobs, action, actor
     ):
         return "noted"
     if action.kind is ActionKind.COMMENT_DELETED:
         return "ignored"
     outcome = "ignored"
-    if word := comment_parser.parse(action.text, desk.me.username):
-        questions = await _questions_before(desk, action, jobs)
-        outcome = await _answer(desk, action, actor, word, questions, jobs)
+    if word := comment_parser.parse(action.text, context.me.username):
+        questions = await _questions_before(context, action, jobs)
+        outcome = await _answer(context, action, actor, word, questions, jobs)
     if action.kind is ActionKind.COMMENT_EDITED and outcome in ("ignored", "talk"):
-        return await edit_notices.notify_request_edited(desk, action) or outcome
+        return await edit_notices.notify_request_edited(context, action) or outcome
     return outcome
 
 
-async def _is_own(desk: BotContext, action: Action) -> bool:
+async def _is_own(context: BotContext, action: Action) -> bool:
     """Return whether the bot wrote the comment: by its account, its marker or its delivery."""
-    if action.member == desk.me.id or marker_of(action.text) is not None:
+    if action.member == context.me.id or marker_of(action.text) is not None:
         return True
-    return await desk.rt.threads.is_own_comment(action.comment)
+    return await context.rt.threads.is_own_comment(action.comment)
 
 
 async def _record_answer_change(
-    desk: BotContext, jobs: list[int], action: Action, actor: Actor
+    context: BotContext, jobs: list[int], action: Action, actor: Actor
 ) -> bool:
     """Record that an accepted answer was edited or deleted; return whether it was an answer."""
     key = ids.action_key(action.comment)
     for job in jobs:
-        _, answers = await desk.rt.questions.of_job(job)
+        _, answers = await context.rt.questions.of_job(job)
         for answer in answers:
             if not answer.accepted or not _of_comment(answer.source_event_id, key):
                 continue
@@ -78,12 +78,12 @@ async def _record_answer_change(
                 return True  # a repeated webhook: this edit was the accepted answer
             identity = (job, answer.question, answer.source_event_id, actor)
             if action.kind is ActionKind.COMMENT_EDITED:
-                if await desk.rt.threads.edited(*identity, action.text):
+                if await context.rt.threads.edited(*identity, action.text):
                     await edit_notices.notify_answer_edited(
-                        desk, action, actor, f"D-{job}/{answer.question}", job
+                        context, action, actor, f"D-{job}/{answer.question}", job
                     )
             else:
-                await desk.rt.threads.deleted(*identity)
+                await context.rt.threads.deleted(*identity)
             return True
     return False
 
@@ -92,13 +92,13 @@ def _of_comment(event: str, key: str) -> bool:
     return event == key or event.startswith(f"{key}:")
 
 
-async def _questions_before(desk: BotContext, action: Action, jobs: list[int]) -> list[Question]:
+async def _questions_before(context: BotContext, action: Action, jobs: list[int]) -> list[Question]:
     """Return the questions posted on the card before this comment, newest first."""
-    copies = await desk.rt.threads.trello(action.card)
+    copies = await context.rt.threads.trello(action.card)
     shown = {(copy.job, copy.question): copy for copy in copies if copy.question is not None}
     questions = []
     for job in jobs:
-        for question in (await desk.rt.questions.of_job(job))[0]:
+        for question in (await context.rt.questions.of_job(job))[0]:
             copy = shown.get((job, question.ordinal))
             if copy is None:
                 continue
@@ -111,7 +111,7 @@ async def _questions_before(desk: BotContext, action: Action, jobs: list[int]) -
 
 
 async def _answer(
-    desk: BotContext,
+    context: BotContext,
     action: Action,
     actor: Actor,
     word: ParsedComment,
@@ -120,46 +120,46 @@ async def _answer(
 ) -> str:
     if word.job is not None and word.job not in jobs:
         text = f"D-{word.job} has no question on this card."
-        return await _reply(desk, action, jobs[0], actor, text)
+        return await _reply(context, action, jobs[0], actor, text)
     questions = [question for question in asked if word.job in (None, question.job)]
     if word.question is not None:
         questions = [question for question in questions if question.ordinal == word.question]
     waiting = [question for question in questions if question.status is OPEN]
     if not waiting:
-        return await _answer_closed(desk, action, actor, word, questions)
+        return await _answer_closed(context, action, actor, word, questions)
     kind = QuestionKind.INPUT if word.decision is None else QuestionKind.APPROVAL
     matching = [question for question in waiting if question.kind is kind]
     if not matching:
-        return await _reply_wrong_kind(desk, action, actor, word, waiting[0])
-    if not await _is_answer(desk, actor, word, matching):
+        return await _reply_wrong_kind(context, action, actor, word, waiting[0])
+    if not await _is_answer(context, actor, word, matching):
         return "talk"
     if comment_parser.is_attachment_only(word.text) or not (word.text or word.decision is not None):
         name = matching[0].name
         text = f"{name} was not answered: a file is not an answer. Reply with text or a choice."
-        return await _reply(desk, action, matching[0].job, actor, text)
+        return await _reply(context, action, matching[0].job, actor, text)
     if len(matching) > 1:
         names = ", ".join(question.name for question in matching)
         verb = ANSWER if word.decision is None else ("approve" if word.decision else "deny")
         text = f"Which question does this answer: {names}? Write /{verb} {matching[0].name} …"
-        return await _reply(desk, action, matching[0].job, actor, text)
-    return await _submit(desk, action, actor, word, matching[0])
+        return await _reply(context, action, matching[0].job, actor, text)
+    return await _submit(context, action, actor, word, matching[0])
 
 
 async def _submit(
-    desk: BotContext, action: Action, actor: Actor, word: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, word: ParsedComment, question: Question
 ) -> str:
     """Submit the answer, and reply where the question's own comment does not show the result."""
     try:
         response = _response(action, word, question)
-        verdict = await desk.rt.questions.answer(question.job, question.ordinal, response, actor)
+        verdict = await context.rt.questions.answer(question.job, question.ordinal, response, actor)
     except UsageError as error:
-        return await _reply(desk, action, question.job, actor, str(error))
+        return await _reply(context, action, question.job, actor, str(error))
     if verdict.accepted and (verdict.resolved or verdict.duplicate):
         return "answer"
     if verdict.recorded:
         text = already_recorded(verdict)
-        return await _reply(desk, action, question.job, actor, text, "recorded")
-    return await _reply(desk, action, question.job, actor, _verdict_text(verdict), "refused")
+        return await _reply(context, action, question.job, actor, text, "recorded")
+    return await _reply(context, action, question.job, actor, _verdict_text(verdict), "refused")
 
 
 def _response(action: Action, word: ParsedComment, question: Question) -> Response:
@@ -180,7 +180,7 @@ def _response(action: Action, word: ParsedComment, question: Question) -> Respon
 
 
 async def _is_answer(
-    desk: BotContext, actor: Actor, word: ParsedComment, asked: list[Question]
+    context: BotContext, actor: Actor, word: ParsedComment, asked: list[Question]
 ) -> bool:
     """Return whether a comment is an answer, not a conversation among people.
 
@@ -192,13 +192,13 @@ async def _is_answer(
     if any(_names(question, word.line) for question in asked):
         return True
     free = [question for question in asked if question.freeform_allowed]
-    return any([await _may_answer(desk, actor, question) for question in free])
+    return any([await _may_answer(context, actor, question) for question in free])
 
 
-async def _may_answer(desk: BotContext, actor: Actor, question: Question) -> bool:
-    invoker = (await desk.rt.read_model.job(question.job)).invoker_id
+async def _may_answer(context: BotContext, actor: Actor, question: Question) -> bool:
+    invoker = (await context.rt.read_model.job(question.job)).invoker_id
     try:
-        desk.rt.policy.check_answer(actor, question.approvers, invoker=invoker)
+        context.rt.policy.check_answer(actor, question.approvers, invoker=invoker)
     except NotPermitted:
         return False
     return True
@@ -214,7 +214,7 @@ def _names(question: Question, line: str) -> bool:
 
 
 async def _answer_closed(
-    desk: BotContext, action: Action, actor: Actor, word: ParsedComment, asked: list[Question]
+    context: BotContext, action: Action, actor: Actor, word: ParsedComment, asked: list[Question]
 ) -> str:
     """Reply why an answer came too late; ignore conversations among people."""
     kind = QuestionKind.INPUT if word.decision is None else QuestionKind.APPROVAL
@@ -223,17 +223,17 @@ async def _answer_closed(
         return "talk"
     last = closed[0]
     is_answer = word.mentioned or word.decision is not None or _names(last, word.line)
-    if not is_answer or await _settled_before(desk, last, actor, action):
+    if not is_answer or await _settled_before(context, last, actor, action):
         return "talk"
-    return await _submit(desk, action, actor, word, last)
+    return await _submit(context, action, actor, word, last)
 
 
 async def _settled_before(
-    desk: BotContext, question: Question, actor: Actor, action: Action
+    context: BotContext, question: Question, actor: Actor, action: Action
 ) -> bool:
     """Return whether this comment was accepted, or the person's earlier answer was rejected."""
     key = ids.action_key(action.comment)
-    _, answers = await desk.rt.questions.of_job(question.job)
+    _, answers = await context.rt.questions.of_job(question.job)
     return any(
         answer.question == question.ordinal
         and answer.voter == actor.voter
@@ -243,7 +243,7 @@ async def _settled_before(
 
 
 async def _reply_wrong_kind(
-    desk: BotContext, action: Action, actor: Actor, word: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, word: ParsedComment, question: Question
 ) -> str:
     """Reply, once per person, which kind of answer the question needs."""
     if not word.mentioned and word.decision is None and not _looks_like_decision(word):
@@ -252,9 +252,9 @@ async def _reply_wrong_kind(
         text = f"{question.name} is a question, not an approval. Reply with text or a choice."
     else:
         text = f"{question.name} needs an approval. Write approve, or deny and a reason."
-    if not desk.background.first(("misfit", question.name, actor.voter)):
+    if not context.background.first(("misfit", question.name, actor.voter)):
         return "talk"
-    return await _reply(desk, action, question.job, actor, text)
+    return await _reply(context, action, question.job, actor, text)
 
 
 def _looks_like_decision(word: ParsedComment) -> bool:
@@ -268,10 +268,10 @@ def _verdict_text(verdict: Verdict) -> str:
 
 
 async def _reply(
-    desk: BotContext, action: Action, job: int, actor: Actor, text: str, outcome: str = "told"
+    context: BotContext, action: Action, job: int, actor: Actor, text: str, outcome: str = "told"
 ) -> str:
     """Post a reply on the card, once for each version of the comment."""
     at = parse(ids.card_target(action.card))
     key = f"comment:{action.id}"
-    await desk.rt.outbox.notice(job, key, f"{actor.display_name}: {text}", at=at)
+    await context.rt.outbox.notice(job, key, f"{actor.display_name}: {text}", at=at)
     return outcome

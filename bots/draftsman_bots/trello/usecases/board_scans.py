@@ -40,7 +40,7 @@ class BoardScans:
 
     def request(
         self,
-        desk: BotContext,
+        context: BotContext,
         board: BoardConfig,
         card: str,
         label: str = "",
@@ -52,9 +52,9 @@ class BoardScans:
             labels[label] = by
         if board.board_id not in self._running:
             self._running.add(board.board_id)
-            desk.background.spawn(self._run(desk, board))
+            context.background.spawn(self._run(context, board))
 
-    async def _run(self, desk: BotContext, board: BoardConfig) -> None:
+    async def _run(self, context: BotContext, board: BoardConfig) -> None:
         """Scan until no request is left; requests made during a scan share the next scan."""
         id = board.board_id
         try:
@@ -62,7 +62,7 @@ class BoardScans:
                 wait = self._started.get(id, 0.0) + INTERVAL - time.monotonic()
                 await asyncio.sleep(max(SETTLE, wait))
                 self._started[id] = time.monotonic()
-                await _scan(desk, board, self._requested.pop(id))
+                await _scan(context, board, self._requested.pop(id))
         except DraftsmanError as error:
             self._requested.pop(id, None)
             _log.warning("board %s: left to the next poll: %s", board.name, error)
@@ -70,20 +70,20 @@ class BoardScans:
             self._running.discard(id)
 
 
-async def _scan(desk: BotContext, board: BoardConfig, requested: Requested) -> None:
+async def _scan(context: BotContext, board: BoardConfig, requested: Requested) -> None:
     """Read the cards of a board and submit the jobs of new labels; raises DraftsmanError.
 
     Cards that were not requested are left out: their own webhook names the person.
     """
-    began = await desk.rt.boards.clock()
-    cards = await board_reader.cards(desk.trello, board.board_id)
+    began = await context.rt.boards.clock()
+    cards = await board_reader.cards(context.trello, board.board_id)
     selected = {id: card for id, card in cards.items() if id in requested}
-    new, _ = await label_comparison.compare(desk, board, selected, began)
+    new, _ = await label_comparison.compare(context, board, selected, began)
     for episode in new:
         by = requested[episode.card].get(episode.label)
         try:
             with background():
-                await label_jobs.process_episode(desk, board, episode, by)
+                await label_jobs.process_episode(context, board, episode, by)
         except Failure as error:
             if error.retry_after is not None:
                 raise

@@ -19,14 +19,14 @@ EDITED: Final = "edited"
 """Outcome of an edit that was replied to."""
 
 
-async def notify_request_edited(desk: BotContext, action: Action) -> str | None:
+async def notify_request_edited(context: BotContext, action: Action) -> str | None:
     """Reply, once per job, that an edit of its card or of a comment it read has no effect.
 
     Return None if no live job was created from the edited text.
     """
-    if action.member == desk.me.id:
+    if action.member == context.me.id:
         return None
-    job = await _live_job(desk, action.card)
+    job = await _live_job(context, action.card)
     if job is None or not _has_read(job, action):
         return None
     text = (
@@ -34,12 +34,12 @@ async def notify_request_edited(desk: BotContext, action: Action) -> str | None:
         f" the new text, cancel the job (draftsman cancel {job.name}) and add the label again."
     )
     at = parse(ids.card_target(action.card))
-    await desk.rt.outbox.notice(job.number, EDITED, text, at=at)
+    await context.rt.outbox.notice(job.number, EDITED, text, at=at)
     return EDITED
 
 
 async def notify_answer_edited(
-    desk: BotContext, action: Action, actor: Actor, question: str, job: int
+    context: BotContext, action: Action, actor: Actor, question: str, job: int
 ) -> None:
     """Reply, once per comment, that its answer was already accepted."""
     text = (
@@ -47,13 +47,15 @@ async def notify_answer_edited(
         " comment does not change it."
     )
     at = parse(ids.card_target(action.card))
-    await desk.rt.outbox.notice(job, f"{EDITED}:{action.comment}", text, at=at)
+    await context.rt.outbox.notice(job, f"{EDITED}:{action.comment}", text, at=at)
 
 
-async def _live_job(desk: BotContext, card: str) -> Job | None:
+async def _live_job(context: BotContext, card: str) -> Job | None:
     """Return the live job that was created from a card; a card has only one at a time."""
-    for number in sorted({copy.job for copy in await desk.rt.threads.trello(card)}, reverse=True):
-        job = await desk.rt.read_model.job(number)
+    for number in sorted(
+        {copy.job for copy in await context.rt.threads.trello(card)}, reverse=True
+    ):
+        job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             return job
     return None

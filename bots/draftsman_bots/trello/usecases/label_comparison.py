@@ -29,13 +29,13 @@ def labeled(board: BoardConfig, cards: dict[str, Card]) -> list[LabelSighting]:
 
 
 async def compare(
-    desk: BotContext, board: BoardConfig, cards: dict[str, Card], began: datetime
+    context: BotContext, board: BoardConfig, cards: dict[str, Card], began: datetime
 ) -> tuple[list[Episode], Labeled]:
     """Record added and removed labels; return the new episodes and the labels recorded before.
 
     `began` is the database's time before the cards were read.
     """
-    boards, sightings = desk.rt.boards, labeled(board, cards)
+    boards, sightings = context.rt.boards, labeled(board, cards)
     known = await boards.present(board.board_id)
     known |= await boards.present_on(sorted({seen.card for seen in sightings}))
     gone = [

@@ -58,10 +58,10 @@ def is_on_board(board: BoardConfig, card: Card) -> bool:
     )
 
 
-async def fetch(desk: BotContext, card: str) -> Card | None:
+async def fetch(context: BotContext, card: str) -> Card | None:
     """Return a card, or None if it does not exist; raises Failure."""
     try:
-        response = await desk.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
+        response = await context.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
     except Failure as error:
         if error.http_status in GONE_STATUSES:
             return None
@@ -69,106 +69,106 @@ async def fetch(desk: BotContext, card: str) -> Card | None:
     return {**response, "id": card} if isinstance(response, dict) else None
 
 
-async def check_card(desk: BotContext, board: BoardConfig, card: str) -> list[Episode]:
+async def check_card(context: BotContext, board: BoardConfig, card: str) -> list[Episode]:
     """Compare a card's labels with the recorded labels; return new episodes. Raises Failure."""
-    began = await desk.rt.boards.clock()
-    current = await fetch(desk, card)
+    began = await context.rt.boards.clock()
+    current = await fetch(context, card)
     if current is None:
         return []
     here, at = card_label_ids(current), parse_time(current.get("dateLastActivity"))
-    known = {label for _, label in await desk.rt.boards.present_on([card])}
+    known = {label for _, label in await context.rt.boards.present_on([card])}
     gone = [LabelSighting(card, label, at) for label in sorted(known - here)]
-    await desk.rt.boards.end_episodes(gone, began)
+    await context.rt.boards.end_episodes(gone, began)
     if not is_on_board(board, current):
         return []
     new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
-    return await desk.rt.boards.begin_episodes(board.board_id, new, began)
+    return await context.rt.boards.begin_episodes(board.board_id, new, began)
 
 
 async def process_episode(
-    desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None = None
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None = None
 ) -> None:
     """Continue an episode; `by` is the person who added the label. Raises Failure.
 
     The card is locked and the episode read again: the label may belong to the next episode now.
     """
-    async with desk.alone(episode.card):
-        for now in await desk.rt.boards.due_on(episode.card):
+    async with context.alone(episode.card):
+        for now in await context.rt.boards.due_on(episode.card):
             if now.key == episode.key:
-                await _continue(desk, board, now, by)
+                await _continue(context, board, now, by)
 
 
 async def _continue(
-    desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
 ) -> None:
-    if episode.stage is EpisodeStage.PENDING and not await _submit_job(desk, board, episode, by):
+    if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
         return
     try:
-        taken_off = await _swap(desk, board, episode)
+        taken_off = await _swap(context, board, episode)
     except Failure as error:
         if error.http_status not in (401, 403) or error.retry_after is not None:
             raise
         text = f"board {board.name}: cannot swap labels: {error}"
-        desk.health.problem(f"swap:{board.board_id}", text)
-        await desk.rt.boards.settle(episode, EpisodeStage.DONE)
+        context.health.problem(f"swap:{board.board_id}", text)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return
-    desk.health.clear(f"swap:{board.board_id}")
+    context.health.clear(f"swap:{board.board_id}")
     if taken_off and episode.stage is EpisodeStage.SUBMITTED:
-        await _notify_label_removed(desk, board, episode)
-    await check_card(desk, board, episode.card)  # the label may have been added again meanwhile
+        await _notify_label_removed(context, board, episode)
+    await check_card(context, board, episode.card)  # the label may have been added again meanwhile
 
 
 async def cancel_removed_card(
-    desk: BotContext, board: BoardConfig, card: str, member_name: str
+    context: BotContext, board: BoardConfig, card: str, member_name: str
 ) -> None:
     """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
-    numbers = sorted({copy.job for copy in await desk.rt.threads.trello(card)})
+    numbers = sorted({copy.job for copy in await context.rt.threads.trello(card)})
     if not numbers:
         return
-    current = await fetch(desk, card)
+    current = await fetch(context, card)
     if current is not None and current.get("closed") is not True:
         return
     change = "deleted" if current is None else "archived"
     reason = f"its card was {change}" + (f" by {member_name}" if member_name else "")
     for number in numbers:
-        job = await desk.rt.read_model.job(number)
+        job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             try:
-                await desk.rt.job_control.cancel(number, board_actor(board), reason)
+                await context.rt.job_control.cancel(number, board_actor(board), reason)
             except Refused as error:
                 _log.info("D-%s: %s", number, error)
 
 
 async def _submit_job(
-    desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
 ) -> bool:
     """Submit the job of an episode; return whether the episode has a job."""
-    began = await desk.rt.boards.clock()
-    card = await _fetch_full_card(desk, episode)
+    began = await context.rt.boards.clock()
+    card = await _fetch_full_card(context, episode)
     if card is None or episode.label not in board.labels:
-        await desk.rt.boards.settle(episode, EpisodeStage.DONE)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
     if not is_on_board(board, card) or episode.label not in card_label_ids(card):
-        await desk.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
+        await context.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
         return False
     try:
-        submitted = await _submit(desk, board, episode, card, by)
+        submitted = await _submit(context, board, episode, card, by)
     except UsageError as error:
         text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
-        desk.health.problem(f"label:{episode.label}", text)
-        await desk.rt.boards.settle(episode, EpisodeStage.DONE)
+        context.health.problem(f"label:{episode.label}", text)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
     if submitted is not None and submitted.how == "joined":
-        await _notify_joined(desk, board, episode, submitted)
-    await desk.rt.boards.settle(
+        await _notify_joined(context, board, episode, submitted)
+    await context.rt.boards.settle(
         episode, EpisodeStage.SUBMITTED, submitted.number if submitted else None
     )
     return True
 
 
-async def _fetch_full_card(desk: BotContext, episode: Episode) -> Card | None:
+async def _fetch_full_card(context: BotContext, episode: Episode) -> Card | None:
     try:
-        return await card_ticket.fetch_card(desk.trello, episode.card)
+        return await card_ticket.fetch_card(context.trello, episode.card)
     except Failure as error:
         if error.http_status in GONE_STATUSES:
             return None
@@ -176,11 +176,11 @@ async def _fetch_full_card(desk: BotContext, episode: Episode) -> Card | None:
 
 
 async def _submit(
-    desk: BotContext, board: BoardConfig, episode: Episode, card: Card, by: Actor | None
+    context: BotContext, board: BoardConfig, episode: Episode, card: Card, by: Actor | None
 ) -> SubmittedJob | None:
     """Submit the job; return None if it exists already with an earlier version of the card."""
     rule = board.labels[episode.label]
-    ticket = await card_ticket.ticket(desk.trello, board.board_id, card)
+    ticket = await card_ticket.ticket(context.trello, board.board_id, card)
     request = invocation(
         key=episode.key,
         subject_key=card_subject_key(episode.card),
@@ -197,13 +197,15 @@ async def _submit(
     )
     known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
     try:
-        return await desk.rt.submissions.submit(request, by if by and known else board_actor(board))
+        return await context.rt.submissions.submit(
+            request, by if by and known else board_actor(board)
+        )
     except IdempotencyConflict:
         return None
 
 
 async def _notify_joined(
-    desk: BotContext, board: BoardConfig, episode: Episode, job: SubmittedJob
+    context: BotContext, board: BoardConfig, episode: Episode, job: SubmittedJob
 ) -> None:
     """Reply that the card already has a live job."""
     name = board.labels[episode.label].name or "the label"
@@ -213,10 +215,10 @@ async def _notify_joined(
         f" wait until {job.name} finishes or cancel it, then add the label again."
     )
     at = parse(card_target(episode.card))
-    await desk.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at)
+    await context.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at)
 
 
-async def _notify_label_removed(desk: BotContext, board: BoardConfig, episode: Episode) -> None:
+async def _notify_label_removed(context: BotContext, board: BoardConfig, episode: Episode) -> None:
     """Reply that a label was removed after its job finished.
 
     The process that submitted the job stopped before the swap, and Trello does not show whether
@@ -224,7 +226,7 @@ async def _notify_label_removed(desk: BotContext, board: BoardConfig, episode: E
     """
     if (
         episode.job is None
-        or (job := await desk.rt.read_model.job(episode.job)).status not in TERMINAL
+        or (job := await context.rt.read_model.job(episode.job)).status not in TERMINAL
     ):
         return
     name = board.labels[episode.label].name if episode.label in board.labels else ""
@@ -233,15 +235,15 @@ async def _notify_label_removed(desk: BotContext, board: BoardConfig, episode: E
         " another job, add the label again."
     )
     at = parse(card_target(episode.card))
-    await desk.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at)
+    await context.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at)
 
 
-async def _swap(desk: BotContext, board: BoardConfig, episode: Episode) -> bool:
+async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bool:
     """Replace the label with the queued label; return whether the label was on the card."""
     path = f"/cards/{episode.card}/idLabels"
     if board.queued_label_id is not None:
         try:
-            await desk.trello.post(path, value=board.queued_label_id)
+            await context.trello.post(path, value=board.queued_label_id)
         except Failure as error:
             if error.http_status not in (
                 400,
@@ -250,10 +252,10 @@ async def _swap(desk: BotContext, board: BoardConfig, episode: Episode) -> bool:
                 raise
     removed = True
     try:
-        await desk.trello.delete(f"{path}/{episode.label}")
+        await context.trello.delete(f"{path}/{episode.label}")
     except Failure as error:
         if error.http_status not in (400, *GONE_STATUSES):  # already removed
             raise
         removed = False
-    await desk.rt.boards.end_swapped_episode(episode)
+    await context.rt.boards.end_swapped_episode(episode)
     return removed

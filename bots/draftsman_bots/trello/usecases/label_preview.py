@@ -29,11 +29,11 @@ class LabelPreview:
     ignored: int
 
 
-async def preview_labels(desk: BotContext, board: BoardConfig) -> list[LabelPreview]:
+async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelPreview]:
     """Compare a board's cards as the poller does, without recording anything; raises Failure."""
-    cards = await board_reader.cards(desk.trello, board.board_id)
-    begun = await desk.rt.boards.cursor(board.board_id) is not None
-    seen = await desk.rt.boards.present_on(sorted(cards))
+    cards = await board_reader.cards(context.trello, board.board_id)
+    begun = await context.rt.boards.cursor(board.board_id) is not None
+    seen = await context.rt.boards.present_on(sorted(cards))
     previews = []
     for label, rule in board.labels.items():
         labeled = [id for id, card in cards.items() if label in card_label_ids(card)]
