@@ -5,17 +5,17 @@ The receivers here are not ours: the `standardwebhooks` library, and `openssl`.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import subprocess
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import respx
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from draftsman.channels.webhook_channel import WebhookChannel
@@ -25,9 +25,7 @@ from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
 from tests.core.channels.contract import ChannelContract, message
-from tests.support.faulty_server import Request as Asked
-from tests.support.faulty_server import Writer, head, web
-from tests.support.http_server import Reply, Request, serving
+from tests.support.faulty_server import FaultyServer, head, web
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 NEW = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
@@ -35,42 +33,42 @@ VARIABLE = "HOOK_SECRET_OF_THE_TEST"
 
 
 class WebhookPlace:
-    """An endpoint that keeps what came."""
+    """An endpoint that keeps the requests; only a broken connection is one of the real server."""
 
     finds, cuts = False, True
 
-    def __init__(self, stack: AsyncExitStack) -> None:
-        self.requests: list[Request] = []
-        self.reply: Reply | None = Reply(204, b"")
-        self._stack = stack
-        self._then: list[Reply | None] = []
-        self.channel: WebhookChannel
+    def __init__(self, site: FaultyServer, mock: respx.MockRouter) -> None:
+        self.url = site.url("/hook")
+        self.channel = channel_to(self.url)
+        self.hook = mock.post(self.url).respond(204)
+        self._site = site
 
-    async def answer(self, request: Request) -> Reply | None:
-        """Keep one call; reply as was told."""
-        if self._then and (refused := self._then[0]) is not None:
-            self._then.pop()
-            return refused
-        self.requests.append(request)
-        return self._then.pop() if self._then else self.reply
+    @property
+    def requests(self) -> list[httpx.Request]:
+        """Return the requests to the hook."""
+        return [call.request for call in self.hook.calls]
 
     async def seen(self) -> list[tuple[str, str]]:
-        """Return id and text of what came."""
-        found = [(one.headers["webhook-id"], json.loads(one.body)) for one in self.requests]
-        return [(id, body["data"]["text"]) for id, body in found]
+        """Return the id and text of each message."""
+        sent = [(request.headers, request.content) for request in self.requests]
+        if self._site.routes:
+            sent = [(request.headers, request.body) for request in self._site.requests]
+        return [(head["webhook-id"], json.loads(body)["data"]["text"]) for head, body in sent]
 
     async def drop_next_response(self) -> None:
-        """Hang up after the next call."""
-        self._then.append(None)
+        """Let the server close the connection after the next request."""
+        self._site.routes["/hook"] = b""
+        self.hook.pass_through()
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Answer the next call so."""
-        headers = (("retry-after", retry_after),) if retry_after else ()
-        self._then.append(Reply(status, b"no, because", headers))
+        """Refuse the next request."""
+        headers = {"retry-after": retry_after} if retry_after else {}
+        self.hook.respond(status, text="no, because", headers=headers)
 
     async def stop_listening(self) -> None:
-        """Close the port."""
-        await self._stack.aclose()
+        """Refuse connections."""
+        self.channel = channel_to("http://127.0.0.1:1/hook")
+        self.hook.pass_through()
 
 
 def channel_to(url: str, timeout: float = 5, **http: Any) -> WebhookChannel:
