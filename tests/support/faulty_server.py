@@ -13,6 +13,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tests.support.waits import until
@@ -148,8 +149,9 @@ class FaultyServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def bomb(size: int = 200) -> bytes:
-    """Return so many megabytes of nothing, packed about a thousand to one."""
+@cache
+def bomb(size: int = 40) -> bytes:
+    """Return so many megabytes of zeros, packed about a thousand to one."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     return b"".join([*(packer.compress(MEGABYTE) for _ in range(size)), packer.flush()])
 

@@ -35,8 +35,8 @@ async def test_the_answer_is_the_result(
     rt: Runtime, make: Factory, respx_mock: respx.MockRouter
 ) -> None:
     headers = {"content-type": "application/json", "x-a": "b", "set-cookie": "s=1"}
-    route = respx_mock.get(f"{SITE}/a").respond(content=b'{"n": [1, 2]}', headers=headers)
-    payload = {"url": f"{SITE}/a", "query": {"q": "x y"}, "headers": {"X-Own": "1"}}
+    route = respx_mock.get(f"{SITE}a").respond(content=b'{"n": [1, 2]}', headers=headers)
+    payload = {"url": f"{SITE}a", "query": {"q": "x y"}, "headers": {"X-Own": "1"}}
     job = await done(configured(rt, PLACE), make, "http_request", payload)
     assert job.status is S.COMPLETED
     assert job.result is not None
@@ -48,7 +48,7 @@ async def test_the_answer_is_the_result(
     }
     assert result == {
         "status": 200,
-        "url": f"{SITE}/a?q=x+y",
+        "url": f"{SITE}a?q=x+y",
         "body": {"n": [1, 2]},
         "encoding": "json",
         "bytes": 13,
@@ -108,7 +108,7 @@ async def test_an_answer_that_does_not_fit_fails_and_is_kept(
     )
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error == (
-        f"response of {SITE}/ does not match its schema: at ['n']: 'one' is not of type"
+        f"response of {SITE} does not match its schema: at ['n']: 'one' is not of type"
         f" 'integer'; to see it: draftsman artifacts get D-{job.number} invalid-output"
     )
     assert await result_of(rt, job.number) == {"invalid-output": b'{"n": "one"}'}
@@ -118,10 +118,10 @@ async def test_a_refusal_says_why_and_when_to_come_again(
     rt: Runtime, make: Factory, respx_mock: respx.MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(503, text="busy\nsee later", headers={"retry-after": "77"})
-    payload = {"url": f"{SITE}/?key=s3cr3t"}
+    payload = {"url": f"{SITE}?key=s3cr3t"}
     job = await done(configured(rt, PLACE), make, "http_request", payload)
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
-    assert job.last_error == f"GET {SITE}/: 503 Service Unavailable: busy"
+    assert job.last_error == f"GET {SITE}: 503 Service Unavailable: busy"
     assert job.next_retry_at is not None
     assert 70 < (job.next_retry_at - job.updated_at).total_seconds() < 78
     assert "see later" in await log_of(rt, job.number)
@@ -131,8 +131,8 @@ async def test_expected_statuses_count_as_done(
     rt: Runtime, make: Factory, respx_mock: respx.MockRouter
 ) -> None:
     asks = configured(rt, PLACE)
-    respx_mock.get(f"{SITE}/gone").respond(404)
-    payload = {"url": f"{SITE}/gone", "expect_status": [404]}
+    respx_mock.get(f"{SITE}gone").respond(404)
+    payload = {"url": f"{SITE}gone", "expect_status": [404]}
     assert (await done(asks, make, "http_request", payload)).status is S.COMPLETED
     respx_mock.get(SITE).respond(text="fine")
     second = await done(asks, make, "http_request", {"url": SITE, "expect_status": [201]})
@@ -153,7 +153,7 @@ async def test_a_credential_goes_to_its_origin_and_is_stored_nowhere(
 ) -> None:
     monkeypatch.setenv("TOKEN_OF_TEST", "very-secret-token")
     route = respx_mock.get(SITE).respond(json={"you sent": "very-secret-token"})
-    entry = {"origin": SITE, "prefix": "Bearer ", "secret": {"env": "TOKEN_OF_TEST"}}
+    entry = {"origin": f"http://{PLACE}", "prefix": "Bearer ", "secret": {"env": "TOKEN_OF_TEST"}}
     asks = configured(rt, PLACE, http={"credentials": {"it": entry}})
     job = await done(asks, make, "http_request", {"url": SITE, "credential": "it"})
     assert route.calls[0].request.headers["authorization"] == "Bearer very-secret-token"
@@ -207,14 +207,14 @@ async def test_every_limit_fires_and_names_itself(
 def hook(rt: Runtime, tmp_path: Path) -> Runtime:
     """Give services that may call the receiver `hook` only."""
     (tmp_path / "secret").write_text(SECRET + "\n")
-    entry = {"url": f"{SITE}/hook", "secret": {"file": str(tmp_path / "secret")}}
+    entry = {"url": f"{SITE}hook", "secret": {"file": str(tmp_path / "secret")}}
     return configured(rt, webhooks={"hook": entry})
 
 
 async def test_an_event_is_signed_and_repeated_with_its_id(
     hook: Runtime, make: Factory, respx_mock: respx.MockRouter
 ) -> None:
-    route = respx_mock.post(f"{SITE}/hook").respond(500)
+    route = respx_mock.post(f"{SITE}hook").respond(500)
     payload = {"webhook": "hook", "type": "a.b", "data": {"n": 1}}
     first = await done(hook, make, "webhook_dispatch", payload)
     assert (first.status, first.error_class) == (S.RETRYING, "TRANSIENT_INFRA")
@@ -230,10 +230,10 @@ async def test_an_event_is_signed_and_repeated_with_its_id(
 async def test_a_receiver_that_is_gone_or_moved_is_an_end(
     hook: Runtime, make: Factory, respx_mock: respx.MockRouter
 ) -> None:
-    route = respx_mock.post(f"{SITE}/hook")
+    route = respx_mock.post(f"{SITE}hook")
     payload = {"webhook": "hook", "type": "a.b"}
     for status in (410, 302):
-        route.respond(status, headers={"location": f"{SITE}/other"})
+        route.respond(status, headers={"location": f"{SITE}other"})
         assert (await done(hook, make, "webhook_dispatch", payload)).status is S.FAILED
     route.respond(204)
     job = await done(hook, make, "webhook_dispatch", payload)

@@ -69,7 +69,7 @@ def model(rt: Runtime, provider: str = "openai", place: str = PLACE, **settings:
 
 
 async def test_openai_streams(rt: Runtime, make: Factory, respx_mock: respx.MockRouter) -> None:
-    route = respx_mock.post(f"{SITE}/v1/chat/completions").respond(
+    route = respx_mock.post(f"{SITE}v1/chat/completions").respond(
         content=bytewise(openai("Hé", "llo\r\n", "☃"))
     )
     payload = {"prompt": "Say", "system": "Be brief", "stop": ["."], "temperature": 0.5}
@@ -96,7 +96,7 @@ async def test_openai_streams(rt: Runtime, make: Factory, respx_mock: respx.Mock
 
 
 async def test_anthropic_streams(rt: Runtime, make: Factory, respx_mock: respx.MockRouter) -> None:
-    route = respx_mock.post(f"{SITE}/v1/messages").respond(content=bytewise(anthropic("Hé", "llo")))
+    route = respx_mock.post(f"{SITE}v1/messages").respond(content=bytewise(anthropic("Hé", "llo")))
     payload = {"messages": [{"role": "user", "content": "Say"}], "max_tokens": 9}
     job = await done(model(rt, "anthropic"), make, "llm_generate", payload)
     assert job.result is not None, job.last_error
@@ -116,7 +116,7 @@ async def test_json_that_was_asked_for_is_checked(
 ) -> None:
     asks = model(rt)
     payload = {"prompt": "?", "output": {"type": "object", "required": ["n"]}}
-    route = respx_mock.post(f"{SITE}/v1/chat/completions").respond(
+    route = respx_mock.post(f"{SITE}v1/chat/completions").respond(
         content=openai('```json\n{"n"', ": 1}\n```")
     )
     job = await done(asks, make, "llm_generate", payload)
@@ -169,7 +169,7 @@ async def test_an_error_within_the_stream_counts(
     rt: Runtime, make: Factory, respx_mock: respx.MockRouter
 ) -> None:
     stream = event({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
-    respx_mock.post(f"{SITE}/v1/messages").respond(content=stream)
+    respx_mock.post(f"{SITE}v1/messages").respond(content=stream)
     job = await done(model(rt, "anthropic"), make, "llm_generate", {"prompt": "?"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert (
@@ -200,7 +200,7 @@ async def test_a_stream_that_is_none(
     error_class: str,
     message: str,
 ) -> None:
-    respx_mock.post(f"{SITE}/v1/chat/completions").respond(content=stream)
+    respx_mock.post(f"{SITE}v1/chat/completions").respond(content=stream)
     job = await done(model(rt), make, "llm_generate", {"prompt": "?"})
     assert job.last_error is not None
     assert (job.error_class, message in job.last_error) == (error_class, True)

@@ -21,7 +21,7 @@ from tests.core.loops.workers import running_worker, runtime_with, wait_for_stat
 from tests.factories import Factory
 
 PLACE = "127.0.0.1:1"
-SITE = f"http://{PLACE}"
+SITE = f"http://{PLACE}/"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
