@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import respx
+from respx import MockRouter
 
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
@@ -130,7 +130,7 @@ IPV6 = ["[::1]", "[::ffff:127.0.0.1]", "[::]"]
 
 @pytest.mark.parametrize("host", [*IPV4, *IPV6, "localhost", "LOCALHOST"])
 async def test_this_machine_is_not_called_however_it_is_written(
-    respx_mock: respx.MockRouter, host: str
+    respx_mock: MockRouter, host: str
 ) -> None:
     failure = await failing(client(), f"http://{host}/")
     assert (failure.code, classify(failure)) == ("address_refused", E.PERMANENT)
@@ -154,7 +154,7 @@ async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> Non
     assert (await failing(client(entry), url)).code != "address_refused"
 
 
-async def test_what_is_allowed_is_called(respx_mock: respx.MockRouter) -> None:
+async def test_what_is_allowed_is_called(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(text="yes")
     for allowed in ("127.0.0.0/8", PLACE, "localhost:1", "localhost"):
         url = "http://localhost:1/" if "localhost" in allowed else SITE
@@ -205,7 +205,7 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultySe
     ],
 )
 async def test_a_redirect_leads_nowhere_else(
-    respx_mock: respx.MockRouter, location: str, code: str
+    respx_mock: MockRouter, location: str, code: str
 ) -> None:
     respx_mock.get(SITE).respond(302, headers={"location": location})
     failure = await failing(client(PLACE), SITE, redirects=3)
@@ -214,7 +214,7 @@ async def test_a_redirect_leads_nowhere_else(
 
 
 async def test_another_origin_sees_no_credentials_after_a_redirect(
-    respx_mock: respx.MockRouter,
+    respx_mock: MockRouter,
 ) -> None:
     there = respx_mock.get("http://127.0.0.1:2/").respond()
     respx_mock.get(SITE).respond(307, headers={"location": "http://127.0.0.1:2/"})
@@ -235,7 +235,7 @@ async def test_another_origin_sees_no_credentials_after_a_redirect(
     [(303, "POST", "GET"), (302, "POST", "GET"), (307, "POST", "POST"), (301, "HEAD", "HEAD")],
 )
 async def test_a_redirect_keeps_the_method_or_makes_it_get(
-    respx_mock: respx.MockRouter, status: int, method: str, becomes: str
+    respx_mock: MockRouter, status: int, method: str, becomes: str
 ) -> None:
     respx_mock.route(url=SITE).respond(status, headers={"location": "/end"})
     end = respx_mock.route(url=f"{SITE}end").respond()
@@ -318,7 +318,7 @@ async def test_the_pieces_of_an_answer_have_a_limit(site: FaultyServer) -> None:
     assert (failure.code, classify(failure)) == ("idle_timeout", E.TRANSIENT_APP)
 
 
-async def test_a_slow_drip_ends_with_the_call(respx_mock: respx.MockRouter) -> None:
+async def test_a_slow_drip_ends_with_the_call(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=endless(b".", 0.01))
     failure = await failing(client(PLACE), SITE, Timeouts(0.2, 9, 0.15))
     assert failure.code == "call_timeout"
@@ -347,14 +347,14 @@ async def test_a_broken_answer_has_a_reason(site: FaultyServer, said: bytes, cod
     assert (await failing(client(site), site.url())).code == code
 
 
-async def test_an_endless_answer_ends_with_the_cap(respx_mock: respx.MockRouter) -> None:
+async def test_an_endless_answer_ends_with_the_cap(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=endless(bytes(64 * 1024)))
     failure = await failing(client(PLACE), SITE)
     assert str(failure) == f"the response is larger than {CAP:,} bytes (http.max_body)"
     assert classify(failure) is E.PERMANENT
 
 
-async def test_a_bomb_is_not_unpacked(respx_mock: respx.MockRouter) -> None:
+async def test_a_bomb_is_not_unpacked(respx_mock: MockRouter) -> None:
     for limit, code in ((CAP, "body_too_large"), (20 * 1024 * 1024, "decompression_bomb")):
         respx_mock.get(SITE).respond(content=pieces(bomb()), headers={"content-encoding": "gzip"})
         failure = await failing(client(PLACE, max_body=limit), SITE)
@@ -377,7 +377,7 @@ async def test_memory_is_bounded_whatever_comes(site: FaultyServer) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 64 * 1024, 200_000])
 @pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "raw", "identity", "twice"])
-async def test_body_is_decompressed(respx_mock: respx.MockRouter, coding: str, size: int) -> None:
+async def test_body_is_decompressed(respx_mock: MockRouter, coding: str, size: int) -> None:
     plain = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
     packed = {
         "gzip": gzip.compress(plain),
@@ -394,7 +394,7 @@ async def test_body_is_decompressed(respx_mock: respx.MockRouter, coding: str, s
     assert not found.packed
 
 
-async def test_what_nobody_can_unpack_stays_packed(respx_mock: respx.MockRouter) -> None:
+async def test_what_nobody_can_unpack_stays_packed(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=pieces(b"\x00\x01"), headers={"content-encoding": "br"})
     found, body = await fetch(client(PLACE), SITE)
     assert (found.packed, body) == (True, b"\x00\x01")

@@ -9,21 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import respx
+from respx import MockRouter
 
 from draftsman.domain.job import Status
 from draftsman.domain.messages.webhook_signature import keys, verify
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
-from tests.core.handlers.builtin.web_jobs import (
-    PLACE,
-    SECRET,
-    SITE,
-    configured,
-    done,
-    log_of,
-    result_of,
-)
+from tests.core.handlers.builtin.web_jobs import SECRET, SITE, configured, done, log_of, result_of
 from tests.core.loops.workers import last_event
 from tests.factories import Factory
 from tests.support.faulty_server import head, web
@@ -31,13 +23,11 @@ from tests.support.faulty_server import head, web
 S = Status
 
 
-async def test_the_answer_is_the_result(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
-) -> None:
+async def test_the_answer_is_the_result(rt: Runtime, make: Factory, respx_mock: MockRouter) -> None:
     headers = {"content-type": "application/json", "x-a": "b", "set-cookie": "s=1"}
     route = respx_mock.get(f"{SITE}a").respond(content=b'{"n": [1, 2]}', headers=headers)
     payload = {"url": f"{SITE}a", "query": {"q": "x y"}, "headers": {"X-Own": "1"}}
-    job = await done(configured(rt, PLACE), make, "http_request", payload)
+    job = await done(configured(rt), make, "http_request", payload)
     assert job.status is S.COMPLETED
     assert job.result is not None
     result = dict(job.result)
@@ -74,7 +64,7 @@ async def test_the_answer_is_the_result(
 async def test_bytes_become_readable(
     rt: Runtime,
     make: Factory,
-    respx_mock: respx.MockRouter,
+    respx_mock: MockRouter,
     kind: str,
     data: bytes,
     body: str,
@@ -82,30 +72,28 @@ async def test_bytes_become_readable(
     replaced: bool | None,
 ) -> None:
     respx_mock.get(SITE).respond(content=data, content_type=kind)
-    job = await done(configured(rt, PLACE), make, "http_request", {"url": SITE})
+    job = await done(configured(rt), make, "http_request", {"url": SITE})
     assert job.result is not None, job.last_error
     result = (job.result["body"], job.result["encoding"], job.result.get("replaced"))
     assert result == (body, encoding, replaced)
 
 
 async def test_a_long_answer_is_an_artifact(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(text="a" * 300_000)
-    job = await done(configured(rt, PLACE), make, "http_request", {"url": SITE})
+    job = await done(configured(rt), make, "http_request", {"url": SITE})
     assert job.result is not None
     assert (job.result["body"], job.result["artifact"]) == (None, "response")
     assert await result_of(rt, job.number) == {"response": b"a" * 300_000}
 
 
 async def test_an_answer_that_does_not_fit_fails_and_is_kept(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(content=b'{"n": "one"}', content_type="application/json")
     output_schema = {"properties": {"n": {"type": "integer"}}}
-    job = await done(
-        configured(rt, PLACE), make, "http_request", {"url": SITE, "output": output_schema}
-    )
+    job = await done(configured(rt), make, "http_request", {"url": SITE, "output": output_schema})
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error == (
         f"response of {SITE} does not match its schema: at ['n']: 'one' is not of type"
@@ -115,11 +103,11 @@ async def test_an_answer_that_does_not_fit_fails_and_is_kept(
 
 
 async def test_a_refusal_says_why_and_when_to_come_again(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(503, text="busy\nsee later", headers={"retry-after": "77"})
     payload = {"url": f"{SITE}?key=s3cr3t"}
-    job = await done(configured(rt, PLACE), make, "http_request", payload)
+    job = await done(configured(rt), make, "http_request", payload)
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert job.last_error == f"GET {SITE}: 503 Service Unavailable: busy"
     assert job.next_retry_at is not None
@@ -128,9 +116,9 @@ async def test_a_refusal_says_why_and_when_to_come_again(
 
 
 async def test_expected_statuses_count_as_done(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
-    asks = configured(rt, PLACE)
+    asks = configured(rt)
     respx_mock.get(f"{SITE}gone").respond(404)
     payload = {"url": f"{SITE}gone", "expect_status": [404]}
     assert (await done(asks, make, "http_request", payload)).status is S.COMPLETED
@@ -140,21 +128,21 @@ async def test_expected_statuses_count_as_done(
 
 
 async def test_a_private_address_fails_for_good(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
-    job = await done(configured(rt), make, "http_request", {"url": SITE})
+    job = await done(configured(rt, "127.0.0.1:2"), make, "http_request", {"url": SITE})
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert not respx_mock.calls
     assert (await last_event(rt, job.number, "job_failed")).payload["code"] == "address_refused"
 
 
 async def test_a_credential_goes_to_its_origin_and_is_stored_nowhere(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter, monkeypatch: pytest.MonkeyPatch
+    rt: Runtime, make: Factory, respx_mock: MockRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN_OF_TEST", "very-secret-token")
     route = respx_mock.get(SITE).respond(json={"you sent": "very-secret-token"})
-    entry = {"origin": f"http://{PLACE}", "prefix": "Bearer ", "secret": {"env": "TOKEN_OF_TEST"}}
-    asks = configured(rt, PLACE, http={"credentials": {"it": entry}})
+    entry = {"origin": SITE[:-1], "prefix": "Bearer ", "secret": {"env": "TOKEN_OF_TEST"}}
+    asks = configured(rt, http={"credentials": {"it": entry}})
     job = await done(asks, make, "http_request", {"url": SITE, "credential": "it"})
     assert route.calls[0].request.headers["authorization"] == "Bearer very-secret-token"
     assert job.result is not None
@@ -208,11 +196,11 @@ def hook(rt: Runtime, tmp_path: Path) -> Runtime:
     """Give services that may call the receiver `hook` only."""
     (tmp_path / "secret").write_text(SECRET + "\n")
     entry = {"url": f"{SITE}hook", "secret": {"file": str(tmp_path / "secret")}}
-    return configured(rt, webhooks={"hook": entry})
+    return configured(rt, "127.0.0.1:2", webhooks={"hook": entry})
 
 
 async def test_an_event_is_signed_and_repeated_with_its_id(
-    hook: Runtime, make: Factory, respx_mock: respx.MockRouter
+    hook: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     route = respx_mock.post(f"{SITE}hook").respond(500)
     payload = {"webhook": "hook", "type": "a.b", "data": {"n": 1}}
@@ -228,7 +216,7 @@ async def test_an_event_is_signed_and_repeated_with_its_id(
 
 
 async def test_a_receiver_that_is_gone_or_moved_is_an_end(
-    hook: Runtime, make: Factory, respx_mock: respx.MockRouter
+    hook: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     route = respx_mock.post(f"{SITE}hook")
     payload = {"webhook": "hook", "type": "a.b"}

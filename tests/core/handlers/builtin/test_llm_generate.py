@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import respx
+from respx import MockRouter
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
@@ -62,13 +62,13 @@ async def bytewise(data: bytes) -> AsyncIterator[bytes]:
 
 
 def model(rt: Runtime, provider: str = "openai", place: str = PLACE, **settings: Any) -> Runtime:
-    """Return services with a configured model server on this machine."""
+    """Return services with a model server, whose address only its entry allows."""
     base = f"http://{place}/v1" if provider == "openai" else f"http://{place}"
     entry = {"provider": provider, "base_url": base, "model": "m", "key": {"env": "KEY_OF_TEST"}}
-    return configured(rt, llm={"it": entry}, **settings)
+    return configured(rt, "127.0.0.1:2", llm={"it": entry}, **settings)
 
 
-async def test_openai_streams(rt: Runtime, make: Factory, respx_mock: respx.MockRouter) -> None:
+async def test_openai_streams(rt: Runtime, make: Factory, respx_mock: MockRouter) -> None:
     route = respx_mock.post(f"{SITE}v1/chat/completions").respond(
         content=bytewise(openai("Hé", "llo\r\n", "☃"))
     )
@@ -95,7 +95,7 @@ async def test_openai_streams(rt: Runtime, make: Factory, respx_mock: respx.Mock
     }
 
 
-async def test_anthropic_streams(rt: Runtime, make: Factory, respx_mock: respx.MockRouter) -> None:
+async def test_anthropic_streams(rt: Runtime, make: Factory, respx_mock: MockRouter) -> None:
     route = respx_mock.post(f"{SITE}v1/messages").respond(content=bytewise(anthropic("Hé", "llo")))
     payload = {"messages": [{"role": "user", "content": "Say"}], "max_tokens": 9}
     job = await done(model(rt, "anthropic"), make, "llm_generate", payload)
@@ -112,7 +112,7 @@ async def test_anthropic_streams(rt: Runtime, make: Factory, respx_mock: respx.M
 
 
 async def test_json_that_was_asked_for_is_checked(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     asks = model(rt)
     payload = {"prompt": "?", "output": {"type": "object", "required": ["n"]}}
@@ -150,7 +150,7 @@ ERRORS = [
 async def test_an_error_has_the_class_of_its_code(
     rt: Runtime,
     make: Factory,
-    respx_mock: respx.MockRouter,
+    respx_mock: MockRouter,
     provider: str,
     status: int,
     code: str | None,
@@ -166,7 +166,7 @@ async def test_an_error_has_the_class_of_its_code(
 
 
 async def test_an_error_within_the_stream_counts(
-    rt: Runtime, make: Factory, respx_mock: respx.MockRouter
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     stream = event({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
     respx_mock.post(f"{SITE}v1/messages").respond(content=stream)
@@ -195,7 +195,7 @@ async def test_an_error_within_the_stream_counts(
 async def test_a_stream_that_is_none(
     rt: Runtime,
     make: Factory,
-    respx_mock: respx.MockRouter,
+    respx_mock: MockRouter,
     stream: bytes,
     error_class: str,
     message: str,

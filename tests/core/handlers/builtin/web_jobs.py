@@ -25,15 +25,15 @@ SITE = f"http://{PLACE}/"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def configured(rt: Runtime, *allow: str, **tables: Any) -> Runtime:
-    """Return services that may call these addresses; `types` by job type, the rest by table."""
+def configured(rt: Runtime, allow: str = PLACE, **tables: Any) -> Runtime:
+    """Return services that may call this address; `types` by job type, the rest by table."""
     base = runtime_with(rt, types=tables.pop("types", None))
     models: dict[str, type[Section]] = {
         "tools": ToolSettings,
         "llm": LlmSettings,
         "webhooks": WebhookSettings,
     }
-    http = {"allow": allow} | tables.pop("http", {})
+    http = {"allow": [allow]} | tables.pop("http", {})
     update: dict[str, Any] = {"http": HttpSettings.model_validate(http)}
     for name, entries in tables.items():
         model = models[name]
