@@ -5,17 +5,17 @@ The receivers here are not ours: the `standardwebhooks` library, and `openssl`.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import subprocess
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import respx
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from draftsman.channels.webhook_channel import WebhookChannel
@@ -25,9 +25,7 @@ from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
 from tests.core.channels.contract import ChannelContract, message
-from tests.support.faulty_server import Request as Asked
-from tests.support.faulty_server import Writer, head, web
-from tests.support.http_server import Reply, Request, serving
+from tests.support.faulty_server import FaultyServer, head, web
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 NEW = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
@@ -35,42 +33,43 @@ VARIABLE = "HOOK_SECRET_OF_THE_TEST"
 
 
 class WebhookPlace:
-    """An endpoint that keeps what came."""
+    """A mocked endpoint; a connection that closes without a response is of a real server."""
 
     finds, cuts = False, True
 
-    def __init__(self, stack: AsyncExitStack) -> None:
-        self.requests: list[Request] = []
-        self.reply: Reply | None = Reply(204, b"")
-        self._stack = stack
-        self._then: list[Reply | None] = []
-        self.channel: WebhookChannel
+    def __init__(self, site: FaultyServer, mock: respx.MockRouter) -> None:
+        self.url = site.url("/hook")
+        self.channel = channel_to(self.url)
+        self.hook = mock.post(self.url).respond(204)
+        self._site, self._mock = site, mock
 
-    async def answer(self, request: Request) -> Reply | None:
-        """Keep one call; reply as was told."""
-        if self._then and (refused := self._then[0]) is not None:
-            self._then.pop()
-            return refused
-        self.requests.append(request)
-        return self._then.pop() if self._then else self.reply
+    @property
+    def requests(self) -> list[httpx.Request]:
+        """Return the requests to the hook."""
+        return [call.request for call in self.hook.calls]
 
     async def seen(self) -> list[tuple[str, str]]:
-        """Return id and text of what came."""
-        found = [(one.headers["webhook-id"], json.loads(one.body)) for one in self.requests]
-        return [(id, body["data"]["text"]) for id, body in found]
+        """Return the id and text of each message."""
+        sent: list[tuple[Mapping[str, str], bytes]]
+        sent = [(request.headers, request.content) for request in self.requests]
+        if self._site.routes:
+            sent = [(request.headers, request.body) for request in self._site.requests]
+        return [(head["webhook-id"], json.loads(body)["data"]["text"]) for head, body in sent]
 
     async def drop_next_response(self) -> None:
-        """Hang up after the next call."""
-        self._then.append(None)
+        """Let the server close the connection after the next request."""
+        self._site.routes["/hook"] = b""
+        self.hook.pass_through()
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Answer the next call so."""
-        headers = (("retry-after", retry_after),) if retry_after else ()
-        self._then.append(Reply(status, b"no, because", headers))
+        """Refuse the next request."""
+        headers = {"retry-after": retry_after} if retry_after else {}
+        self.hook.respond(status, text="no, because", headers=headers)
 
     async def stop_listening(self) -> None:
-        """Close the port."""
-        await self._stack.aclose()
+        """Refuse connections."""
+        self._mock.route(port=1).pass_through()
+        self.channel = channel_to("http://127.0.0.1:1/hook")
 
 
 def channel_to(url: str, timeout: float = 5, **http: Any) -> WebhookChannel:
@@ -79,16 +78,27 @@ def channel_to(url: str, timeout: float = 5, **http: Any) -> WebhookChannel:
     return WebhookChannel(hooks, HttpSettings(**http), timeout)
 
 
-@pytest.fixture
-async def place(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WebhookPlace]:
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET)
-    stack = AsyncExitStack()
-    place = WebhookPlace(stack)
-    url = await stack.enter_async_context(serving(place.answer))
-    place.channel = channel_to(f"{url}/hook")
-    yield place
-    await place.channel.close()
-    await stack.aclose()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[FaultyServer]:
+    async with web() as server:
+        yield server
+
+
+@pytest.fixture
+def place(site: FaultyServer) -> Iterator[WebhookPlace]:
+    with respx.mock(assert_all_called=False) as mock:
+        yield WebhookPlace(site, mock)
+
+
+async def endless(piece: bytes) -> AsyncIterator[bytes]:
+    """Yield a body that never ends."""
+    while True:
+        yield piece
 
 
 class TestWebhook(ChannelContract):
@@ -99,16 +109,17 @@ async def test_an_independent_receiver_accepts_it_and_no_changed_one(place: Webh
     await place.channel.send(message())
     (request,) = place.requests
     receiver = Webhook(SECRET)
-    content = receiver.verify(request.body, request.headers)
+    body, headers = request.content, dict(request.headers)
+    content = receiver.verify(body, headers)
     assert content["type"] == "job.result"
     assert content["data"]["job"]["name"] == "D-7"
     with pytest.raises(WebhookVerificationError):
-        receiver.verify(request.body.replace(b"D-7", b"D-8"), request.headers)
+        receiver.verify(body.replace(b"D-7", b"D-8"), headers)
     with pytest.raises(WebhookVerificationError):
-        receiver.verify(request.body, request.headers | {"webhook-id": "another"})
+        receiver.verify(body, headers | {"webhook-id": "another"})
     stale = str(int(time.time()) - 3600)
     with pytest.raises(WebhookVerificationError):
-        receiver.verify(request.body, request.headers | {"webhook-timestamp": stale})
+        receiver.verify(body, headers | {"webhook-timestamp": stale})
 
 
 def test_openssl_computes_the_same_signature() -> None:
@@ -138,7 +149,7 @@ async def test_every_repetition_has_the_same_id_and_a_time_of_its_own(
     assert first["webhook-id"] == second["webhook-id"] == sent.marker
     assert int(second["webhook-timestamp"]) - int(first["webhook-timestamp"]) == 60
     for request in place.requests:
-        Webhook(SECRET).verify(request.body, request.headers)
+        Webhook(SECRET).verify(request.content, dict(request.headers))
 
 
 async def test_the_secret_may_be_in_a_file_and_is_read_anew(
@@ -146,8 +157,7 @@ async def test_the_secret_may_be_in_a_file_and_is_read_anew(
 ) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
-    url = place.channel._webhooks["ops"].url
-    hooks = {"ops": WebhookSettings(url=url, secret=SecretSettings(file=file))}
+    hooks = {"ops": WebhookSettings(url=place.url, secret=SecretSettings(file=file))}
     channel = WebhookChannel(hooks, HttpSettings(), 5)
     await channel.send(message())
     file.write_text(f"{NEW}\n{SECRET}\n")
@@ -156,9 +166,9 @@ async def test_the_secret_may_be_in_a_file_and_is_read_anew(
     await channel.send(message())
     old, both, new = place.requests
     for secret, request in ((SECRET, old), (SECRET, both), (NEW, both), (NEW, new)):
-        Webhook(secret).verify(request.body, request.headers)
+        Webhook(secret).verify(request.content, dict(request.headers))
     with pytest.raises(WebhookVerificationError):
-        Webhook(SECRET).verify(new.body, new.headers)
+        Webhook(SECRET).verify(new.content, dict(new.headers))
 
 
 @pytest.mark.parametrize("secret", ["", "   ", "whsec_", "whsec_not-base64!", "plain words"])
@@ -201,54 +211,41 @@ async def test_a_refusal_is_classified_by_its_status(
 
 
 async def test_a_redirect_is_not_followed(place: WebhookPlace) -> None:
-    place._then.append(Reply(307, headers=(("location", "/elsewhere"),)))
+    place.hook.respond(307, headers={"location": "/elsewhere"})
     assert isinstance(await place.channel.send(message()), Failure)
-    assert place.requests == []
-
-
-async def test_an_endless_refusal_is_cut(place: WebhookPlace) -> None:
-    place._then.append(Reply(400, b"x" * 50_000_000))
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert len(str(ended)) < 600
-
-
-async def test_no_reply_in_time_is_unknown(place: WebhookPlace) -> None:
-    async def stall(request: Request) -> Reply | None:
-        place.requests.append(request)
-        await asyncio.Event().wait()
-        return None
-
-    async with serving(stall) as url:
-        ended = await channel_to(url, 0.2).send(message())
-    assert isinstance(ended, Unconfirmed)
     assert len(place.requests) == 1
 
 
-async def test_a_refusal_that_never_ends_is_a_refusal(place: WebhookPlace) -> None:
-    async def stall(_: Asked, writer: Writer) -> None:
-        writer.write(head(400, "Bad Request", content_length="9") + b"no")
-        await writer.drain()
-        await asyncio.Event().wait()
-
-    async with web() as site:
-        site.routes["/"] = stall
-        ended = await channel_to(site.url("/"), 0.3).send(message())
+async def test_an_endless_refusal_is_cut(place: WebhookPlace) -> None:
+    place.hook.respond(400, content=endless(b"x" * 65536))
+    ended = await place.channel.send(message())
     assert isinstance(ended, Failure)
-    assert (ended.http_status, str(ended)) == (400, "HTTP 400")
+    assert str(ended) == f"HTTP 400: {'x' * 500}"
 
 
 async def test_an_acknowledgement_counts_whatever_follows_it(place: WebhookPlace) -> None:
-    async with web() as site:
-        site.routes["/"] = site.forever(head(200, content_length="99999999"), b"x" * 65536)
-        ended = await channel_to(site.url("/")).send(message())
-    assert isinstance(ended, Receipt)
+    place.hook.respond(200, content=endless(b"x" * 65536))
+    assert isinstance(await place.channel.send(message()), Receipt)
+
+
+async def test_no_reply_in_time_is_unknown(site: FaultyServer) -> None:
+    site.routes["/"] = site.stall(b"")
+    ended = await channel_to(site.url(), 0.2).send(message())
+    assert isinstance(ended, Unconfirmed)
+    assert len(site.requests) == 1
+
+
+async def test_a_refusal_that_never_ends_is_a_refusal(site: FaultyServer) -> None:
+    site.routes["/"] = site.stall(head(400, "Bad Request", content_length="9") + b"no")
+    ended = await channel_to(site.url(), 0.3).send(message())
+    assert isinstance(ended, Failure)
+    assert (ended.http_status, str(ended)) == (400, "HTTP 400")
 
 
 async def test_only_an_address_that_the_configuration_names_is_reached(
     place: WebhookPlace,
 ) -> None:
-    url = place.channel._webhooks["ops"].url.replace("127.0.0.1", "127.1")  # a name, for a resolver
+    url = place.url.replace("127.0.0.1", "127.1")  # a name, for a resolver
     ended = await channel_to(url).send(message())
     assert isinstance(ended, Failure)
     assert (ended.code, classify(ended)) == ("address_refused", ErrorClass.PERMANENT)

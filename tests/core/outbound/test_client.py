@@ -1,4 +1,4 @@
-"""The client that calls out, against a server that misbehaves."""
+"""The HTTP client of outbound calls: responses, addresses, TLS, timeouts and memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from respx import MockRouter
 
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
@@ -31,6 +32,8 @@ from tests.support.faulty_server import (
 E = ErrorClass
 LONG = Timeouts(30, 30)
 CAP = 256 * 1024
+PLACE = "127.0.0.1:1"
+SITE = f"http://{PLACE}/"
 
 
 @pytest.fixture
@@ -38,6 +41,19 @@ async def site() -> AsyncIterator[FaultyServer]:
     """Give a server."""
     async with web() as one:
         yield one
+
+
+async def pieces(data: bytes, size: int = 4096) -> AsyncIterator[bytes]:
+    """Yield a body in pieces."""
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+async def endless(piece: bytes, pause: float = 0) -> AsyncIterator[bytes]:
+    """Yield a body that never ends."""
+    while True:
+        yield piece
+        await asyncio.sleep(pause)
 
 
 class Names:
@@ -108,28 +124,18 @@ async def test_a_configured_proxy_is_used_for_names_and_refuses_private_addresse
     assert (await failing(through, "http://10.0.0.1/x")).code == "address_refused"
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1:{port}/",
-        "http://127.1:{port}/",
-        "http://0x7f000001:{port}/",
-        "http://2130706433:{port}/",
-        "http://0.0.0.0:{port}/",
-        "http://[::1]:{port}/",
-        "http://[::ffff:127.0.0.1]:{port}/",
-        "http://[::]:{port}/",
-        "http://localhost:{port}/",
-        "http://LOCALHOST:{port}/",
-    ],
-)
+IPV4 = ["127.0.0.1", "127.1", "0x7f000001", "2130706433", "0.0.0.0"]
+IPV6 = ["[::1]", "[::ffff:127.0.0.1]", "[::]"]
+
+
+@pytest.mark.parametrize("host", [*IPV4, *IPV6, "localhost", "LOCALHOST"])
 async def test_this_machine_is_not_called_however_it_is_written(
-    site: FaultyServer, url: str
+    respx_mock: MockRouter, host: str
 ) -> None:
-    failure = await failing(client(), url.format(port=site.port))
+    failure = await failing(client(), f"http://{host}/")
     assert (failure.code, classify(failure)) == ("address_refused", E.PERMANENT)
     assert "http.allow" in str(failure)
-    assert site.requests == []
+    assert not respx_mock.calls
 
 
 @pytest.mark.parametrize(
@@ -148,15 +154,13 @@ async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> Non
     assert (await failing(client(entry), url)).code != "address_refused"
 
 
-async def test_what_is_allowed_is_called(site: FaultyServer) -> None:
-    site.routes["/"] = answer(b"yes")
-    for allowed in ("127.0.0.0/8", f"127.0.0.1:{site.port}", f"localhost:{site.port}", "localhost"):
-        host = "localhost" if "localhost" in allowed else "127.0.0.1"
+async def test_what_is_allowed_is_called(respx_mock: MockRouter) -> None:
+    respx_mock.get(SITE).respond(text="yes")
+    for allowed in ("127.0.0.0/8", PLACE, "localhost:1", "localhost"):
+        url = "http://localhost:1/" if "localhost" in allowed else SITE
         names = Names(localhost=["127.0.0.1"])
-        found = await fetch(client(allowed, names=names), f"http://{host}:{site.port}/")
-        assert found[1] == b"yes"
-    other = await failing(client("127.0.0.1:1", "localhost:2"), site.url())
-    assert other.code == "address_refused"
+        assert (await fetch(client(allowed, names=names), url))[1] == b"yes"
+    assert (await failing(client("127.0.0.1:2", "localhost:2"), SITE)).code == "address_refused"
 
 
 async def test_a_name_that_changes_gains_nothing() -> None:
@@ -190,37 +194,40 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultySe
 @pytest.mark.parametrize(
     ("location", "code"),
     [
-        ("http://127.0.0.1:1/", "address_refused"),
+        ("http://127.0.0.1:2/", "address_refused"),
         ("http://10.1.2.3/", "address_refused"),
         ("http://169.254.169.254/latest/meta-data", "address_refused"),
         ("http://[fe80::1]/", "address_refused"),
         ("http://[::ffff:10.0.0.1]/", "address_refused"),
         ("file:///etc/passwd", "url"),
         ("gopher://example.org/", "url"),
-        ("/again", "too_many_redirects"),
+        ("/", "too_many_redirects"),
     ],
 )
-async def test_a_redirect_leads_nowhere_else(site: FaultyServer, location: str, code: str) -> None:
-    site.routes["/"] = answer(b"", 302, "Found", location=location)
-    site.routes["/again"] = answer(b"", 307, "Again", location="/again")
-    failure = await failing(client(site), site.url(), redirects=3)
+async def test_a_redirect_leads_nowhere_else(
+    respx_mock: MockRouter, location: str, code: str
+) -> None:
+    respx_mock.get(SITE).respond(302, headers={"location": location})
+    failure = await failing(client(PLACE), SITE, redirects=3)
     assert (failure.code, classify(failure)) == (code, E.PERMANENT)
-    assert len(site.requests) <= 4
+    assert len(respx_mock.calls) <= 4
 
 
-async def test_another_origin_sees_no_credentials_after_a_redirect() -> None:
-    async with web() as here, web() as there:
-        there.routes["/"] = answer(b"there")
-        here.routes["/"] = answer(b"", 307, "Go", location=there.url())
-        here.routes["/same"] = answer(b"", 307, "Go", location="/end")
-        here.routes["/end"] = answer(b"end")
-        sent = {"authorization": "Bearer x", "cookie": "a=b", "x-key": "k", "accept": "text/a"}
-        asks = client(here, there)
-        await fetch(asks, here.url(), headers=sent)
-        assert there.requests[0].headers["accept"] == "text/a"
-        assert not {"authorization", "cookie", "x-key"} & there.requests[0].headers.keys()
-        await fetch(asks, here.url("/same"), headers=sent)
-        assert here.requests[-1].headers["x-key"] == "k"
+async def test_another_origin_sees_no_credentials_after_a_redirect(
+    respx_mock: MockRouter,
+) -> None:
+    there = respx_mock.get("http://127.0.0.1:2/").respond()
+    respx_mock.get(SITE).respond(307, headers={"location": "http://127.0.0.1:2/"})
+    respx_mock.get(f"{SITE}same").respond(307, headers={"location": "/end"})
+    end = respx_mock.get(f"{SITE}end").respond()
+    sent = {"authorization": "Bearer x", "cookie": "a=b", "x-key": "k", "accept": "text/a"}
+    asks = client("127.0.0.1")
+    await fetch(asks, SITE, headers=sent)
+    received = there.calls.last.request.headers
+    assert received["accept"] == "text/a"
+    assert not {"authorization", "cookie", "x-key"} & received.keys()
+    await fetch(asks, f"{SITE}same", headers=sent)
+    assert end.calls.last.request.headers["x-key"] == "k"
 
 
 @pytest.mark.parametrize(
@@ -228,14 +235,14 @@ async def test_another_origin_sees_no_credentials_after_a_redirect() -> None:
     [(303, "POST", "GET"), (302, "POST", "GET"), (307, "POST", "POST"), (301, "HEAD", "HEAD")],
 )
 async def test_a_redirect_keeps_the_method_or_makes_it_get(
-    site: FaultyServer, status: int, method: str, becomes: str
+    respx_mock: MockRouter, status: int, method: str, becomes: str
 ) -> None:
-    site.routes["/"] = head(status, "Go", location="/end", content_length="0")
-    site.routes["/end"] = head(content_length="0")
+    respx_mock.route(url=SITE).respond(status, headers={"location": "/end"})
+    end = respx_mock.route(url=f"{SITE}end").respond()
     body = b"data" if method == "POST" else None
-    await fetch(client(site), site.url(), method=method, body=body)
-    last = site.requests[-1]
-    assert (last.method, last.body) == (becomes, b"data" if becomes == "POST" else b"")
+    await fetch(client(PLACE), SITE, method=method, body=body)
+    last = end.calls.last.request
+    assert (last.method, last.content) == (becomes, b"data" if becomes == "POST" else b"")
 
 
 async def test_tls_is_checked_for_the_name_while_the_address_is_pinned() -> None:
@@ -311,16 +318,9 @@ async def test_the_pieces_of_an_answer_have_a_limit(site: FaultyServer) -> None:
     assert (failure.code, classify(failure)) == ("idle_timeout", E.TRANSIENT_APP)
 
 
-async def test_a_slow_drip_ends_with_the_call(site: FaultyServer) -> None:
-    async def drip(_: Any, writer: Any) -> None:
-        writer.write(head(transfer_encoding="chunked"))
-        while not site.go.is_set():
-            writer.write(chunk(b"."))
-            await writer.drain()
-            await asyncio.sleep(0.01)
-
-    site.routes["/"] = drip
-    failure = await failing(client(site), site.url(), Timeouts(0.2, 9, 0.15))
+async def test_a_slow_drip_ends_with_the_call(respx_mock: MockRouter) -> None:
+    respx_mock.get(SITE).respond(content=endless(b".", 0.01))
+    failure = await failing(client(PLACE), SITE, Timeouts(0.2, 9, 0.15))
     assert failure.code == "call_timeout"
 
 
@@ -347,25 +347,22 @@ async def test_a_broken_answer_has_a_reason(site: FaultyServer, said: bytes, cod
     assert (await failing(client(site), site.url())).code == code
 
 
-async def test_an_endless_answer_ends_with_the_cap(site: FaultyServer) -> None:
-    start = head(transfer_encoding="chunked")
-    site.routes["/"] = site.forever(start, chunk(bytes(64 * 1024)))
-    failure = await failing(client(site), site.url())
+async def test_an_endless_answer_ends_with_the_cap(respx_mock: MockRouter) -> None:
+    respx_mock.get(SITE).respond(content=endless(bytes(64 * 1024)))
+    failure = await failing(client(PLACE), SITE)
     assert str(failure) == f"the response is larger than {CAP:,} bytes (http.max_body)"
     assert classify(failure) is E.PERMANENT
 
 
-async def test_a_bomb_is_not_unpacked(site: FaultyServer) -> None:
-    site.routes["/"] = answer(bomb(), content_encoding="gzip")
-    assert (await failing(client(site), site.url())).code == "body_too_large"
-    wide = client(site, max_body=20 * 1024 * 1024)
-    failure = await failing(wide, site.url())
-    assert (failure.code, classify(failure)) == ("decompression_bomb", E.PERMANENT)
+async def test_a_bomb_is_not_unpacked(respx_mock: MockRouter) -> None:
+    for limit, code in ((CAP, "body_too_large"), (20 * 1024 * 1024, "decompression_bomb")):
+        respx_mock.get(SITE).respond(content=pieces(bomb()), headers={"content-encoding": "gzip"})
+        failure = await failing(client(PLACE, max_body=limit), SITE)
+        assert (failure.code, classify(failure)) == (code, E.PERMANENT)
 
 
 async def test_memory_is_bounded_whatever_comes(site: FaultyServer) -> None:
-    piece = chunk(bytes(1024 * 1024))
-    site.routes["/endless"] = site.forever(head(transfer_encoding="chunked"), piece)
+    site.routes["/endless"] = site.forever(head(transfer_encoding="chunked"), chunk(bytes(2**20)))
     site.routes["/bomb"] = answer(bomb(), content_encoding="gzip")
     site.routes["/header"] = site.forever(b"HTTP/1.1 200 OK\r\nA: ", bytes(1024 * 1024))
     asks = client(site)
@@ -380,7 +377,7 @@ async def test_memory_is_bounded_whatever_comes(site: FaultyServer) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 64 * 1024, 200_000])
 @pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "raw", "identity", "twice"])
-async def test_what_is_packed_is_unpacked(site: FaultyServer, coding: str, size: int) -> None:
+async def test_body_is_decompressed(respx_mock: MockRouter, coding: str, size: int) -> None:
     plain = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
     packed = {
         "gzip": gzip.compress(plain),
@@ -391,13 +388,13 @@ async def test_what_is_packed_is_unpacked(site: FaultyServer, coding: str, size:
         "twice": gzip.compress(plain[:9]) + gzip.compress(plain[9:]),
     }[coding]
     named = {"raw": "deflate", "twice": "gzip"}.get(coding, coding)
-    site.routes["/"] = answer(packed, content_encoding=named)
-    found, body = await fetch(client(site), site.url())
+    respx_mock.get(SITE).respond(content=pieces(packed), headers={"content-encoding": named})
+    found, body = await fetch(client(PLACE), SITE)
     assert body == plain
     assert not found.packed
 
 
-async def test_what_nobody_can_unpack_stays_packed(site: FaultyServer) -> None:
-    site.routes["/"] = answer(b"\x00\x01", content_encoding="br")
-    found, body = await fetch(client(site), site.url())
+async def test_what_nobody_can_unpack_stays_packed(respx_mock: MockRouter) -> None:
+    respx_mock.get(SITE).respond(content=pieces(b"\x00\x01"), headers={"content-encoding": "br"})
+    found, body = await fetch(client(PLACE), SITE)
     assert (found.packed, body) == (True, b"\x00\x01")

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from respx import MockRouter
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
-from tests.core.handlers.builtin.web_jobs import configured, done, result_of
+from tests.core.handlers.builtin.web_jobs import PLACE, SITE, configured, done, result_of
 from tests.core.loops.workers import run_of
 from tests.factories import Factory
-from tests.support.faulty_server import FaultyServer, Request, Writer, answer, head, web
+from tests.support.faulty_server import head, web
 
 S = Status
 KEY = "sk-0123456789abcdef0123"
 
 
-@pytest.fixture
-async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaultyServer]:
-    """Give a server and an API key."""
+@pytest.fixture(autouse=True)
+def api_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the API key."""
     monkeypatch.setenv("KEY_OF_TEST", KEY)
-    async with web() as server:
-        yield server
 
 
 def event(data: object, name: str = "") -> bytes:
@@ -57,38 +55,33 @@ def anthropic(*pieces: str) -> bytes:
     return b"".join(event(item, item["type"]) for item in events)
 
 
-def bytewise(data: bytes) -> Callable[[Request, Writer], Awaitable[None]]:
-    """Return a behavior that sends single bytes, so that no read ends at an event."""
-
-    async def behave(_: Request, writer: Writer) -> None:
-        writer.write(head(content_type="text/event-stream", connection="close"))
-        for offset in range(len(data)):
-            writer.write(data[offset : offset + 1])
-            await writer.drain()
-            await asyncio.sleep(0)
-
-    return behave
+async def bytewise(data: bytes) -> AsyncIterator[bytes]:
+    """Yield single bytes, so that no read ends at an event."""
+    for offset in range(len(data)):
+        yield data[offset : offset + 1]
 
 
-def model(rt: Runtime, site: FaultyServer, provider: str = "openai", **settings: Any) -> Runtime:
-    """Return services with a configured model server on this machine."""
-    base = site.url("/v1") if provider == "openai" else site.url("")
+def model(rt: Runtime, provider: str = "openai", place: str = PLACE, **settings: Any) -> Runtime:
+    """Return services with a model server, whose address only its entry allows."""
+    base = f"http://{place}/v1" if provider == "openai" else f"http://{place}"
     entry = {"provider": provider, "base_url": base, "model": "m", "key": {"env": "KEY_OF_TEST"}}
-    return configured(rt, llm={"it": entry}, **settings)
+    return configured(rt, "127.0.0.1:2", llm={"it": entry}, **settings)
 
 
-async def test_openai_streams(rt: Runtime, make: Factory, site: FaultyServer) -> None:
-    site.routes["/v1/chat/completions"] = bytewise(openai("Hé", "llo\r\n", "☃"))
+async def test_openai_streams(rt: Runtime, make: Factory, respx_mock: MockRouter) -> None:
+    route = respx_mock.post(f"{SITE}v1/chat/completions").respond(
+        content=bytewise(openai("Hé", "llo\r\n", "☃"))
+    )
     payload = {"prompt": "Say", "system": "Be brief", "stop": ["."], "temperature": 0.5}
-    job = await done(model(rt, site), make, "llm_generate", payload)
+    job = await done(model(rt), make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     usage = {"input_tokens": 7, "output_tokens": 3, "models": ["m-1"]}
     assert (job.result["body"], job.result["finish"]) == ("Héllo\r\n☃", "stop")
     assert job.result["usage"] == usage
     assert (await run_of(rt, job.number)).usage == usage
-    [request] = site.requests
+    [(request, _)] = route.calls
     assert request.headers["authorization"] == f"Bearer {KEY}"
-    assert json.loads(request.body) == {
+    assert json.loads(request.content) == {
         "model": "m",
         "messages": [
             {"role": "system", "content": "Be brief"},
@@ -102,33 +95,35 @@ async def test_openai_streams(rt: Runtime, make: Factory, site: FaultyServer) ->
     }
 
 
-async def test_anthropic_streams(rt: Runtime, make: Factory, site: FaultyServer) -> None:
-    site.routes["/v1/messages"] = bytewise(anthropic("Hé", "llo"))
+async def test_anthropic_streams(rt: Runtime, make: Factory, respx_mock: MockRouter) -> None:
+    route = respx_mock.post(f"{SITE}v1/messages").respond(content=bytewise(anthropic("Hé", "llo")))
     payload = {"messages": [{"role": "user", "content": "Say"}], "max_tokens": 9}
-    job = await done(model(rt, site, "anthropic"), make, "llm_generate", payload)
+    job = await done(model(rt, "anthropic"), make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     assert (job.result["body"], job.result["finish"]) == ("Héllo", "end_turn")
     usage = {"input_tokens": 7, "output_tokens": 3, "models": ["c-1"]}
     assert (await run_of(rt, job.number)).usage == usage
-    [request] = site.requests
+    [(request, _)] = route.calls
     assert (request.headers["x-api-key"], request.headers["anthropic-version"]) == (
         KEY,
         "2023-06-01",
     )
-    assert json.loads(request.body)["max_tokens"] == 9
+    assert json.loads(request.content)["max_tokens"] == 9
 
 
 async def test_json_that_was_asked_for_is_checked(
-    rt: Runtime, make: Factory, site: FaultyServer
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
-    asks = model(rt, site)
+    asks = model(rt)
     payload = {"prompt": "?", "output": {"type": "object", "required": ["n"]}}
-    site.routes["/v1/chat/completions"] = answer(openai('```json\n{"n"', ": 1}\n```"))
+    route = respx_mock.post(f"{SITE}v1/chat/completions").respond(
+        content=openai('```json\n{"n"', ": 1}\n```")
+    )
     job = await done(asks, make, "llm_generate", payload)
     assert job.result is not None, job.last_error
     assert job.result["body"] == {"n": 1}
     for text, problem in (("{}", "'n' is a required property"), ("sure!", "not JSON")):
-        site.routes["/v1/chat/completions"] = answer(openai(text))
+        route.respond(content=openai(text))
         job = await done(asks, make, "llm_generate", payload)
         assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
         assert job.last_error is not None
@@ -155,28 +150,27 @@ ERRORS = [
 async def test_an_error_has_the_class_of_its_code(
     rt: Runtime,
     make: Factory,
-    site: FaultyServer,
+    respx_mock: MockRouter,
     provider: str,
     status: int,
     code: str | None,
     type: str | None,
     expected: str,
 ) -> None:
-    body = json.dumps({"error": {"code": code, "type": type, "message": f"no: {KEY}"}}).encode()
-    for path in ("/v1/chat/completions", "/v1/messages"):
-        site.routes[path] = answer(body, status, "No", retry_after="5")
-    job = await done(model(rt, site, provider), make, "llm_generate", {"prompt": "?"})
+    error = {"code": code, "type": type, "message": f"no: {KEY}"}
+    respx_mock.post().respond(status, json={"error": error}, headers={"retry-after": "5"})
+    job = await done(model(rt, provider), make, "llm_generate", {"prompt": "?"})
     assert job.error_class == expected
     assert job.last_error is not None
     assert job.last_error.endswith(f": {status}: {code or type}: no: ***")
 
 
 async def test_an_error_within_the_stream_counts(
-    rt: Runtime, make: Factory, site: FaultyServer
+    rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     stream = event({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
-    site.routes["/v1/messages"] = answer(stream)
-    job = await done(model(rt, site, "anthropic"), make, "llm_generate", {"prompt": "?"})
+    respx_mock.post(f"{SITE}v1/messages").respond(content=stream)
+    job = await done(model(rt, "anthropic"), make, "llm_generate", {"prompt": "?"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert (
         job.last_error == "the model server ended the stream with an error: overloaded_error: full"
@@ -199,21 +193,26 @@ async def test_an_error_within_the_stream_counts(
     ids=["half", "no json", "nothing", "endless line", "empty"],
 )
 async def test_a_stream_that_is_none(
-    rt: Runtime, make: Factory, site: FaultyServer, stream: bytes, error_class: str, message: str
+    rt: Runtime,
+    make: Factory,
+    respx_mock: MockRouter,
+    stream: bytes,
+    error_class: str,
+    message: str,
 ) -> None:
-    site.routes["/v1/chat/completions"] = answer(stream)
-    job = await done(model(rt, site), make, "llm_generate", {"prompt": "?"})
+    respx_mock.post(f"{SITE}v1/chat/completions").respond(content=stream)
+    job = await done(model(rt), make, "llm_generate", {"prompt": "?"})
     assert job.last_error is not None
     assert (job.error_class, message in job.last_error) == (error_class, True)
 
 
-async def test_a_stream_that_stalls_ends_with_the_idle_limit(
-    rt: Runtime, make: Factory, site: FaultyServer
-) -> None:
+async def test_a_stream_that_stalls_ends_with_the_idle_limit(rt: Runtime, make: Factory) -> None:
     first = openai("half", finish=None, over=False)
-    site.routes["/v1/chat/completions"] = site.stall(head() + first)
-    asks = model(rt, site, types={"llm_generate": {"idle_timeout": 0.2}})
-    job = await done(asks, make, "llm_generate", {"prompt": "?"})
+    limits = {"llm_generate": {"idle_timeout": 0.2}}
+    async with web() as site:
+        site.routes["/v1/chat/completions"] = site.stall(head() + first)
+        asks = model(rt, place=site.place, types=limits)
+        job = await done(asks, make, "llm_generate", {"prompt": "?"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert job.last_error == f"{site.url('/v1/chat/completions')}: no byte for 0.2 s (idle limit)"
     usage = (await run_of(rt, job.number)).usage

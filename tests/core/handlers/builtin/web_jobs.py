@@ -19,20 +19,21 @@ from draftsman.settings import (
 )
 from tests.core.loops.workers import running_worker, runtime_with, wait_for_status
 from tests.factories import Factory
-from tests.support.faulty_server import FaultyServer
 
+PLACE = "127.0.0.1:1"
+SITE = f"http://{PLACE}/"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def configured(rt: Runtime, *sites: FaultyServer, **tables: Any) -> Runtime:
-    """Return services that may call these servers; `types` as for `tuned`, the rest by table."""
+def configured(rt: Runtime, allow: str = PLACE, **tables: Any) -> Runtime:
+    """Return services that may call this address; `types` by job type, the rest by table."""
     base = runtime_with(rt, types=tables.pop("types", None))
     models: dict[str, type[Section]] = {
         "tools": ToolSettings,
         "llm": LlmSettings,
         "webhooks": WebhookSettings,
     }
-    http = {"allow": [site.place for site in sites]} | tables.pop("http", {})
+    http = {"allow": [allow]} | tables.pop("http", {})
     update: dict[str, Any] = {"http": HttpSettings.model_validate(http)}
     for name, entries in tables.items():
         model = models[name]
