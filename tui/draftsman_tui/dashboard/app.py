@@ -19,8 +19,9 @@ from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.polling.refresher import Refresher
-from draftsman_tui.dashboard.screens.base import BaseScreen, Session
+from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
