@@ -134,7 +134,7 @@ async def test_who_cancels_after_the_completion_is_told(rt: Runtime, make: Facto
     held.go.set()
     async with running_worker(runtime_with(rt), {"noop": held}):
         await wait_for_end(rt, number)
-    with pytest.raises(Refused, match=f"D-{number} is completed already; nothing to cancel"):
+    with pytest.raises(Refused, match=f"D-{number} is already completed; nothing to cancel"):
         await rt.job_control.cancel(number, make.owner)
 
 

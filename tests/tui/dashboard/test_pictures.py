@@ -46,7 +46,7 @@ async def test_a_table(view: str) -> None:
 async def test_an_answer() -> None:
     async with shown("inbox") as seen:
         await seen.app.push_screen(AnswerDialog(question(), "anna, ben", clock=lambda: NOW))
-        await seen.see("2  safe fixes", "own words")
+        await seen.see("2  safe fixes", "free text")
         await assert_matches_picture("answer", seen)
 
 

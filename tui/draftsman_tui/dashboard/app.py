@@ -58,11 +58,12 @@ class Dashboard(App[str]):
         self.live = Refresher(rt, self._forward)
         self.session = Session(rt, actor, self.live, read_only, started, options.keys)
         self.main = MainScreen(self.session, options.view)
+        self._warnings = options.warnings
 
     def on_mount(self) -> None:
         self.push_screen(self.main)
         self.run_worker(self.live.run(), group="refresher")
-        for problem in self.session.preferences.problems():
+        for problem in (*self._warnings, *self.session.preferences.problems()):
             self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
 
     def get_line_filters(self) -> Sequence[LineFilter]:

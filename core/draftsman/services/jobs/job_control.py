@@ -80,7 +80,7 @@ class JobControl:
                 raise _unknown(job)
             self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
             if locked.status in TERMINAL:
-                raise Refused(f"is {locked.status} already; nothing to cancel", subject=f"D-{job}")
+                raise Refused(f"is already {locked.status}; nothing to cancel", subject=f"D-{job}")
             if locked.status is Status.RUNNING and not force:
                 await store.request_cancel(conn, job, actor.name, reason)
                 return CancelResult(job, Status.RUNNING, requested=True)

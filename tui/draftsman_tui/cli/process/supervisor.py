@@ -58,7 +58,11 @@ class Child:
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
             failures += 1
             _log.warning(
-                "the %s ended with %s after %.0f s; again in %s s", self._name, code, lived, delay
+                "%s %s after %.0f s; restarting in %s s",
+                self._name,
+                _exit_text(code),
+                lived,
+                delay,
             )
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
@@ -74,7 +78,7 @@ class Child:
         """End it at once."""
         if self._process is not None and self._process.returncode is None:
             _log.warning(
-                "told again: killing the %s", self._name, extra=keys(pid=self._process.pid)
+                "second stop signal: killing the %s", self._name, extra=keys(pid=self._process.pid)
             )
             self.killed = True
             self._process.kill()
@@ -99,6 +103,13 @@ class Child:
             _log.info("stopping the %s", self._stopping, extra=keys(pid=process.pid))
             process.send_signal(signal.SIGTERM)
         return await ending
+
+
+def _exit_text(code: int) -> str:
+    """Return how a process ended, as shown to users; a negative code is a signal."""
+    return (
+        f"was killed ({signal.Signals(-code).name})" if code < 0 else f"exited with status {code}"
+    )
 
 
 class Supervisor:

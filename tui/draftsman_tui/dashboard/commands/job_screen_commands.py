@@ -27,14 +27,14 @@ JOB_SCREEN_COMMANDS: Final = (
         takes="RUN|all",
     ),
     DashboardCommand(
-        "previous-part",
+        "previous-tab",
         "Go to the previous tab.",
         tab_actions.previous_tab,
         "left,h",
         "Job",
         JOB,
     ),
-    DashboardCommand("next-part", "Go to the next tab.", tab_actions.next_tab, "right", "Job", JOB),
+    DashboardCommand("next-tab", "Go to the next tab.", tab_actions.next_tab, "right", "Job", JOB),
     DashboardCommand(
         "follow",
         "Keep the end of the log or the timeline in view.",

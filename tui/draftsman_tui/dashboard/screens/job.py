@@ -100,7 +100,7 @@ class JobScreen(BaseScreen):
 
     @property
     def ids(self) -> list[str]:
-        own = {"questions", "deliveries", "runs", "usage", "chain"}
+        own = {"questions", "deliveries", "runs", "usage", "retries"}
         return (
             [self.selected_key] if self.tab in own and self.selected_key else [f"D-{self.number}"]
         )
