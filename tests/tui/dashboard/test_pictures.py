@@ -100,7 +100,7 @@ async def test_a_job(part: str) -> None:
 
 async def test_the_form_of_a_new_job() -> None:
     async with shown() as seen:
-        form = NewJobDialog("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
+        form = NewJobDialog("New job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
         await seen.app.push_screen(form)
         await seen.see("Tidy the stock")
         form.failed(FormErrors({"repo": "no repository of that name"}))
