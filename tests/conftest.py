@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     user.mkdir(exist_ok=True)
     os.environ["HOME"] = str(user)
     # constants of all modules, which take each process three seconds to collect
-    if config.cache is not None:
+    if config.pluginmanager.hasplugin("cacheprovider"):
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(config.cache.mkdir("hypothesis"))
     for kind in ("CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)

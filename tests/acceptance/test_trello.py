@@ -127,7 +127,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         bots, worker = await story.anew(bots), place.start("worker")
 
         trello.comment(card, story.ben, "2")
-        await story.shown(card, "That did not count: D-1/1 was answered by anna before")
+        await story.shown(card, "That did not count: D-1/1 was already answered by anna")
         bots = await story.anew(bots)
 
         await story.shown(card, "safe fixes applied")

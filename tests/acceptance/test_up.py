@@ -66,7 +66,7 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
     second = await child_of(up, first)
     assert lines(up.output_text, "worker was killed (SIGKILL)")
     assert lines(up.output_text, "restarting in 0.5 s")
-    assert len(lines(up.output_text, "DRAFTSMAN_SLOTS is set and nothing reads it")) == 1
+    assert len(lines(up.output_text, "unknown environment variable DRAFTSMAN_SLOTS")) == 1
     up.signal(signal.SIGTERM)
     await up.says("SIGTERM: stopping")
     (clone / "finish").touch()
@@ -158,7 +158,7 @@ async def test_a_run_goes_on_whatever_was_killed(
     server = (await told(home, "db", "status"))["pid"]
     began = time.monotonic()
     psutil.Process(server).kill()
-    await up.says("has the database again")  # nobody typed a command that would start it
+    await up.says("database available again")  # nobody typed a command that would start it
     record_property("seconds from the kill of the server to its return", time.monotonic() - began)
     (clone / "finish").touch()
     job = await completed(home, number)

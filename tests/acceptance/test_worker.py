@@ -274,8 +274,8 @@ async def test_a_stopped_worker_loses_its_jobs_and_writes_nothing_when_it_wakes(
     assert (job.status, job.run_count, job.attempts) == (S.COMPLETED, 2, 1)
     before = await trace(rt, number)
     worker.signal(signal.SIGCONT)
-    await worker.says("all runs are given up")
-    await worker.says("lost its job; it was stopped and wrote nothing")
+    await worker.says("stopping all runs")
+    await worker.says("lost its lease; the run was stopped without a result")
     await gone_from(rt, 2)
     assert await trace(rt, number) == before
     worker.signal(signal.SIGTERM)

@@ -133,7 +133,7 @@ async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> No
 
 
 @attack(
-    "One person votes twice, by two channels, to reach a quorum of two",
+    "A person votes twice, by two channels, to reach a quorum of two",
     surface="approval",
     with_sandbox="refused: the second vote is the same person's",
 )
@@ -145,7 +145,7 @@ async def test_one_person_votes_by_two_channels(
     assert (await carol.questions.answer(work.number, 1, _yes("c"), await carol.actor())).accepted
     chat = Actor(Source.SLACK, "U-CAROL", "Carol")
     verdict = await bot.questions.answer(work.number, 1, _yes("s"), chat)
-    assert verdict.reason == "carol approved already; one vote a person"
+    assert verdict.reason == "carol has already approved; each person votes once"
     conn = await session("bot")
     insert = (
         "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"
@@ -164,7 +164,7 @@ async def test_one_person_votes_by_two_channels(
 async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
     worker, work = await as_role("worker"), await make.running()
     item = GATE.model_copy(update={"quorum": 3})
-    with pytest.raises(UsageError, match="needs 3 approvals, and 2 people can give one"):
+    with pytest.raises(UsageError, match="cannot reach its quorum of 3"):
         await worker.questions.ask(work.lease, item, invoker="anna")
 
 

@@ -70,7 +70,7 @@ async def test_a_forced_answer_is_named(
     await run(conn, "SET session_replication_role = replica")
     await conn.execute(ANSWER, (work.number, "slack", "U-CAROL", YES))
     invariants = await known.read_model.invariants()
-    assert [job for job, _ in invariants["answers_are_vouched_for"]] == [work.number]
+    assert [job for job, _ in invariants["answers_are_attested"]] == [work.number]
 
 
 @attack(

@@ -207,7 +207,7 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
 @attack(
     "A reader sends forged or malformed notifications that stop runs",
     surface="database",
-    with_sandbox="nothing stops: a worker reads from the database which runs were canceled",
+    with_sandbox="no run stops: a worker reads from the database which runs were canceled",
 )
 async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
     handler, reader = BlockingHandler(), await session("reader")

@@ -127,7 +127,7 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
 async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) -> None:
     actor = Actor(channel, "U1", "anna", owner=True)
     for fields in ({"repo": folder}, {"payload": {"repo": {"source": folder}}}):
-        with pytest.raises(UsageError, match="a folder of a worker cannot be named from chat"):
+        with pytest.raises(UsageError, match="requests from chat cannot name a local folder"):
             await rt.submissions.submit(invocation(agent="tidy", text="x", **fields), actor)
     assert await rt.read_model.jobs() == []
 
@@ -138,8 +138,8 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
     with_sandbox="the oldest are closed; a request has 10 s to arrive",
 )
 async def test_half_open_requests_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TimedProtocol, "incomplete", 5)
-    monkeypatch.setattr(TimedProtocol, "arrives", 60)
+    monkeypatch.setattr(TimedProtocol, "max_incomplete", 5)
+    monkeypatch.setattr(TimedProtocol, "arrival_timeout", 60)
     async with served(application(None, "", BotHealth())) as port:
         pairs = [await opened(port, HALF) for _ in range(20)]
         assert all([await closed(pair) for pair in pairs[:14]])

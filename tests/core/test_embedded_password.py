@@ -150,7 +150,7 @@ async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: Embe
     right = file.read_text()
     secret = right.strip().rpartition(":")[2]
     file.write_text(right.replace(secret, "wrong"))
-    with pytest.raises(DatabaseUnreachable, match=f"refuses the password in {file}") as refused:
+    with pytest.raises(DatabaseUnreachable, match=f"rejected the password in {file}") as refused:
         await migrate.migrate(server.ensure())
     assert "remove that file" in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -46,9 +46,9 @@ from draftsman_bots.slack.mrkdwn import error_text
             "D-5 completed; use --again",
         ),
         (
-            NotFound("no job's id starts with 'see: draftsman jobs'"),
-            "no job's id starts with 'see: draftsman jobs'",
-            "no job's id starts with 'see: draftsman jobs'",
+            NotFound("no job id starts with 'see: draftsman jobs'"),
+            "no job id starts with 'see: draftsman jobs'",
+            "no job id starts with 'see: draftsman jobs'",
         ),
     ],
 )

@@ -18,7 +18,7 @@ from draftsman.domain.retries.error_classes import as_failure
 from draftsman.errors import UsageError
 from draftsman.field_errors import describe_error, error_line, first_error
 from draftsman_bots.slack.usecases import answers as slack_answers
-from draftsman_tui.cli.question import answers as cli_answers
+from draftsman_tui.common import answer_submission
 
 RAW = re.compile(
     r"\b(?:Input|String|Value|Tuple|List|Data) should|valid (?:string|integer|dictionary|boolean)"
@@ -83,7 +83,7 @@ def test_no_type_of_error_keeps_the_words_of_the_library(kind: dict[str, Any]) -
 
 @pytest.mark.parametrize(
     "read",
-    [cli_answers.build_response, slack_answers.build_response],
+    [answer_submission.build_response, slack_answers.build_response],
     ids=["command line", "Slack"],
 )
 def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Response]) -> None:

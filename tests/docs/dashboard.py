@@ -23,7 +23,7 @@ def page(text: str) -> str:
 
 
 def _table() -> Iterator[str]:
-    yield "| command | keys | what it does | where |"
+    yield "| command | keys | action | where |"
     yield "|---|---|---|---|"
     for one in COMMANDS:
         keys = " ".join(f"`{display_key(key)}`" for key in one.keys.split(",") if key)

@@ -63,7 +63,7 @@ def _lines(found: Catalog) -> Iterator[str]:
     columns, enums = found
     for table, names in purposes().items():
         yield f"## {table}\n\n{names['']}\n"
-        yield "| column | type | null | what for |"
+        yield "| column | type | null | description |"
         yield "|---|---|---|---|"
         for _, name, kind, null in (column for column in columns if column[0] == table):
             yield f"| `{name}` | {kind} | {'yes' if null else ''} | {names.get(name, '')} |"

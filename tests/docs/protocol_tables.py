@@ -53,11 +53,11 @@ def generated() -> Iterator[str]:
         yield f"\n`docs/examples/{name}`:\n"
         yield f"```{language}\n{(DOCS / 'examples' / name).read_text()}```"
     yield "\n## To the agent\n"
-    yield "`type` comes first, and there are no spaces between: a shell can tell messages apart."
+    yield "`type` is the first field, and fields have no spaces between, for shells."
     for message in get_args(ToAgent):
         yield from section(message)
     yield "\n## From the agent\n"
-    yield f"A line has at most {MAX_LINE:,} bytes. What is no message is refused, and never fatal."
+    yield f"A line has at most {MAX_LINE:,} bytes. Other lines are refused, and never fatal."
     for message in get_args(FromAgent):
         yield from section(message)
     yield "\n## Parts"

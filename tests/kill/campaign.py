@@ -1,4 +1,4 @@
-"""Strikes a process at every point that it comes to, until there is no new one."""
+"""Campaigns: a fault at every point that a process reaches, until there is no new point."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.kill.work import HANDLERS
 from tests.support.people import GROUPS, PEOPLE
 
 READY: Final = {"schema.listen after", "workers.acquire after"}
-"""What a worker has passed once it does all that it ever does."""
+"""Points that a worker passes before it is fully running."""
 STARTED: Final = "claim.exchange before"
-"""What a worker has passed once it survives the loss of its database."""
+"""Points that a worker passes before it survives the loss of its database."""
 LIMITS: Final = {"max_attempts": 100, "max_retries": 100, "base_delay": 0.02, "max_delay": 0.05}
 PATIENCE: Final = 100.0
 """Seconds without a new point after which a campaign counts as stuck."""
@@ -83,7 +83,7 @@ def configuration(url: str, folder: Path, **more: Any) -> dict[str, Any]:
 
 @dataclass
 class Campaign:
-    """What was reached so far, and what was struck."""
+    """The points reached so far, and the faults injected."""
 
     rt: Runtime
     zygote: Zygote
@@ -94,12 +94,12 @@ class Campaign:
     struck: list[str] = field(default_factory=list)
 
     async def work(self, over: Callable[[], Awaitable[bool]]) -> None:
-        """Let workers work until it is over, and the last one has stopped in order."""
+        """Run workers until the work is done, and the last has stopped cleanly."""
         while not await self.worker(over):
             pass
 
     async def ask(self, script: str, **jobs: int) -> None:
-        """Let clients run a script until one comes to its end unharmed."""
+        """Run clients with a script until one finishes without a fault."""
         for _ in range(len(self.pending) + 5):
             before = len(self.struck)
             client = await self._fork(script, **jobs)
@@ -115,7 +115,7 @@ class Campaign:
         raise AssertionError(f"{script} does not end: {self.said()}")
 
     async def worker(self, over: Callable[[], Awaitable[bool]]) -> bool:
-        """Run one worker; return whether it stopped in order, and nothing was struck meanwhile."""
+        """Run a worker; return whether it stopped cleanly, without a fault."""
         worker, passed, before = await self._fork("worker"), set[str](), len(self.struck)
         stopping = asyncio.create_task(self._stop(worker, passed, over))
         try:
@@ -127,7 +127,7 @@ class Campaign:
             stopping.cancel()
             worker.close()
             with suppress(asyncio.CancelledError):
-                await stopping  # what broke it is why the worker was never told to stop
+                await stopping  # its error explains why the worker never got a stop signal
         if STARTED not in passed and len(self.struck) > before:
             return False  # without a database a worker does not start, and says so
         assert not stopping.cancelled(), f"the worker ended by itself: {self.said()}"
@@ -180,7 +180,7 @@ class Campaign:
         return lives
 
     def said(self) -> str:
-        """Return what was struck last, and what the processes said."""
+        """Return the last fault, and the output of the processes."""
         return f"{self.struck[-3:]}\n{self.zygote.log.read_text()[-12000:]}"
 
 
@@ -193,7 +193,7 @@ async def all_ended(rt: Runtime) -> bool:
 
 @asynccontextmanager
 async def people_answer(rt: Runtime) -> AsyncIterator[None]:
-    """Answer what is asked, each question twice, and let nobody wait for a retry."""
+    """Answer the open questions, each twice, and make retries due at once."""
     task = asyncio.create_task(_answer(rt))
     try:
         yield
@@ -208,7 +208,7 @@ async def _answer(rt: Runtime) -> None:
         with suppress(DraftsmanError):
             for question in await rt.questions.open():
                 if question.key in ("colour", "silence"):
-                    continue  # it has its answer already, or never gets one
+                    continue  # it is answered already, or never will be
                 gate = question.kind is QuestionKind.APPROVAL
                 said: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
                 response = Response(source_event_id=f"answer to {question.name}", **said)

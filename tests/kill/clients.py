@@ -1,4 +1,4 @@
-"""What people's processes do, step by step; each may be killed anywhere and begun again."""
+"""Scripts of people's processes, step by step; each may be killed anywhere and started again."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
 
 
 async def _converse(rt: Runtime, job: int) -> None:
-    """Join somebody of a chat to a person, part them, and let them go on about their answer."""
+    """Link a chat identity to a person, unlink it, and record changes of their answer."""
     await rt.people.save(directory(rt.settings))
     joined = await rt.people.link(await rt.people.create_link_code(STRANGER), OWNER)
     assert (await rt.people.actor(STRANGER)).person == joined.person
@@ -105,7 +105,7 @@ async def _converse(rt: Runtime, job: int) -> None:
 
 
 async def _look_at_cards(rt: Runtime) -> None:
-    """Watch a board, see labels come and go on its cards, and make of them what is to be made."""
+    """Watch a board, observe labels come and go on its cards, and settle the episodes."""
     board, card, label, other = (sign * 24 for sign in "bcad")
     seen, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
     await rt.boards.save(
@@ -147,7 +147,7 @@ async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
 
 
 async def _know(rt: Runtime) -> None:
-    """Make a repository known, say what stands for it, and forget it."""
+    """Register a repository, map a label to it, and remove it."""
     repos = rt.repos
     with suppress(Conflict):
         await repos.add(Repo.at(parse(KNOWN)), RepoProfile(), OWNER)
@@ -203,7 +203,7 @@ async def _look_only(settings: Settings) -> None:
 
 
 async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
-    """Prune whatever is old, look at what became of it, and restore it."""
+    """Prune old months, verify the archives, and restore them."""
     async with open_runtime(settings) as rt:
         await rt.archives.plan()
         while await _once(lambda: rt.sweeps.run_now("prune", OWNER)):
@@ -214,7 +214,7 @@ async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
 
 
 async def _once(work: Callable[[], Awaitable[T]]) -> T:
-    """Do it as soon as the session of whoever was killed there has ended."""
+    """Do it as soon as the session of a killed process has ended."""
     while True:
         with suppress(LostRace):
             return await work()
@@ -222,7 +222,7 @@ async def _once(work: Callable[[], Awaitable[T]]) -> T:
 
 
 async def migrating(settings: Settings, _: dict[str, int]) -> None:
-    """Bring an empty database to this version, as somebody holds it; say that it was restored."""
+    """Migrate an empty database while another session holds it; start a new epoch."""
     assert settings.database_url is not None
     url = settings.database_url.get_secret_value()
     with psycopg.connect(url) as holder:

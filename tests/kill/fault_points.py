@@ -1,4 +1,4 @@
-"""A fault at many points, and the proof that somebody came to each."""
+"""Faults at many points, and the proof that each point was reached."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tests.support.clock import Clock
 from tests.support.server import Server
 
 MAX_POINTS: Final = 60
-"""Points at which one job is struck: it may lose 100 workers."""
+"""Points struck in a job: it may lose 100 workers."""
 AGAIN: Final = ("2", "3")
-"""A process that stands still at one point, or dies there, may miss another; so the work is done
-again, with stops only at what nobody came to."""
+"""A process that stops at a point, or dies there, may miss another; so the work is repeated, with
+stops only at the points not reached yet."""
 ELSEWHERE: Final = (
     "files process.AgentProcess._kill_guard kill",
     "git git.git_version version",
@@ -39,12 +39,12 @@ ELSEWHERE: Final = (
 """Points of a guard that is stopped (test_guard.py), and of repositories behind a URL
 (test_remote.py)."""
 UNRESPONSIVE: Final = {"agent process terminate before", "agent process terminate after"}
-"""What is done to an agent that does not park: one that was killed has no time for it."""
+"""The fault for an agent that does not park: a killed agent has no time for it."""
 
 
 @dataclass(frozen=True)
 class KillEnvironment:
-    """What a fault needs of a test: its database, an empty one, their server, and a folder."""
+    """The environment of a fault: a database, an empty database, their server, and a folder."""
 
     rt: Runtime
     server: Server
@@ -55,7 +55,7 @@ class KillEnvironment:
     folder: Path
 
     def strike(self, fault: str) -> FaultAction:
-        """Return what this fault does at a point."""
+        """Return the action of this fault at a point."""
         return FAULTS[fault](self.server)
 
 
@@ -74,7 +74,7 @@ def place(
 
 
 async def at_queries(fault: str, at: set[str], place: KillEnvironment) -> None:
-    """Strike at these points of queries; one of any query that nobody came to fails."""
+    """Strike at these points of queries; fail for a query without a reached point."""
     async with zygote(place.folder) as forks:
         usual = configuration(place.url, place.folder)
         campaign = Campaign(place.rt, forks, usual, set(at), place.strike(fault))
@@ -102,7 +102,7 @@ async def _work(campaign: Campaign, folder: Path) -> None:
 
 
 async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnvironment) -> Campaign:
-    """Strike at these points of an agent's run; return what was reached and struck."""
+    """Strike at these points of an agent's run; return the points reached and struck."""
     async with zygote(place.folder) as forks:
         usual = configuration(place.url, place.folder)
         campaign = Campaign(place.rt, forks, usual, set(), strike)
@@ -115,9 +115,13 @@ async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnviro
 
 
 async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
-    """Strike at these points of an agent's run; one of any phase that nobody came to fails."""
+    """Strike at these points of an agent's run; fail for a phase without a reached point."""
     campaign = await at_an_agents_work(place.strike(fault), at, place)
-    reachable = {one for one in kill_points.phase_points() if not one.startswith(ELSEWHERE)}
+    reachable = {
+        phase_point
+        for phase_point in kill_points.phase_points()
+        if not phase_point.startswith(ELSEWHERE)
+    }
     none_missed(reachable, campaign.reached)
     none_missed(at & reachable, set(campaign.struck))
 

@@ -1,4 +1,4 @@
-"""What is done to a process, or to what it depends on, at a point where it stands still."""
+"""Faults for a process, or for its dependencies, at a point where it is stopped."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ FAULTS: Final[dict[str, Callable[[Server], FaultAction]]] = {
     "cut": lambda server: cut(server.admin),
     "crash": crash,
 }
-"""What is done at a point, by name."""
+"""The actions at a point, by name."""
 
 
 class KillAgent:
-    """SIGKILL the agent of the process where one runs; `hit` are the points where one did."""
+    """SIGKILL the agent of the process, if it runs; `hit` are the points where it did."""
 
     def __init__(self) -> None:
         self.hit: set[str] = set()
@@ -81,7 +81,7 @@ class KillAgent:
 
 
 def _cut(admin: psycopg.Connection[tuple[object, ...]], backends: list[int]) -> bool:
-    """End these backends, all at once; return whether one was still there."""
+    """Terminate these backends, all at once; return whether any was still connected."""
     return bool(admin.execute(CUT, [backends]).fetchall())
 
 

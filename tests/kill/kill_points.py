@@ -32,8 +32,8 @@ WRITES: Final = re.compile(
     r"\b(INSERT|UPDATE|DELETE|STDIN|LISTEN|nextval|set_config|pg_notify|pg_advisory_lock"
     r"|draftsman\.(?!now\b|current_epoch\b)\w+(?=\())\b"
 )
-"""What makes a query more than a read: it changes rows, locks them, changes its session, or calls
-a function of ours that may."""
+"""Marks of a query that is more than a read: it changes rows, locks them, changes its session, or
+calls a function of ours that may."""
 GIT_READS: Final = {
     "cat-file", "diff", "for-each-ref", "ls-files", "ls-remote", "rev-parse", "show",
 }  # fmt: skip
@@ -71,9 +71,9 @@ def sql_points() -> set[str]:
 
 
 def decisive() -> set[str]:
-    """Return the point of each query behind which the database knows more than the process.
+    """Return the point of each query after which the database is ahead of the process.
 
-    Before it there is nothing to lose: what was not committed is as after the query before it.
+    Before it nothing can be lost: uncommitted work is as after the query before it.
     """
     return {point for point in sql_points() if point.endswith(" committed")} | reads()
 
@@ -99,7 +99,7 @@ def phase_points() -> set[str]:
 
 @cache
 def process_methods() -> set[str]:
-    """Return what can be done with an agent's process, talking to it apart."""
+    """Return the operations on an agent's process, except the dialog with it."""
     public = {name for name in vars(AgentProcess) if not name.startswith("_")}
     return {
         name
@@ -187,7 +187,7 @@ def _called(call: ast.Call) -> str:
 
 @cache
 def _relays(module: str) -> set[str]:
-    """Return the functions of a module that run whatever git they are told."""
+    """Return the functions of a module that run a git command passed to them."""
     return {
         function.rpartition(".")[2]
         for name, function, call in _calls()

@@ -28,13 +28,13 @@ SAYS: Final[dict[str, SendResult]] = {
     "closed": Failure("no", code=TARGET_GONE, declared="PERMANENT"),
     "busy": Failure("busy", http_status=429, retry_after=0.01),
 }
-"""What each target answers."""
+"""The response of each target."""
 TOLD: Final = "tell"
-"""The queue of the jobs that are told of."""
+"""The queue of the jobs with notifications."""
 
 
 class LimitedChannel:
-    """A channel that says what its target always says."""
+    """A channel with a fixed response for each target."""
 
     name = ChannelName.SLACK
 
@@ -61,7 +61,7 @@ class LimitedChannel:
 
 
 async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
-    """Tell three targets of a job, send again what was refused, and retry the job with others."""
+    """Notify three targets of a job, redeliver refused messages, and retry the job with others."""
     async with open_runtime(settings) as rt:
         targets = tuple(f"slack:{name}" for name in SAYS)
         wanted = invocation(type="noop", queue=TOLD, notify=targets)

@@ -1,7 +1,7 @@
-"""Makes a process stop dead at the points of `tests.kill.kill_points`, and wait for what comes.
+"""Stops a process at the points of `tests.kill.kill_points`, until the test decides.
 
-The product knows nothing of it: what executes a query, runs git, touches files or talks to an
-agent is wrapped by name, in the process that the test forked.
+The product knows nothing of it: functions that execute a query, run git, touch files or talk to an
+agent are wrapped by name, in the process that the test forked.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tests.kill import kill_points
 
 GO_ON: Final = b"g"
 LOSE_REPLY: Final = b"l"
-"""Go on, and let what was just sent fail as if its reply had been lost."""
+"""Continue, and let the last request fail as if its reply had been lost."""
 _place: ContextVar[str] = ContextVar("place")
 
 
 class Probe:
-    """The points that this process still has to stop at; it tells the test of each that it reaches.
+    """The points at which this process still has to stop; it reports each point it reaches.
 
-    What it reaches and need not stop at is told, too, once.
+    Points that it reaches without a stop are reported, too, once.
     """
 
     def __init__(self, channel: socket.socket, pending: set[str]) -> None:
@@ -48,7 +48,7 @@ class Probe:
     def at(self, *names: str) -> bool:
         """Stop here, with every task and connection as they are; return whether to lose a reply.
 
-        Several names are one instant: that of a transaction's end is of all its queries.
+        Several names may be the same instant: that of a transaction's end is of all its queries.
         """
         new = [name for name in names if name not in self._told]
         if not new:

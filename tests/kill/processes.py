@@ -1,4 +1,4 @@
-"""Processes that stop at points: forked by the zygote, told to go on, or killed."""
+"""Processes that stop at points: forked by the zygote, then continued or killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reached:
 
 
 class Process:
-    """One forked process."""
+    """A forked process."""
 
     def __init__(self, pid: int, channel: socket.socket) -> None:
         self.pid = pid

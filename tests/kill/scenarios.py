@@ -1,4 +1,4 @@
-"""The jobs that live through the kills, and what must be true of them afterwards."""
+"""The jobs of the kill campaigns, and their expected results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ if "failed" not in start["steps"]:
 (here / "last.txt").write_text(f"of run {start['run']}\\n")
 tell("result", summary="done")
 """
-"""It says everything once, and what it writes is another thing in each run, as with most agents."""
+"""It sends every message once, and writes other content in each run, as most agents do."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class LifecycleScenario:
         return (await self.rt.submissions.submit(wanted, OWNER)).number
 
     async def check(self) -> None:
-        """Hold what became of them against what was asked."""
+        """Compare the jobs with their expected results."""
         await self._check_life()
         self._check_log()
         given = await self._job(self.given)
@@ -105,7 +105,7 @@ class LifecycleScenario:
         assert [job.status for job in chain].count(S.COMPLETED) == 1
         unknown = await self._job(self.unknown)
         assert unknown.status is S.FAILED
-        assert "no worker knows the type" in str(unknown.last_error)
+        assert "no worker handles type" in str(unknown.last_error)
 
     async def _check_life(self) -> None:
         job, number = await self._job(self.life), self.life
@@ -144,14 +144,14 @@ class LifecycleScenario:
 
 
 async def waited_for_the_database(rt: Runtime, number: int) -> None:
-    """Fail for a run that failed because it was cut off; one whose worker died did not fail."""
+    """Fail for a run that failed because of an outage; a killed worker's run is exempt."""
     failed = [run for run in await rt.read_model.runs(number) if run.status == "failed"]
     unreachable = [run.error for run in failed if "DatabaseUnreachable" in str(run.error)]
     assert unreachable == []
 
 
 async def live(campaign: Campaign, folder: Path) -> None:
-    """Let jobs live through strikes; one of them must lose its worker first."""
+    """Run jobs through faults; the first must lose its worker."""
     life = LifecycleScenario(campaign.rt, folder, campaign.settings["data_dir"])
     await life.begin()
     async with people_answer(campaign.rt):
@@ -184,7 +184,7 @@ async def _lose(campaign: Campaign, number: int) -> None:
 
 
 async def drain(campaign: Campaign) -> None:
-    """Let workers be told to stop while jobs run, and others are claimed ahead."""
+    """Stop workers while jobs run, and others are claimed ahead."""
     rt = campaign.rt
     wanted = [invocation(type="kill:lost", on_lost="resume", max_attempts=100) for _ in range(6)]
     jobs = [item.number for item in await rt.submissions.submit_many(wanted, OWNER)]
@@ -200,7 +200,7 @@ async def drain(campaign: Campaign) -> None:
 
 
 async def prune(campaign: Campaign, clock: Clock) -> None:
-    """Let whoever prunes the past and restores it be struck: nothing of the trail is lost."""
+    """Strike processes that prune and restore events: none is lost."""
     rt = campaign.rt
     await clock.forward(over_a_year())
     async with rt.db.connection() as conn:
@@ -218,7 +218,7 @@ async def prune(campaign: Campaign, clock: Clock) -> None:
 
 
 async def ask_people(campaign: Campaign, make: Factory) -> None:
-    """Let people's commands be struck; what they did is done once."""
+    """Strike people's commands; each takes effect once."""
     rt = campaign.rt
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"notes")
@@ -237,7 +237,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     }
     async with rt.db.connection() as conn:
         await conn.execute(REMIND_NOW, [jobs["reminded"]])
-    campaign.settings["worker"]["lease"] = 300  # nobody beats for what they cancel
+    campaign.settings["worker"]["lease"] = 300  # canceled runs have no heartbeat
     await campaign.ask("people", **jobs)
     submitted = invocation(type="noop", key=SUBMITTED, queue="nobody")
     assert (await rt.submissions.submit(submitted, OWNER)).how == "deduplicated"
@@ -251,7 +251,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     all_jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
     [joined] = [job for job in all_jobs if job.subject_key == SUBJECT]
     kinds = [event.kind for event in await rt.read_model.job_events(joined.number)]
-    assert kinds.count("request_joined") in (1, 2)  # a killed first one comes again, and joins
+    assert kinds.count("request_joined") in (1, 2)  # a killed first client comes again, and joins
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
     trail = await rt.read_model.job_events(jobs["unfollowed"])
@@ -261,7 +261,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
 
 
 async def _unfollowed(make: Factory) -> int:
-    """Return a job that a dead worker holds, and whose next one cannot be made."""
+    """Return a job of a dead worker whose next job cannot be made."""
     work = await make.running(on_lost="new_job")
     taken = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
     taken |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
@@ -272,7 +272,7 @@ async def _unfollowed(make: Factory) -> int:
 
 
 async def tell_people(campaign: Campaign) -> None:
-    """Let whoever tells people be struck; the last one comes to its end with a job of its own."""
+    """Strike processes that deliver; the last finishes with its own job."""
     rt = campaign.rt
     await campaign.ask("telling")
     jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
@@ -287,7 +287,7 @@ async def tell_people(campaign: Campaign) -> None:
 
 
 async def cancel_all(rt: Runtime) -> None:
-    """Cancel what has not ended."""
+    """Cancel unfinished jobs."""
     for line in await rt.read_model.jobs():
         if line.status not in TERMINAL:
             await rt.job_control.cancel(line.number, OWNER, force=True)
@@ -321,6 +321,6 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     assert made == f"of run {steps['effect'].result}"
     _, answers = await rt.questions.of_job(number)
     assert [answer.question for answer in answers if answer.accepted] == [1, 2]
-    await campaign.work(lambda: all_ended(rt))  # it clears away what the last dead one left
+    await campaign.work(lambda: all_ended(rt))  # it removes the files of the last killed worker
     runs = Path(campaign.settings["data_dir"], "runs")
     assert list(runs.iterdir()) == [], "clones are left"

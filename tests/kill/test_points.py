@@ -1,4 +1,4 @@
-"""The points are collected: what is added to the code is among them without anybody's help."""
+"""The points are collected: new code is included automatically."""
 
 from __future__ import annotations
 

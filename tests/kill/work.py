@@ -17,7 +17,7 @@ from draftsman.handlers.run_agent.repository import assign
 
 BUNDLE: Final = b"work in progress"
 HALFWAY: Final = "It is half done"
-"""What people are told of a life, once."""
+"""The notice in the middle of a job, sent once."""
 
 
 async def life(ctx: RunContext) -> Outcome:
@@ -53,7 +53,7 @@ async def life(ctx: RunContext) -> Outcome:
 
 
 async def given(ctx: RunContext) -> Outcome:
-    """Ask what the request answers already."""
+    """Ask a question that the request answers already."""
     answer = await ctx.ask("colour", "Which?", choices=["red", "blue"], never_expires=True)
     return Done({"said": getattr(answer, "value", None)})
 
@@ -66,7 +66,7 @@ async def lost(ctx: RunContext) -> Outcome:
 
 
 class Effects:
-    """What a job does outside of the database: a line each, with the invocation's id."""
+    """Effects of a job outside of the database: a line each, with the invocation's id."""
 
     def __init__(self, ctx: RunContext) -> None:
         self._path = Path(ctx.job.payload["folder"]) / str(ctx.job.number)
@@ -95,7 +95,7 @@ class Effects:
 
 
 def append(path: Path, line: str) -> None:
-    """Write a line whole or not at all: one write, which no kill can cut."""
+    """Append a line atomically: a single write, which no kill can cut."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, line.encode())

@@ -1,4 +1,4 @@
-"""A process that has imported everything and forks one for each kill: 10 ms instead of a second.
+"""A process that has imported everything and forks a process for each kill: 10 ms, not 1 s.
 
 It forks before it has an event loop or a thread. Started by `tests.kill.processes`.
 """
@@ -25,11 +25,11 @@ from tests.kill.probe import Probe
 
 ENDED: Final = b'{"points": ["end"], "stop": false, "backends": []}\n'
 MOST: Final = 1 << 20
-"""Bytes of one order."""
+"""Maximum bytes of an order."""
 
 
 def main() -> None:
-    """Fork what is ordered until the test goes away."""
+    """Fork a process for each order until the test goes away."""
     orders = socket.socket(fileno=int(sys.argv[1]))
     all_points()  # read the sources once, not in each process
     gc.freeze()
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _bury() -> None:
-    """Collect the dead, so that what they used is counted."""
+    """Reap dead processes, so that their resource usage is counted."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -50,7 +50,7 @@ def found() -> str | None:
 
 
 class Page:
-    """One tab: what it is told, and what it has said of itself."""
+    """A tab: its commands, events and complaints."""
 
     def __init__(
         self, socket: ClientWebSocketResponse, target: str, blank: Page | None = None
@@ -64,14 +64,14 @@ class Page:
         self._reading = asyncio.create_task(self._read())
 
     async def tell(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send one command; return its result."""
+        """Send a command; return its result."""
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": params})
         return await asyncio.wait_for(self._waiting[number], 30)
 
     async def evaluate(self, script: str) -> Any:
-        """Return what a script, or its promise, gives."""
+        """Return the result of a script, or of its promise."""
         given = await self.tell(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -83,14 +83,14 @@ class Page:
         await self.tell("Page.navigate", url=address)
 
     async def press(self, text: str) -> None:
-        """Type characters, one key each."""
+        """Type characters, a key each."""
         for one in text:
             key = {"\r": {"key": "Enter", "windowsVirtualKeyCode": 13}}.get(one, {"key": one})
             await self.tell("Input.dispatchKeyEvent", type="keyDown", text=one, **key)
             await self.tell("Input.dispatchKeyEvent", type="keyUp", **key)
 
     async def inked(self, lines: int) -> list[bool]:
-        """Return for each line of the terminal whether its picture has more than one colour."""
+        """Return for each line of the terminal whether its picture has several colors."""
         picture = (await self.tell("Page.captureScreenshot", format="png"))["data"]
         height = await self.evaluate("document.querySelector('.xterm-screen').clientHeight")
         found = await self._blank.evaluate(COLOURS % (picture, lines, height))
@@ -120,7 +120,7 @@ class Page:
         ]
 
     def complaints(self) -> list[str]:
-        """Return what it complained about: errors, and what its policy forbade."""
+        """Return its complaints: errors, and violations of its policy."""
         return [
             json.dumps(params)
             for method, params in self.events

@@ -1,4 +1,4 @@
-"""The soak says what it needs, and at the end what it could not run."""
+"""Requirements of the soak in the header, and a summary of tests that could not run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header() -> str:
-    """Say what all of it takes."""
+    """Print the requirements of all soak tests."""
     return NEEDS
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Close with one line: so many ran, so many could not, and why."""
+    """Print a summary line: how many ran, how many could not, and why."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return

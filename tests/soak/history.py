@@ -1,4 +1,4 @@
-"""A database with a past of half a year, and marks of what is in it."""
+"""A database with half a year of history, and markers of its content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DAYS = 180
 ARCHIVED = date(2020, 1, 1)
 """A month that left long ago, with events of the first jobs."""
 WORKER = UUID(hashlib.md5(b"worker0", usedforsecurity=False).hexdigest())
-"""One of the workers; it leads, and has no process."""
+"""A worker that leads and has no process."""
 _PARTS = re.split(
     r"^-- name: (\w+)\n", Path(__file__).with_name("history.sql").read_text(), flags=re.M
 )
@@ -54,7 +54,7 @@ TABLES = (
 
 
 def seed(url: str) -> None:
-    """Fill a migrated database, and let PostgreSQL look at what is in it."""
+    """Fill a migrated database, and analyze it."""
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as conn:
         for name in ("begin", "months"):
             conn.execute(SQL[name])

@@ -1,4 +1,4 @@
-"""The plan of a statement that was executed: what it read, sorted and touched."""
+"""The plan of an executed statement: rows read, sorted and touched."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 SORTS = {"Sort", "Incremental Sort", "Hash", "Aggregate", "WindowAgg", "Materialize"}
-"""Nodes that hold or order what they are given."""
+"""Nodes that hold or sort their input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) said of a named query."""
+    """The EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) output of a named query."""
 
     name: str
     root: dict[str, Any]
@@ -26,7 +26,7 @@ class Plan:
         return int(self.root["Shared Hit Blocks"] + self.root["Shared Read Blocks"])
 
     def whole(self) -> set[str]:
-        """Return the tables that were read from one end to the other."""
+        """Return the tables that were read completely."""
         return {node["Relation Name"] for node in self._nodes() if node["Node Type"] == "Seq Scan"}
 
     def read(self) -> Counter[str]:

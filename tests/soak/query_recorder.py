@@ -1,4 +1,4 @@
-"""What PostgreSQL does for a call of the store: which tables it reads, how, and how much."""
+"""PostgreSQL's work for a call of the store: tables, access methods, and rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_PLAN = ("LISTEN", "COPY")
 
 @dataclass(slots=True)
 class QueryStats:
-    """What a call asked, its plans, and the rows that it and its triggers read of each table."""
+    """Queries of a call, their plans, and rows read of each table, triggers included."""
 
     plans: list[Plan] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
@@ -46,7 +46,7 @@ class QueryStats:
 
 
 class Recorder(AsyncCursor[Any]):
-    """A cursor that remembers what was asked on its connection."""
+    """A cursor that records the queries of its connection."""
 
     asked: list[tuple[str, Any]]
 

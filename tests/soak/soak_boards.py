@@ -1,4 +1,4 @@
-"""One board's day, seen by webhook and by polling at once: in order, and in many other orders.
+"""A board's day, observed by webhook and by polling at once: in order, and in many other orders.
 
 Needs nothing but the embedded server; takes a minute.
 """

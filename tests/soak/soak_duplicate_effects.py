@@ -1,6 +1,6 @@
-"""`draftsman soak` finds what was done behind its back: an effect that somebody made once more.
+"""`draftsman soak` detects a duplicate effect that it did not cause.
 
-`make test` proves the parts: tests/tui/soak, from a doubled effect to the verdict and exit code 1.
+`make test` covers the parts: tests/tui/soak, from a doubled effect to the verdict and exit code 1.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ async def test_a_doubled_effect_fails_it_and_keeps_its_folder(
     assert await code_of(started) == 1, started.output_text
     number = effect.parent.name
     assert f"seed 5: D-{number}: effect {key} was made 2 times" in started.output_text
-    assert "effects doubled                    1\n" in started.output_text
+    assert "duplicate effects                  1\n" in started.output_text
     (kept,) = folder.glob("*/seed-5")
-    assert f"seed 5 broke a promise; its database and logs: {kept}" in started.output_text
+    assert f"seed 5 failed; its database and logs: {kept}" in started.output_text
     assert (kept / "worker-1.log").stat().st_size > 0
     assert left(folder) == []

@@ -1,4 +1,4 @@
-"""Every kill point with every fault: what `make test` does at some of them, here at all."""
+"""Every kill point with every fault: `make test` covers some of them, this test all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kill.faults import FAULTS
 from tests.support.server import Server, make_home
 
 LONG = 3000.0
-"""Seconds that one fault may take at all points, on a busy machine."""
+"""Maximum seconds of a fault at all points, on a busy machine."""
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from tests.support.server import Server
 BATCH, PAUSE = 10, 0.5
 """Jobs at once, and seconds until the next: twenty a second."""
 GROWTH = 1024**2
-"""Bytes that the worker may gain in the second half, beside two in a hundred of what it has: at
-three minutes a leak of 600 bytes a job is more."""
+"""Bytes that the worker may gain in the second half, in addition to 2 % of its size: at three
+minutes a leak of 600 bytes a job is more."""
 NOISE = 0.02
 CONFIG = """
 database_url = "{url}"
@@ -82,7 +82,7 @@ async def sample(process: psutil.Process, seconds: float) -> list[tuple[float, i
     return found
 
 
-@pytest.mark.timeout(0)  # it takes as long as it was told to
+@pytest.mark.timeout(0)  # it takes as long as configured
 async def test_the_memory_of_a_worker_stays_flat(
     rt: Runtime,
     owner: Actor,

@@ -1,4 +1,4 @@
-"""Every named query over a million jobs: none reads, sorts or touches what grows with the past."""
+"""Every named query over a million jobs: its reads, sorts and buffers do not grow with them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ written to as many indexes as its table has."""
 START = 200
 """Pages beside them: every partition of the trail is entered by its index, at every look."""
 MODES = ("force_custom_plan", "force_generic_plan")
-"""A session plans anew for each call at first, and then once for all."""
+"""A session plans each call at first, and then reuses a plan."""
 PINNED = [key for key in CALLS if query_of(key) == "claim.exchange"]
-"""What is asked on a session whose plans are pinned."""
+"""Queries of a session with pinned plans."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> Non
 
 
 def bounded(call: Call, seen: QueryStats) -> None:
-    """Hold what was seen of a call against what it may cost."""
+    """Compare the recorded cost of a call with its maximum."""
     plans = "\n".join(map(str, seen.plans))
     assert seen.whole == set(), f"it reads these whole:\n{plans}"
     much = {table: count for table, count in seen.read.items() if count > call.rows}

@@ -27,7 +27,7 @@ SHORT = ("soak", "--minutes", "0.5", "--keep")
 
 @contextmanager
 def unless_unavailable() -> Iterator[None]:
-    """Count a server that cannot be had as what could not run, with the reason."""
+    """Count an unavailable server as not run, with the reason."""
     try:
         yield
     except Unavailable as error:

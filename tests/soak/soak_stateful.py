@@ -1,6 +1,6 @@
-"""Model and database side by side for five minutes: any arrow, in any order, in long examples.
+"""Model and database side by side for five minutes, in long examples of any order.
 
-Each round prints its seed: `MACHINE_SEED=…` begins with that one.
+Each round prints its seed: `MACHINE_SEED=…` starts with it.
 """
 
 from __future__ import annotations

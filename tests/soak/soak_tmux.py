@@ -1,4 +1,4 @@
-"""The dashboard of `up` in tmux, as operators have it: what tests/tui/cli does on a bare terminal.
+"""The dashboard of `up` in tmux, as operators have it; tests/tui/cli uses a bare terminal.
 
 Needs tmux; takes some seconds.
 """
@@ -41,7 +41,7 @@ class Tmux:
         self.type(f"{shlex.join(command)}; echo it ended with $?\n")
 
     def look(self) -> None:
-        """Take in what is shown now."""
+        """Read the screen."""
         self.lines = [line.rstrip() for line in self._do("capture-pane", "-p").split("\n")]
 
     def type(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Tmux:
 
     @property
     def family(self) -> list[psutil.Process]:
-        """What runs below the shell."""
+        """The process ids below the shell."""
         shell = int(self._do("display-message", "-p", "#{pane_pid}"))
         found: list[psutil.Process] = psutil.Process(shell).children(recursive=True)
         return found

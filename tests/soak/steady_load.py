@@ -1,4 +1,4 @@
-"""A handler for a steady load: of ten jobs two ask, one fails for good, one fails once."""
+"""A handler for a steady load: of ten jobs two ask, one fails permanently, one fails once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LINES = 50
 
 
 async def handle(ctx: RunContext) -> Outcome:
-    """Log, save, ask, fail: what the number in the payload says."""
+    """Log, save, ask or fail, by the number in the payload."""
     kind = ctx.job.payload["n"] % 10
 
     async def effect(invocation: str) -> str:

@@ -1,1 +1,1 @@
-"""Empty on purpose: importing it must load neither Textual nor any command."""
+"""Terminal front ends. Empty, because importing it must not load Textual or a command."""

@@ -1,4 +1,4 @@
-"""The entry point of `draftsman`: it holds the shutdown signals before anything slow is loaded."""
+"""Entry point of `draftsman`: holds shutdown signals before slow imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GC_THRESHOLD: Final = 50_000
 
 
 def main() -> None:
-    """Run the command line of this process, and exit."""
+    """Run the command line and exit."""
     early_signals.hold()
     gc.set_threshold(GC_THRESHOLD)
     from draftsman_tui.cli.main import main

@@ -1,1 +1,1 @@
-"""What runs for ever: the worker, its heart, its ear, and the leader."""
+"""Long-running loops: worker, heartbeat, listener, leader and deliveries."""

@@ -1,7 +1,7 @@
-"""Slots that claim jobs and run them, in one loop.
+"""Claim loop: slots that claim and run jobs.
 
-One statement a turn: what is done goes in, what is claimed comes out. Batches form by themselves,
-because everything that ends during a turn goes in with the next one.
+Each turn is a single statement, which settles finished runs and claims jobs. Batches form by
+themselves: all runs that finish during a turn are settled in the next.
 """
 
 from __future__ import annotations
@@ -21,120 +21,122 @@ from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 
 SKIP_TIMEOUT: Final = 60.0
-"""Seconds after which a type that another worker knows is looked at again."""
+"""Seconds for which jobs of a type that only other workers handle are skipped."""
 CLEANUP_TIMEOUT: Final = 30.0
-"""Seconds in which processes of a run that were killed must be gone, and its clone removed."""
+"""Seconds in which the processes of a killed run must end and its clone be removed."""
 _log = logging.getLogger(__name__)
 
 
 class ClaimLoop:
-    """Claims for its slots until it is stopped; `run` returns when everything is settled.
+    """Claims for its slots until stopped; `run` returns when every run is settled.
 
-    A run is known by its fencing token: the same job may come back while an older run of it, which
-    lost it, is still ending here. `look` is awaited before the lane claims; it has no statement
-    under way then. `more` is called when all its free slots were filled: more may wait.
+    Runs are identified by fencing token: a job may be claimed again while an older run of it, which
+    lost the lease, is still ending. `recover` is awaited before each turn, without an exchange
+    under way. `more_jobs` is called when all free slots were filled: more jobs may be waiting.
     """
 
     def __init__(
         self,
-        bench: WorkerServices,
+        services: WorkerServices,
         handlers: Mapping[str, Handler],
         slots: int,
         stop: StopSignal,
-        look: Callable[[], Awaitable[None]],
-        more: Callable[[], None],
+        recover: Callable[[], Awaitable[None]],
+        more_jobs: Callable[[], None],
     ) -> None:
         self.running: dict[int, Execution] = {}
         self.exchange_lock = asyncio.Lock()
-        """Held while claims may be on their way here."""
+        """Held during an exchange, while claims may be on their way."""
         self.may_have_lost_claims = False
-        """Whether an outage may have swallowed claims, since somebody looked for them."""
+        """Whether an outage may have lost claims since the last recovery."""
         self._slots = slots
         self._stop = stop
-        self._look = look
-        self._more = more
-        self._bench = bench
-        self._claim = bench.claim
-        self._settings = bench.settings.worker
+        self._recover = recover
+        self._more_jobs = more_jobs
+        self._services = services
+        self._claim = services.claim
+        self._settings = services.settings.worker
         self._handlers = handlers
         self._types = sorted(handlers)
         self._ahead: list[ClaimedJob] = []
         self._done: dict[int, Execution] = {}
         self._skip: dict[str, float] = {}
         self._wake = asyncio.Event()
-        self._outage = OutageGuard("the worker")
-        self._revival = OutageGuard("starting the database again")
+        self._outage = OutageGuard("worker")
+        self._revival = OutageGuard("database restart")
 
     def wake(self) -> None:
-        """Look at once instead of at the next poll."""
+        """Claim at once instead of at the next poll."""
         self._wake.set()
 
     @property
     def free(self) -> int:
-        """How many slots are free."""
+        """The number of free slots."""
         return self._slots - len(self.running)
 
     def leases(self) -> list[Lease]:
-        """Return what runs here, or ran and is not settled yet."""
+        """Return the leases of active runs and of those that are not settled yet."""
         return [execution.job.lease for execution in (*self.running.values(), *self._done.values())]
 
     def ahead(self) -> list[Lease]:
-        """Return what was claimed and waits for a slot."""
+        """Return the leases of jobs that were claimed ahead."""
         return [job.lease for job in self._ahead]
 
     def lose_run(self, token: int) -> None:
-        """End a run that lost its job, and forget its result."""
+        """End a run that lost its lease, and drop its result."""
         self._done.pop(token, None)
         if token in self.running:
             self.running[token].cancel("lost")
 
     async def run(self) -> None:
-        """Claim and run until `stop`; then drain, abort what is left, and hand it back."""
+        """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""
         while not self._stop:
             if await self._outage.guard(self._turn):
                 await self._pause()
             else:
                 self.may_have_lost_claims = True
-                if self._bench.revive is not None:
-                    await self._revival.guard(self._bench.revive)
+                if self._services.revive is not None:
+                    await self._revival.guard(self._services.revive)
                 await self._stop.wait(self._settings.poll)
         await self._drain()
 
     async def _turn(self) -> None:
-        """Settle and claim until nothing moves."""
-        await self._look()
+        """Settle and claim until nothing is left to do."""
+        await self._recover()
         while not self._stop:
             await self._start_ahead()
             free = self.free
             ahead = max(0, self._settings.prefetch - len(self._ahead))
             if not (self._done or free or ahead):
                 return
-            got = await self._exchange(free, ahead)
-            if len(got) < max(1, free):
+            claimed = await self._exchange(free, ahead)
+            if len(claimed) < max(1, free):
                 return
-            self._more()
+            self._more_jobs()
 
     async def _exchange(self, free: int, ahead: int) -> list[ClaimedJob]:
-        """Settle all that is done and claim; a result that the database refuses fails its run."""
+        """Settle all finished runs and claim; a run whose result is rejected fails."""
         done = list(self._done.values())
         try:
             async with self.exchange_lock:
-                got = await self._send(done, free, ahead)
-                self._begin_all(got)
+                claimed = await self._send(done, free, ahead)
+                self._start_all(claimed)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
             if not done:
                 raise
-            _log.warning("a batch was refused, settling one by one: %s", error)
+            _log.warning("the database rejected a batch, settling runs separately: %s", error)
             await self._settle_singly(done)
             return []
-        await self._pass_on_unknown(got)
-        return got
+        await self._return_unhandled(claimed)
+        return claimed
 
     async def _send(self, done: list[Execution], free: int, ahead: int) -> list[ClaimedJob]:
         now = time.monotonic()
-        self._skip = {t: at for t, at in self._skip.items() if now - at < SKIP_TIMEOUT}
+        self._skip = {
+            type: since for type, since in self._skip.items() if now - since < SKIP_TIMEOUT
+        }
         return await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
             types=self._types,
@@ -146,52 +148,52 @@ class ClaimLoop:
     async def _settle_singly(self, done: list[Execution]) -> None:
         for execution in done:
             try:
-                self._begin_all(await self._send([execution], 0, 0))
+                self._start_all(await self._send([execution], 0, 0))
             except DatabaseUnreachable:
                 raise
             except DraftsmanError as error:
-                failure = Failure(f"the result was refused: {error}", declared="INVALID_OUTPUT")
-                await self._bench.settle.failure(execution.job, failure)
+                failure = Failure(f"the result was rejected: {error}", declared="INVALID_OUTPUT")
+                await self._services.settle.failure(execution.job, failure)
                 self._done.pop(execution.job.token, None)
 
-    def _begin_all(self, got: list[ClaimedJob]) -> None:
-        """Begin what runs before anything is awaited: an outage must not forget it."""
-        for job in got:
+    def _start_all(self, claimed: list[ClaimedJob]) -> None:
+        """Start the running jobs before any await: an outage must not lose them."""
+        for job in claimed:
             if job.status is Status.RUNNING:
-                self._begin(job)
+                self._start(job)
             elif job.status is not Status.CLAIMED:
                 self._done.pop(job.token, None)
             elif job.type in self._handlers:
                 self._ahead.append(job)
 
-    async def _pass_on_unknown(self, got: list[ClaimedJob]) -> None:
-        for job in got:
+    async def _return_unhandled(self, claimed: list[ClaimedJob]) -> None:
+        for job in claimed:
             if job.status is Status.CLAIMED and job.type not in self._handlers:
-                await self._pass_on(job)
+                await self._return_or_fail(job)
 
     async def _start_ahead(self) -> None:
-        """Give free slots to what was claimed ahead; what was canceled meanwhile is gone."""
+        """Start jobs that were claimed ahead in free slots."""
         first = self._ahead[: max(0, self.free)]
         if first:
             started = await self._claim.start([job.lease for job in first])
             self._ahead = self._ahead[len(first) :]
             for job in started:
-                self._begin(job)
+                self._start(job)
 
-    async def _pass_on(self, job: ClaimedJob) -> None:
-        """Return a job of an unknown type to whoever knows it; fail it when nobody does."""
-        able, known = await self._claim.known_types(job.type, self._settings.lease)
-        if able:
+    async def _return_or_fail(self, job: ClaimedJob) -> None:
+        """Return a job of an unhandled type if another worker handles it, else fail it."""
+        handling, handled = await self._claim.known_types(job.type, self._settings.lease)
+        if handling:
             self._skip[job.type] = time.monotonic()
-            await self._claim.release_claims([job.lease], "this worker does not know the type")
+            await self._claim.release_claims([job.lease], "this worker does not handle the type")
             return
         for started in await self._claim.start([job.lease]):
-            names = ", ".join(known) or "none"
-            text = f"no worker knows the type {job.type!r}; known types: {names}"
-            await self._bench.settle.failure(started, Failure(text, code="unknown_type"))
+            names = ", ".join(handled) or "none"
+            text = f"no worker handles type {job.type!r}; handled types: {names}"
+            await self._services.settle.failure(started, Failure(text, code="unknown_type"))
 
-    def _begin(self, job: ClaimedJob) -> None:
-        execution = Execution(self._bench, job, self._handlers[job.type])
+    def _start(self, job: ClaimedJob) -> None:
+        execution = Execution(self._services, job, self._handlers[job.type])
         self.running[job.token] = execution
         execution.start(self._ended)
 
@@ -208,15 +210,17 @@ class ClaimLoop:
         self._wake.clear()
 
     async def _drain(self) -> None:
-        """Seed 002: stop claiming, wait for what runs, abort the rest at its checkpoint."""
+        """Stop claiming, wait for active runs, then abort the others at their checkpoints."""
         if self._ahead:
             leases = [job.lease for job in self._ahead]
             self._ahead = []
-            for _ in range(2):  # one connection may be gone
+            for _ in range(2):  # the first connection may be cut
                 if await self._outage.guard(lambda: self._claim.release_claims(leases, "shutdown")):
                     break
         if self.running:
-            _log.info("draining %s runs, at most %.0f s", len(self.running), self._settings.drain)
+            _log.info(
+                "draining %s runs for at most %.0f s", len(self.running), self._settings.drain
+            )
         await self._finish(self._settings.drain)
         for execution in list(self.running.values()):
             execution.cancel("shutdown")
@@ -230,7 +234,7 @@ class ClaimLoop:
             await execution.abandon()
 
     async def _finish(self, seconds: float) -> None:
-        """Settle results as they come, until nothing is left or the time is over."""
+        """Settle runs as they finish, until none is left or the time is over."""
         end = time.monotonic() + seconds
         while self.running or self._done:
             await self._outage.guard(self._settle_done)

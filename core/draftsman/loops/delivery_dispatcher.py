@@ -1,7 +1,7 @@
-"""The dispatcher: sends what is due, each channel in a lane of its own.
+"""Delivery dispatcher: claims and sends due deliveries, each channel separately.
 
-A lane holds a bounded number of deliveries, and of each target only some: who is slow or hangs is
-waited for by nobody else.
+Each channel has a limited number of deliveries under way, and a smaller number for each target: a
+slow target delays no other.
 """
 
 from __future__ import annotations
@@ -28,63 +28,65 @@ from draftsman.settings import NotificationSettings
 from draftsman.store.delivery_claims import HEAD_START
 
 CALLS_PER_ATTEMPT: Final = 3
-"""Calls that one try may take: to look for it, for the copy that it rewrites, and to send it."""
+"""Maximum calls in an attempt: find an earlier copy, find the copy to rewrite, send."""
 MIN_WAIT: Final = 0.01
 LOCKED_WAIT: Final = 0.1
-"""Seconds to wait for what is due and in the hands of somebody who may let go of it."""
+"""Seconds to wait for due deliveries that another transaction has locked."""
 RECLAIM_INTERVAL: Final = 1.0
-"""Seconds between two looks for deliveries of processes that ended."""
+"""Interval of looking for deliveries of processes that ended, in seconds."""
 LOCK_TIMEOUT: Final = 2.0
-"""Seconds at most that the first claim waits for the session lock."""
+"""Maximum seconds that the first claim waits for the session lock."""
 _log = logging.getLogger(__name__)
 
 
 class DeliveryDispatcher:
-    """The lanes of one process; `run` returns when it was stopped and nothing is on its way.
+    """Sends the deliveries of a process; `run` returns when none is under way after a stop.
 
-    `sender` returns the number of the session lock that the process holds, None while it has none.
+    `sender` returns the number of the process's session lock, None while it is not held.
     """
 
     def __init__(
         self,
-        deliver: DeliverySender,
+        delivery_sender: DeliverySender,
         channels: Sequence[Channel],
         settings: NotificationSettings,
         sender: Callable[[], int | None] | None = None,
     ) -> None:
         self.stop = StopSignal()
         self._woken = asyncio.Event()
-        self._deliver = deliver
+        self._delivery_sender = delivery_sender
         self._channels = channels
         self._sender = sender
-        self._lanes = {
+        self._channel_senders = {
             str(channel.name): ChannelSender(
-                deliver, channel, settings, self.stop, sender or (lambda: None)
+                delivery_sender, channel, settings, self.stop, sender or (lambda: None)
             )
             for channel in channels
         }
 
     def wake(self, channel: str = "") -> None:
-        """Look at once: for one channel, or for all."""
+        """Claim at once, for a channel or for all."""
         self._woken.set()
-        for name, lane in self._lanes.items():
+        for name, channel_sender in self._channel_senders.items():
             if channel in ("", name):
-                lane.wake()
+                channel_sender.wake()
 
     async def run(self) -> None:
-        """Send until stopped, then finish what is on its way."""
-        beside = [asyncio.create_task(self._wake_to_stop())]
+        """Send until stopped, then finish the deliveries under way."""
+        background = [asyncio.create_task(self._wake_to_stop())]
         try:
             if self._sender is not None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOCK_TIMEOUT):
                         await self._woken.wait()
-                beside.append(asyncio.create_task(self._reclaim(self._sender)))
-            await asyncio.gather(*(lane.run() for lane in self._lanes.values()))
+                background.append(asyncio.create_task(self._reclaim(self._sender)))
+            await asyncio.gather(
+                *(channel_sender.run() for channel_sender in self._channel_senders.values())
+            )
         finally:
-            for task in beside:
+            for task in background:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*background, return_exceptions=True)
             for channel in self._channels:
                 await channel.close()
 
@@ -93,51 +95,51 @@ class DeliveryDispatcher:
         self.wake()
 
     async def _reclaim(self, sender: Callable[[], int | None]) -> None:
-        """Take over, now and then, from processes that ended; only while our own session lives."""
+        """Take over deliveries of processes that ended, while the session lock is held."""
         names = [channel.name for channel in self._channels]
         while not self.stop:
             if sender() is not None:
                 try:
-                    if count := await self._deliver.reclaim(names):
-                        _log.info("%s deliveries of a process that ended are taken over", count)
+                    if count := await self._delivery_sender.reclaim(names):
+                        _log.info("took over %s deliveries of a process that ended", count)
                         self.wake()
                 except DraftsmanError as error:
-                    _log.debug("deliveries are not taken over: %s", error)
+                    _log.debug("could not take over deliveries: %s", error)
             await self.stop.wait(RECLAIM_INTERVAL)
 
 
 class ChannelSender:
-    """One channel's deliveries."""
+    """Claims and sends the deliveries of a channel."""
 
     def __init__(
         self,
-        deliver: DeliverySender,
+        delivery_sender: DeliverySender,
         channel: Channel,
         settings: NotificationSettings,
         stop: StopSignal,
         sender: Callable[[], int | None],
     ) -> None:
-        self._deliver = deliver
+        self._delivery_sender = delivery_sender
         self._sender = sender
         self._channel = channel
         self._settings = settings
         self._stop = stop
         self._woken = asyncio.Event()
         self._under_way: dict[asyncio.Task[None], str] = {}
-        self._outage = OutageGuard(f"the dispatcher of {channel.name}")
+        self._outage = OutageGuard(f"{channel.name} deliveries")
         self._closed: dict[str, float] = {}
-        """Targets whose limit is reached, and until when by the monotonic clock."""
+        """Rate-limited targets, until a time of the monotonic clock."""
         self._reserved: dict[str, float] = {}
-        """Targets with nothing left but what is reserved for urgent deliveries, and until when."""
+        """Targets with only the urgent reserve left, until a time of the monotonic clock."""
         self._after = ""
         self._pause = 0.0
 
     def wake(self) -> None:
-        """Look at once."""
+        """Claim at once."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Claim and send until stopped; then wait for what is on its way."""
+        """Claim and send until stopped; then finish the deliveries under way."""
         try:
             while not self._stop:
                 self._woken.clear()
@@ -151,14 +153,14 @@ class ChannelSender:
             await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def _round(self) -> None:
-        """Take what there is room for; decide how long to wait for more."""
+        """Claim for the free places; set the pause until the next round."""
         free = self._settings.in_flight - len(self._under_way)
         self._pause = self._settings.poll
         if free <= 0:
-            return  # the next one that ends wakes us
+            return  # the next delivery that ends wakes this loop
         share = self._settings.per_target
         until = time.monotonic() + self._settings.timeout * CALLS_PER_ATTEMPT
-        taken = await self._deliver.claim(
+        claimed = await self._delivery_sender.claim(
             self._channel.name,
             free=free,
             share=share,
@@ -167,29 +169,29 @@ class ChannelSender:
             after=self._after,
             sender=self._sender(),
         )
-        for item in taken:
+        for item in claimed:
             task = asyncio.create_task(self._send(item, until))
             self._under_way[task] = item.target
             task.add_done_callback(self._ended)
-        if taken or self._after:  # round again, until nothing is left to take
-            self._after = max(item.target for item in taken) if len(taken) == free else ""
+        if claimed or self._after:  # again, until nothing is due
+            self._after = max(item.target for item in claimed) if len(claimed) == free else ""
             self._pause = 0.0
             return
-        self._pause = self._until(await self._deliver.next_due(self._channel.name))
+        self._pause = self._wait_time(await self._delivery_sender.next_due(self._channel.name))
 
-    def _until(self, due: float | None) -> float:
-        """Return the seconds to wait, when nothing can be taken, for what is due then."""
+    def _wait_time(self, due: float | None) -> float:
+        """Return the seconds until the next claim, after an empty claim."""
         poll = self._settings.poll
         if due is None:
             return poll
         if due > 0:
             return min(poll, max(due, MIN_WAIT))
-        if waits := [*self._closed.values(), *self._reserved.values()]:
-            return min(poll, max(min(waits) - time.monotonic(), MIN_WAIT))
+        if limits := [*self._closed.values(), *self._reserved.values()]:
+            return min(poll, max(min(limits) - time.monotonic(), MIN_WAIT))
         return poll if self._under_way else min(poll, LOCKED_WAIT)
 
     def _busy(self, share: int) -> list[str]:
-        """Return the targets that have enough on their way, or may not be asked yet."""
+        """Return the targets at their share or rate limit."""
         now = time.monotonic()
         for limited in (self._closed, self._reserved):
             for target in [target for target, until in limited.items() if until <= now]:
@@ -200,11 +202,15 @@ class ChannelSender:
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._under_way[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a delivery was left to its lease: %s: %s", type(error).__name__, error)
+            _log.error(
+                "a delivery failed and will be retried after its lease: %s: %s",
+                type(error).__name__,
+                error,
+            )
         self._woken.set()
 
     async def _send(self, item: ClaimedDelivery, until: float) -> None:
-        """Try once. What is not written down is in doubt when its lease is over."""
+        """Make an attempt; an unrecorded attempt is in doubt when its lease expires."""
         try:
             outcome = await self._try(item, until)
             if isinstance(outcome, Deferred) and outcome.limited:
@@ -212,17 +218,17 @@ class ChannelSender:
                 limited[item.target] = time.monotonic() + outcome.seconds
             elif isinstance(outcome, Failure) and 0 < (outcome.retry_after or 0) <= HEAD_START:
                 self._closed[item.target] = time.monotonic() + (outcome.retry_after or 0)
-            await self._deliver.record(item, outcome)
+            await self._delivery_sender.record(item, outcome)
         except DatabaseUnreachable as error:
-            _log.warning("delivery %s of D-%s was not recorded: %s", item.seq, item.job, error)
+            _log.warning("could not record delivery %s of D-%s: %s", item.seq, item.job, error)
 
     async def _try(self, item: ClaimedDelivery, until: float) -> DeliveryOutcome:
         limit = self._settings.timeout * CALLS_PER_ATTEMPT
         try:
             async with asyncio.timeout(limit):
-                return await self._deliver.send(item, self._channel, until)
+                return await self._delivery_sender.send(item, self._channel, until)
         except TimeoutError:
-            return Unconfirmed(f"nothing within {limit:.0f} s")
+            return Unconfirmed(f"no response within {limit:.0f} s")
         except DatabaseUnreachable:
             raise
         except Failure as error:
@@ -230,5 +236,5 @@ class ChannelSender:
         except DraftsmanError as error:
             return Failure(str(error), declared="PERMANENT")
         except Exception as error:
-            _log.exception("the channel %s broke", self._channel.name)
+            _log.exception("unexpected error in channel %s", self._channel.name)
             return Unconfirmed(f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""What sends in a process without a worker: a dispatcher, and a session that wakes it."""
+"""Delivery process: a dispatcher and a notification listener without a worker."""
 
 from __future__ import annotations
 
@@ -19,37 +19,39 @@ class DeliveryProcess:
 
     def __init__(
         self,
-        deliver: DeliverySender,
+        delivery_sender: DeliverySender,
         channels: Sequence[Channel],
         settings: NotificationSettings,
         db: Database,
         listen_url: str | None,
     ) -> None:
         self._lock = SessionLock()
-        self._ear = NotificationListener(db, listen_url, self._hear, self._lock.hold)
-        self._dispatcher = DeliveryDispatcher(deliver, channels, settings, self.sender)
+        self._listener = NotificationListener(
+            db, listen_url, self._on_notification, self._lock.hold
+        )
+        self._dispatcher = DeliveryDispatcher(delivery_sender, channels, settings, self.sender)
 
     def sender(self) -> int | None:
         """Return the number of the session lock, None while it is not held."""
-        return self._lock.number if self._ear.lock_held else None
+        return self._lock.number if self._listener.lock_held else None
 
     async def run(self) -> None:
-        """Send until stopped, then finish what is on its way."""
-        hearing = asyncio.create_task(self._ear.run())
+        """Send until stopped, then finish the deliveries under way."""
+        listening = asyncio.create_task(self._listener.run())
         try:
             await self._dispatcher.run()
         finally:
-            self._ear.stop.set()
-            await hearing
+            self._listener.stop.set()
+            await listening
 
     def wake(self) -> None:
-        """Look at once for what is due."""
+        """Claim due deliveries at once."""
         self._dispatcher.wake()
 
     def stop(self) -> None:
-        """Begin nothing new."""
+        """Stop claiming."""
         self._dispatcher.stop.set()
 
-    def _hear(self, channel: str, payload: str) -> None:
+    def _on_notification(self, channel: str, payload: str) -> None:
         if channel in ("", "draftsman_deliveries"):
             self._dispatcher.wake(payload)

@@ -1,4 +1,4 @@
-"""The worker's heart: it says that the worker and its runs live, and learns what they lost."""
+"""The heartbeat of a worker and its runs, which also reports lost and canceled runs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from draftsman.loops.worker import Worker
 from draftsman.settings import WorkerSettings
 
 TICK: Final = 5.0
-"""Seconds between two thoughts of beating: a third of what others give a free session lock."""
+"""Heartbeat check interval, in seconds: a third of the time that a free session lock is allowed."""
 _log = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """Beats for one worker.
+    """Sends the heartbeats of a worker.
 
-    A worker that was stopped for longer than its lease kills its runs before it does anything
-    else: somebody else has them by now.
+    A worker that was suspended for longer than its lease first cancels its runs: other workers have
+    rescued them.
     """
 
     def __init__(
@@ -31,50 +31,50 @@ class Heartbeat:
         worker: Worker,
         settings: WorkerSettings,
         register: Callable[[], Awaitable[None]],
-        held: Callable[[], bool],
+        lock_held: Callable[[], bool],
     ) -> None:
         self.stop = StopSignal()
         self._worker = worker
         self._settings = settings
         self._register = register
-        self._held = held
+        self._lock_held = lock_held
         self._last = _clock()
         self._woken = asyncio.Event()
-        self._outage = OutageGuard("the heartbeat")
+        self._outage = OutageGuard("heartbeat")
 
     def wake(self) -> None:
-        """Beat at once: the database says then which runs are to stop."""
+        """Send a heartbeat at once, to learn which runs must stop."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Beat until stopped; more often while the session lock does not speak for the worker."""
+        """Send heartbeats until stopped, more often while the session lock is not held."""
         stopping = asyncio.create_task(self._wake_to_stop())
         try:
             while not self.stop:
                 woken = await self._pause(min(TICK, self._settings.heartbeat))
                 due = _clock() - self._last >= self._settings.heartbeat - TICK / 2
-                if not self.stop and (woken or due or not self._held()):
+                if not self.stop and (woken or due or not self._lock_held()):
                     await self._outage.guard(self.beat)
         finally:
             stopping.cancel()
 
     async def beat(self) -> None:
-        """Beat once; stop the runs that are lost or canceled."""
+        """Send a heartbeat; stop the runs that are lost or canceled."""
         if (silent := _clock() - self._last) > self._settings.lease:
-            _log.warning("no heartbeat for %.0f s: all runs are given up", silent)
-            for lost in list(self._worker.running.values()):
-                lost.cancel("lost")
-        registered, pulses = await self._worker.claim.heartbeat(
+            _log.warning("no heartbeat for %.0f s: stopping all runs", silent)
+            for running in list(self._worker.running.values()):
+                running.cancel("lost")
+        registered, states = await self._worker.claim.heartbeat(
             self._worker.leases(), draining=bool(self._worker.stop)
         )
         self._last = _clock()
         if not registered:
             await self._register()
-        for pulse in pulses:
-            execution = self._worker.running.get(pulse.token)
-            if not pulse.owned:
-                self._worker.lose_run(pulse.token)
-            elif execution is not None and pulse.canceled:
+        for state in states:
+            execution = self._worker.running.get(state.token)
+            if not state.owned:
+                self._worker.lose_run(state.token)
+            elif execution is not None and state.canceled:
                 execution.cancel("canceled")
             elif execution is not None:
                 execution.beat()
@@ -93,6 +93,6 @@ class Heartbeat:
 
 
 def _clock() -> float:
-    """Seconds that go on while the machine sleeps, where the system can tell."""
+    """Return a monotonic time in seconds that includes suspend, if the system has such a clock."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boot is None else time.clock_gettime(boot)

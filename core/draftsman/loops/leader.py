@@ -1,6 +1,6 @@
-"""The leader: the one worker that sweeps.
+"""The leader: the worker that runs the sweeps.
 
-Leases cannot exclude two leaders, so two do no harm: each sweep's statement proves the lease.
+Leases cannot exclude two leaders, so each sweep's statement proves the lease.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from draftsman.settings import SweepSettings
 from draftsman.store.sweeps import LeaderTerm
 
 TICK: Final = 1.0
-"""Seconds between two looks for what is due next, at most, and for local workers that died."""
+"""Maximum interval of checks for due work and dead local workers, in seconds."""
 LEASE_SAFETY: Final = 0.8
-"""Part of its time after which a lease that could not be renewed is given up."""
+"""Fraction of the lease after which a leader that cannot renew it resigns."""
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
 _log = logging.getLogger(__name__)
 
 
 class Leader:
-    """Stands for leader all the time, and leads while it holds the lease."""
+    """Campaigns for the leader's lease, and runs the sweeps while it holds it."""
 
     def __init__(self, sweeps: Sweeps, settings: SweepSettings, owner: UUID) -> None:
         self.stop = StopSignal()
@@ -39,26 +39,26 @@ class Leader:
         self._settings = settings
         self._owner = owner
         self._term: int | None = None
-        self._outage = OutageGuard("the leader")
+        self._outage = OutageGuard("leader")
 
     async def run(self) -> None:
-        """Stand and lead until stopped; resign then."""
+        """Campaign and lead until stopped; then resign."""
         while not self.stop:
-            await self._outage.guard(self._stand)
+            await self._outage.guard(self._campaign)
             if self._term is not None:
                 await self._lead(LeaderTerm(self._owner, self._term))
                 self._term = None
             await self.stop.wait(min(TICK * 2, self._settings.lease / 2))
 
-    async def _stand(self) -> None:
+    async def _campaign(self) -> None:
         self._term = await self._sweeps.acquire(self._owner, self._settings.lease)
 
     async def _lead(self, term: LeaderTerm) -> None:
-        _log.info("leading, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
+        _log.info("became leader, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
         scheduler = AsyncIOScheduler(timezone="UTC")
         for name in self._sweeps.names:
             scheduler.add_job(
-                self._scheduled,
+                self._run_scheduled,
                 "interval",
                 args=(name, term),
                 seconds=max(self._settings.interval, INTERVALS.get(name, 0)),
@@ -68,45 +68,45 @@ class Leader:
                 **({"next_run_time": datetime.now(UTC)} if name in INTERVALS else {}),
             )
         scheduler.start()
-        works = (self._keep(term), self._watch(term), self._begin(term))
+        works = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
         parts = {asyncio.create_task(work) for work in works}
         try:
-            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.gather(*ended)
+            finished, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*finished)
         finally:
             for part in parts:
                 part.cancel()
             scheduler.pause()
-            # what it started just now begins meanwhile: cancelled before, it would be an error
+            # lets sweeps start that were just scheduled: canceled before, they would log an error
             await asyncio.gather(*parts, return_exceptions=True)
             scheduler.shutdown(wait=False)
             await self._outage.guard(lambda: self._sweeps.resign(term))
             stopped = keys(event=LogEvent.LEADER_STOPPED)
-            _log.info("no longer leading, term %s", term.term, extra=stopped)
+            _log.info("no longer leader, term %s", term.term, extra=stopped)
 
-    async def _keep(self, term: LeaderTerm) -> None:
-        """Renew at half of the lease; return when it is lost, doubtful, or we stop."""
+    async def _keep_lease(self, term: LeaderTerm) -> None:
+        """Renew after half of the lease; return when it is lost, doubtful, or on stop."""
         loop = asyncio.get_running_loop()
-        renewed = loop.time()
+        renewed_at = loop.time()
         while not await self.stop.wait(self._settings.lease / 2):
-            asked = loop.time()
+            requested_at = loop.time()
             try:
                 if not await self._sweeps.renew(term, self._settings.lease):
                     return
-                renewed = asked
+                renewed_at = requested_at
             except DraftsmanError as error:
-                _log.warning("the lease was not renewed: %s", error)
-                if loop.time() - renewed > self._settings.lease * LEASE_SAFETY:
+                _log.warning("could not renew the lease: %s", error)
+                if loop.time() - renewed_at > self._settings.lease * LEASE_SAFETY:
                     return
 
-    async def _begin(self, term: LeaderTerm) -> None:
-        """Sweep once, one after the other; the scheduler goes on, until we are cancelled."""
+    async def _sweep_once(self, term: LeaderTerm) -> None:
+        """Run each sweep once, in order; the scheduler continues until cancellation."""
         for name in (name for name in self._sweeps.names if name not in INTERVALS):
             await self._sweep(name, term)
         await self.stop.wait(math.inf)
 
-    async def _watch(self, term: LeaderTerm) -> None:
-        """Promote, expire, remind and notify to the second; take over from local dead workers."""
+    async def _sweep_when_due(self, term: LeaderTerm) -> None:
+        """Run sweeps as soon as something is due, or a local worker died."""
         while True:
             due = None
             try:
@@ -120,11 +120,11 @@ class Leader:
                     await self._sweep("remind", term)
                     await self._sweep("notify", term)
             except DraftsmanError as error:
-                _log.debug("the timer waits for the database: %s", error)
+                _log.debug("the sweep timer is waiting for the database: %s", error)
             await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))
 
-    async def _scheduled(self, name: str, term: LeaderTerm) -> None:
-        """Sweep for the scheduler, which would log it as an error that we ended it ourselves."""
+    async def _run_scheduled(self, name: str, term: LeaderTerm) -> None:
+        """Run a sweep for the scheduler, which would log a cancellation as an error."""
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweep(name, term)
 

@@ -1,4 +1,4 @@
-"""The life cycle that long-lived things share: run until stopped, survive the database."""
+"""Life cycle of long-running loops: stop signals, and survival of database outages."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _log = logging.getLogger(__name__)
 
 
 class StopSignal:
-    """A signal to end, given once and waited for anywhere."""
+    """A stop signal that is set once and can be awaited anywhere."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """Ask everybody to end."""
+        """Set the signal."""
         self._event.set()
 
     def __bool__(self) -> bool:
         return self._event.is_set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for the signal at most so long; return whether it was given."""
+        """Wait for the signal for at most `seconds`; return whether it is set."""
         limit = None if math.isinf(seconds) else seconds
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit):
@@ -36,22 +36,22 @@ class StopSignal:
 
 
 class OutageGuard:
-    """Says once that the database went away, and once that it came back."""
+    """Logs the start and the end of a database outage once each."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._away = False
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._unavailable = False
 
     async def guard(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """Await `work`; return False, and say so once, while the database is away or refuses."""
+        """Await `work`; return False on a database error, logged once for each outage."""
         try:
             await work()
         except DraftsmanError as error:
-            if not self._away:
-                _log.warning("%s waits for the database: %s", self._what, error)
-            self._away = True
+            if not self._unavailable:
+                _log.warning("%s: database unavailable, retrying: %s", self._name, error)
+            self._unavailable = True
             return False
-        if self._away:
-            _log.warning("%s has the database again", self._what)
-        self._away = False
+        if self._unavailable:
+            _log.warning("%s: database available again", self._name)
+        self._unavailable = False
         return True

@@ -1,4 +1,4 @@
-"""A process's ear: notifications that save a wait. Polling is the truth; this is a hint."""
+"""Listener for database notifications, which shorten waits; polling guarantees progress."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from draftsman.store.postgres.database import Connection, Database, translate_er
 from draftsman.store.postgres.notifications import listen, notifications
 
 RECONNECT: Final = 2.0
-"""Seconds between two tries to listen again."""
+"""Reconnect interval, in seconds."""
 
 
 class NotificationListener:
-    """Keeps one session connection, which carries the notifications, and a worker's lock.
+    """Keeps a session that receives notifications and holds a worker's session lock.
 
-    `hear` gets each notification, its channel and its payload; two empty texts say that it listens
-    from now on, and that what came before was not heard.
+    `on_notification` is called with the channel and payload of each notification. Two empty strings
+    say that listening has started, and that earlier notifications were missed.
     """
 
     def __init__(
         self,
         db: Database,
         url: str | None,
-        hear: Callable[[str, str], None],
+        on_notification: Callable[[str, str], None],
         hold: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> None:
         self.stop = StopSignal()
         self.lock_held = False
-        """Whether the session lock speaks for the worker."""
+        """Whether the session lock is held."""
         self._db = db
         self._url = url
-        self._hear = hear
+        self._on_notification = on_notification
         self._hold = hold
 
     async def run(self) -> None:
-        """Listen until stopped; connect again when the connection goes."""
+        """Listen until stopped; reconnect when the connection is lost."""
         while not self.stop:
             listening = asyncio.ensure_future(self._listen())
             stopping = asyncio.ensure_future(self.stop.wait(math.inf))
             await asyncio.wait({listening, stopping}, return_when=asyncio.FIRST_COMPLETED)
             for task in (listening, stopping):
                 task.cancel()
-            ended, _ = await asyncio.gather(listening, stopping, return_exceptions=True)
+            result, _ = await asyncio.gather(listening, stopping, return_exceptions=True)
             self.lock_held = False
-            if isinstance(ended, Exception) and not isinstance(ended, DatabaseUnreachable):
-                raise ended
+            if isinstance(result, Exception) and not isinstance(result, DatabaseUnreachable):
+                raise result
             await self.stop.wait(RECONNECT)
 
     async def _listen(self) -> None:
@@ -60,8 +60,8 @@ class NotificationListener:
                     await self._hold(connection)
                     self.lock_held = True
                 await listen(connection)
-                self._hear("", "")
+                self._on_notification("", "")
                 async for channel, payload in notifications(connection):
-                    self._hear(channel, payload)
+                    self._on_notification(channel, payload)
         finally:
             await connection.close()

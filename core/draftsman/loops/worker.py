@@ -1,4 +1,4 @@
-"""The worker: all its slots, in one lane or two."""
+"""A worker: all its slots, with one or two claim loops."""
 
 from __future__ import annotations
 
@@ -17,86 +17,99 @@ from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import StopSignal
 
 TWO_LOOPS_MIN_SLOTS: Final = 32
-"""Slots from which a worker has two lanes: while the database settles and claims for the one, the
-handlers of the other run (measured: 1.3 times the jobs a second). With fewer, the second lane would
-only make small statements out of large ones."""
+"""Minimum slots for two claim loops: while the database serves the first, the handlers of the
+second run (measured: 1.3 times the jobs a second). With fewer slots, a second loop would only split
+large statements into small ones."""
 _log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Claims for its free slots until it is stopped; `run` returns when everything is settled."""
+    """Claims and runs jobs until it is stopped; `run` returns when every run is settled."""
 
-    def __init__(self, bench: WorkerServices, handlers: Mapping[str, Handler], slots: int) -> None:
+    def __init__(
+        self, services: WorkerServices, handlers: Mapping[str, Handler], slots: int
+    ) -> None:
         self.slots = slots
         self.types = sorted(handlers)
-        self.claim = bench.claim
+        self.claim = services.claim
         self.stop = StopSignal()
-        self._beat = bench.settings.worker.heartbeat
-        self._looked = time.monotonic()
+        self._heartbeat_interval = services.settings.worker.heartbeat
+        self._recovered_at = time.monotonic()
         self.recovery_lock = asyncio.Lock()
-        """Held while lost claims are looked for."""
+        """Held during the recovery of lost claims."""
         half = slots // 2 if slots >= TWO_LOOPS_MIN_SLOTS else 0
-        self._lanes = [
+        self._claim_loops = [
             ClaimLoop(
-                replace(bench, claim=claim), handlers, share, self.stop, self._look, self.wake
+                replace(services, claim=claim),
+                handlers,
+                share,
+                self.stop,
+                self._recover_lost_claims,
+                self.wake,
             )
             for claim, share in (
-                (bench.claim, slots - half),
-                (bench.claim.with_own_session(), half),
+                (services.claim, slots - half),
+                (services.claim.with_own_session(), half),
             )
             if share
         ]
 
     @property
     def running(self) -> dict[int, Execution]:
-        """Every run, by its fencing token."""
-        return {token: one for lane in self._lanes for token, one in lane.running.items()}
+        """The active runs by fencing token."""
+        return {
+            token: execution
+            for claim_loop in self._claim_loops
+            for token, execution in claim_loop.running.items()
+        }
 
     def names(self) -> str:
-        """Return which runs are in hand, for the log."""
+        """Return the names of the active runs, for the log."""
         jobs = [execution.job for execution in self.running.values()]
         return ", ".join(f"{job.name} run {job.run}" for job in jobs)
 
     def wake(self) -> None:
-        """Look at once instead of at the next poll."""
-        for lane in self._lanes:
-            lane.wake()
+        """Claim at once instead of at the next poll."""
+        for claim_loop in self._claim_loops:
+            claim_loop.wake()
 
     def wake_one(self) -> None:
-        """Look for a job that came in: one lane does, and wakes the other if its slots fill."""
-        max(self._lanes, key=lambda lane: lane.free).wake()
+        """Wake the claim loop with the most free slots; it wakes the other when they fill."""
+        max(self._claim_loops, key=lambda claim_loop: claim_loop.free).wake()
 
     def leases(self) -> list[Lease]:
-        """Return what runs here, or ran and is not settled yet."""
-        return [lease for lane in self._lanes for lease in lane.leases()]
+        """Return the leases of active runs and of those that are not settled yet."""
+        return [lease for claim_loop in self._claim_loops for lease in claim_loop.leases()]
 
     def runs(self, number: str) -> bool:
-        """Return whether a job of this number runs here; a text that is no number does not."""
+        """Return whether the job with this number, as text, runs here."""
         return any(str(execution.job.number) == number for execution in self.running.values())
 
     def lose_run(self, token: int) -> None:
-        """End a run that lost its job, and forget its result."""
-        for lane in self._lanes:
-            lane.lose_run(token)
+        """End a run that lost its lease, and drop its result."""
+        for claim_loop in self._claim_loops:
+            claim_loop.lose_run(token)
 
     async def run(self) -> None:
-        """Claim and run until `stop`; then drain, abort what is left, and hand it back."""
-        await asyncio.gather(*(lane.run() for lane in self._lanes))
+        """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""
+        await asyncio.gather(*(claim_loop.run() for claim_loop in self._claim_loops))
 
-    async def _look(self) -> None:
-        """Return claims whose reply was lost: after an outage, and now and then.
+    async def _recover_lost_claims(self) -> None:
+        """Release claims whose reply was lost, after an outage and at intervals.
 
-        No lane may have claims on their way meanwhile: they would go back as unheard of.
+        No claim loop may have an exchange under way: its claims would be released too.
         """
-        late = time.monotonic() - self._looked > self._beat
-        if not (late or any(lane.may_have_lost_claims for lane in self._lanes)):
+        is_due = time.monotonic() - self._recovered_at > self._heartbeat_interval
+        if not (is_due or any(claim_loop.may_have_lost_claims for claim_loop in self._claim_loops)):
             return
-        async with self.recovery_lock, AsyncExitStack() as quiet:
-            for lane in self._lanes:
-                await quiet.enter_async_context(lane.exchange_lock)
-            held = self.leases() + [lease for lane in self._lanes for lease in lane.ahead()]
-            if returned := await self.claim.release_lost_claims(held):
-                _log.warning("%s claims were not heard of and went back", returned)
-            self._looked = time.monotonic()
-            for lane in self._lanes:
-                lane.may_have_lost_claims = False
+        async with self.recovery_lock, AsyncExitStack() as locks:
+            for claim_loop in self._claim_loops:
+                await locks.enter_async_context(claim_loop.exchange_lock)
+            leases = self.leases() + [
+                lease for claim_loop in self._claim_loops for lease in claim_loop.ahead()
+            ]
+            if count := await self.claim.release_lost_claims(leases):
+                _log.warning("returned %s claims whose reply was lost", count)
+            self._recovered_at = time.monotonic()
+            for claim_loop in self._claim_loops:
+                claim_loop.may_have_lost_claims = False

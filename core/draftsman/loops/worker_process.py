@@ -1,4 +1,4 @@
-"""What one worker process consists of: worker, heart, ear, leader and dispatcher."""
+"""A worker process: worker, heartbeat, notification listener, leader and dispatcher."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """One worker with everything that it needs around it; without `sweeps` it does not lead."""
+    """A worker with its loops; without `sweeps` it does not lead."""
 
     def __init__(
         self,
         id: UUID,
-        bench: WorkerServices,
+        services: WorkerServices,
         db: Database,
         handlers: Mapping[str, Handler],
         *,
@@ -45,33 +45,38 @@ class WorkerProcess:
         sweeps: Sweeps | None,
         dispatcher: Callable[[Callable[[], int | None]], DeliveryDispatcher],
     ) -> None:
-        settings = bench.settings
+        settings = services.settings
         self.id = id
         self._data_dir = settings.data_dir
-        self._schemas = bench.schemas
-        self.worker = Worker(bench, handlers, slots)
-        self._presence = WorkerRegistration(
+        self._schemas = services.schemas
+        self.worker = Worker(services, handlers, slots)
+        self._registration = WorkerRegistration(
             db,
             id,
             version=version,
             types=self.worker.types,
             queues=queues,
             slots=slots,
-            line=bench.claim.heartbeat_session,
+            session=services.claim.heartbeat_session,
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None
-        self.listener = NotificationListener(db, listen, self._hear, self._presence.hold)
-        self.dispatcher = dispatcher(self._sender)
+        self.listener = NotificationListener(
+            db, listen, self._on_notification, self._registration.hold
+        )
+        self.dispatcher = dispatcher(self._lock_number)
         self.heartbeat = Heartbeat(
-            self.worker, settings.worker, self._presence.register, lambda: self.listener.lock_held
+            self.worker,
+            settings.worker,
+            self._registration.register,
+            lambda: self.listener.lock_held,
         )
         self.leader = None if sweeps is None else Leader(sweeps, settings.sweeps, id)
 
     async def run(self) -> None:
-        """Register, work until shut down, and leave."""
-        await self._presence.register()
-        if gone := await remove_stale_clones(self._data_dir, self.worker.claim):
-            _log.info("%s clones of runs that are over were removed", gone)
+        """Register, work until shutdown, and unregister."""
+        await self._registration.register()
+        if removed := await remove_stale_clones(self._data_dir, self.worker.claim):
+            _log.info("removed %s clones of finished runs", removed)
         name, types = worker_name(self.id), ", ".join(self.worker.types)
         _log.info(
             "worker %s on %s: %s slots, types %s",
@@ -81,36 +86,36 @@ class WorkerProcess:
             types,
             extra=keys(event=LogEvent.WORKER_STARTED),
         )
-        parts = (self.heartbeat, self.listener, self.leader, self.dispatcher)
-        others = [part for part in parts if part is not None]
-        tasks = [asyncio.create_task(part.run(), name=type(part).__name__) for part in others]
+        candidates = (self.heartbeat, self.listener, self.leader, self.dispatcher)
+        loops = [loop for loop in candidates if loop is not None]
+        tasks = [asyncio.create_task(loop.run(), name=type(loop).__name__) for loop in loops]
         for task in tasks:
-            task.add_done_callback(self._part_ended)
+            task.add_done_callback(self._loop_ended)
         try:
             with route_standard_streams():
                 await self.worker.run()
         finally:
-            for part in others:
-                if part is not self.listener:
-                    part.stop.set()
-            hearing = tasks[others.index(self.listener)]
+            for loop in loops:
+                if loop is not self.listener:
+                    loop.stop.set()
+            listening = tasks[loops.index(self.listener)]
             await asyncio.gather(
-                *(task for task in tasks if task is not hearing), return_exceptions=True
+                *(task for task in tasks if task is not listening), return_exceptions=True
             )
-            self.listener.stop.set()  # last: its session speaks for what is being sent
-            ends = await asyncio.gather(*tasks, return_exceptions=True)
+            self.listener.stop.set()  # last: its session lock covers deliveries under way
+            results = await asyncio.gather(*tasks, return_exceptions=True)
             await self._schemas.close()
             with contextlib.suppress(DatabaseUnreachable):
-                await self._presence.leave()
+                await self._registration.leave()
         _log.info("worker %s stopped", name, extra=keys(event=LogEvent.WORKER_STOPPED))
-        if broken := [end for end in ends if isinstance(end, Exception)]:
-            raise broken[0]
+        if errors := [result for result in results if isinstance(result, Exception)]:
+            raise errors[0]
 
-    def _sender(self) -> int | None:
+    def _lock_number(self) -> int | None:
         """Return the number of the session lock, None while it is not held."""
-        return self._presence.number if self.listener.lock_held else None
+        return self._registration.number if self.listener.lock_held else None
 
-    def _hear(self, channel: str, payload: str) -> None:
+    def _on_notification(self, channel: str, payload: str) -> None:
         match channel:
             case "":
                 self.worker.wake()
@@ -120,20 +125,20 @@ class WorkerProcess:
             case "draftsman_deliveries":
                 self.dispatcher.wake(payload)
             case _ if self.worker.runs(payload):
-                self.heartbeat.wake()  # anyone who can connect can notify: the heartbeat asks
+                self.heartbeat.wake()  # anyone who can connect can notify: the heartbeat checks
 
-    def _part_ended(self, task: asyncio.Task[None]) -> None:
-        """Stop the worker when a part of it broke: without a heart its runs would be lost."""
+    def _loop_ended(self, task: asyncio.Task[None]) -> None:
+        """Stop the worker when a loop failed: without a heartbeat its runs would be lost."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s broke: %s", task.get_name(), error)
+            _log.error("%s failed: %s", task.get_name(), error)
             self.worker.stop.set()
             self.worker.wake()
 
-    def shut_down(self, why: str) -> None:
+    def shut_down(self, reason: str) -> None:
         """Drain on the first call; exit at once on the second."""
         if self.worker.stop:
-            _log.warning("%s again: exiting now", why)
+            _log.warning("%s again: exiting now", reason)
             os._exit(1)
-        _log.info("%s: stopping", why)
+        _log.info("%s: stopping", reason)
         self.worker.stop.set()
         self.worker.wake()

@@ -1,1 +1,1 @@
-"""The arrows: each function is one transaction from one state of the data to the next."""
+"""Services: each function is a transaction from a state of the data to the next."""

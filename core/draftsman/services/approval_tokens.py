@@ -1,8 +1,8 @@
-"""Approval tokens: single-use secrets that decide one gate in their approver's name.
+"""Approval tokens: single-use secrets that decide an approval in their approver's name.
 
-An approver mints a token for himself, or a delivery that is addressed to the approver brings one.
-Only the approver redeems it, on any channel that maps to the same person, and never for a job that
-he requested himself.
+An approver creates a token, or a delivery addressed to the approver brings it. Only the approver
+can redeem it, on any channel linked to the same person, and never for a job that the approver
+submitted.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from draftsman.store import questions as store
 from draftsman.store.postgres.database import Connection, Database
 
 MAX_REFUSALS: Final = 20
-"""Refused mintings of a question that are recorded as events."""
+"""Maximum number of refused token requests of a question that are recorded as events."""
 
 
 async def mint(
     db: Database, policy: Policy, job: int, ordinal: int, approver: str, actor: Actor
 ) -> str:
-    """Return a new token for a gate; a refusal is recorded as an event of the job too.
+    """Return a new token for an approval; a refusal is recorded as an event of the job.
 
     Raises NotFound, NotPermitted, QuestionClosed.
     """
@@ -40,13 +40,13 @@ async def mint(
         try:
             _check_minter(policy, locked.question, approver, actor, locked.invoker)
         except NotPermitted as error:
-            await _note_refusal(conn, locked.question, approver, actor, str(error))
+            await _record_refusal(conn, locked.question, approver, actor, str(error))
             return error
         by = "system" if actor == SYSTEM else actor.voter
         hashed = token_hash(token)
         if not await approval_tokens.mint(conn, job, ordinal, approver, by, hashed):
             name = locked.question.name
-            return QuestionClosed(f"{name} is closed, or {approver} decided already")
+            return QuestionClosed(f"{name} is closed, or {approver} has already decided")
         detail = {"question": ordinal, "approver": approver, "by": by}
         await store.add_event(conn, job, "token_minted", actor.name, detail)
         return None
@@ -60,32 +60,34 @@ async def redeemable_by(
     conn: Connection, policy: Policy, locked: store.LockedQuestion, token: str, actor: Actor
 ) -> str:
     """Return the approver of a token that this actor may redeem; raises NotPermitted."""
-    question, found = locked.question, await approval_tokens.find(conn, token_hash(token))
-    if found is None or (found.job, found.question) != (question.job, question.ordinal):
-        raise NotPermitted(f"this token is not one for {question.name}")
-    if actor.person != found.approver:
-        known = f"as {actor.person}" if actor.person else "but not mapped to a person"
-        raise NotPermitted(
-            f"only the approver can redeem a token: you are known {known};"
-            " ask for a token of your own, or for a mapping"
+    question, stored = locked.question, await approval_tokens.find(conn, token_hash(token))
+    if stored is None or (stored.job, stored.question) != (question.job, question.ordinal):
+        raise NotPermitted(f"this token is not valid for {question.name}")
+    if actor.person != stored.approver:
+        identity = (
+            f"you are {actor.person}" if actor.person else "your account is not linked to a person"
         )
-    if found.minted_by not in (found.approver, "system"):
-        raise NotPermitted("this token was minted by another person; mint one yourself")
-    if found.used:
-        raise NotPermitted("this token was used before; tokens count once")
+        raise NotPermitted(
+            f"only the approver can redeem a token, and {identity};"
+            " create a token of your own, or link your account"
+        )
+    if stored.minted_by not in (stored.approver, "system"):
+        raise NotPermitted("this token was created by another person; create a token yourself")
+    if stored.used:
+        raise NotPermitted("this token was already used; tokens are single-use")
     policy.check_vote(actor, question.approvers, invoker=locked.invoker)
-    return found.approver
+    return stored.approver
 
 
 async def spend(conn: Connection, question: Question, token: str, actor: Actor) -> None:
-    """Use up a token that was redeemed."""
+    """Mark a token as used and record that it was redeemed."""
     await approval_tokens.use(conn, token_hash(token))
     detail = {"question": question.ordinal, "approver": actor.person}
     await store.add_event(conn, question.job, "token_redeemed", actor.name, detail)
 
 
 def token_hash(token: str) -> str:
-    """Return what is kept of a token."""
+    """Return the SHA-256 of a token, the only stored form."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -93,20 +95,20 @@ def _check_minter(
     policy: Policy, question: Question, approver: str, actor: Actor, invoker: str
 ) -> None:
     if question.kind is not QuestionKind.APPROVAL:
-        raise NotPermitted(f"{question.name} takes an answer: only approvals have tokens")
+        raise NotPermitted(f"{question.name} is not an approval; only approvals have tokens")
     if approver not in policy.approvers(question.approvers):
-        raise NotPermitted(f"{approver} is not among the approvers of {question.name}")
+        raise NotPermitted(f"{approver} is not an approver of {question.name}")
     if actor == SYSTEM:
         return
     if actor.person != approver:
         raise NotPermitted(
-            f"{actor.display_name} may not mint a token for {approver}; only {approver} can"
+            f"{actor.display_name} may not create a token for {approver}; only {approver} can"
         )
     if question.status is QuestionStatus.OPEN:
         policy.check_vote(actor, question.approvers, invoker=invoker)
 
 
-async def _note_refusal(
+async def _record_refusal(
     conn: Connection, question: Question, approver: str, actor: Actor, reason: str
 ) -> None:
     total = await store.count_refused(conn, question.job, question.ordinal, actor.voter, reason)

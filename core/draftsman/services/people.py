@@ -1,4 +1,4 @@
-"""identity -> person: what is configured, and what somebody joined with a code."""
+"""People and their identities: configured, and linked with a code."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.text import clean
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.store import people as store
-from draftsman.store.people import IdentityLink as IdentityLink  # of `links`, for those who show it
+from draftsman.store.people import IdentityLink as IdentityLink
 from draftsman.store.postgres.database import Connection, Database
 
 CODE_LIFE: Final = 900.0
-"""Seconds that a code can be used."""
+"""Validity of a link code, in seconds."""
 CODE_LENGTH: Final = 10
-"""Of 32 signs: 50 bits, for a quarter of an hour, asked only of people who are known already."""
-_SIGNS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Characters of a link code, from an alphabet of 32: 50 bits."""
+_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _NAME_LIMIT: Final = 200
 MAX_LINKS: Final = 1000
-"""Links that one call lists."""
+"""Maximum number of links listed."""
 
 
 class People:
-    """Says who an actor is, and joins identities to people.
+    """Resolution of actors to people, and links of identities.
 
     The owner of an embedded database needs no entry in the configuration.
     """
@@ -38,9 +38,9 @@ class People:
         self._policy = policy
 
     async def actor(self, actor: Actor) -> Actor:
-        """Return the actor as the configuration knows it, or else as the person it was joined to.
+        """Return the actor as configured, or else as the linked person.
 
-        Somebody who is neither comes back without a person and without roles.
+        An unknown actor is returned without a person and without roles.
         """
         actor = self._policy.resolve(actor)
         if actor.person is not None:
@@ -56,45 +56,50 @@ class People:
         return self._policy.resolve(replace(actor, person=name, owner=name == owner))
 
     async def create_link_code(self, actor: Actor) -> str:
-        """Return a new code that joins this identity to whoever enters it; only its hash is kept.
+        """Return a new code that links this identity to the person who enters it.
 
-        It counts once, and for a quarter of an hour. Raises UsageError for one that is configured.
+        It is valid once, for a quarter of an hour, and stored as a hash. Raises UsageError for a
+        configured identity.
         """
-        known = self._policy.resolve(actor)
-        if known.person is not None:
-            raise UsageError(f"the configuration says who you are already: {known.person}")
-        code = "".join(secrets.choice(_SIGNS) for _ in range(CODE_LENGTH))
-        name = clean(known.display_name)[:_NAME_LIMIT]
+        resolved = self._policy.resolve(actor)
+        if resolved.person is not None:
+            raise UsageError(
+                f"this account is already linked to {resolved.person} in the configuration"
+            )
+        code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
+        name = clean(resolved.display_name)[:_NAME_LIMIT]
 
         async def work(conn: Connection) -> None:
             await store.create_link_code(
-                conn, known.channel, known.id, name, _hash(code), CODE_LIFE
+                conn, resolved.channel, resolved.id, name, _hash(code), CODE_LIFE
             )
 
         await self._db.run_transaction(work)
         return code
 
     async def link(self, code: str, actor: Actor) -> IdentityLink:
-        """Join the identity that was given this code to the person of the actor.
+        """Link the identity of this code to the person of the actor.
 
-        Raises NotPermitted for an actor who is nobody, NotFound for a code that does not count.
+        Raises NotPermitted for an unknown actor, NotFound for an invalid code.
         """
         actor = self._policy.resolve(actor)
         person = actor.person
         if person is None:
-            raise NotPermitted(f"{actor.display_name} is not mapped to a person; add [people]")
+            raise NotPermitted(
+                f"{actor.display_name} is not linked to a person; add an entry under [people]"
+            )
 
         async def work(conn: Connection) -> IdentityLink | None:
             return await store.link(conn, _hash(code), person, actor.name)
 
-        if (found := await self._db.run_transaction(work)) is None:
-            raise NotFound("this code is not known, was used, or is too old; ask for a new one")
-        return found
+        if (link := await self._db.run_transaction(work)) is None:
+            raise NotFound("the code is invalid, used or expired; request a new code")
+        return link
 
     async def unlink(self, channel: Source, id: str, actor: Actor) -> str:
-        """Part an identity from its person, whose name comes back.
+        """Unlink an identity from its person; return the person's name.
 
-        People may part their own, operators any. Raises NotFound, NotPermitted.
+        People may unlink their own, operators any. Raises NotFound, NotPermitted.
         """
         actor = self._policy.resolve(actor)
 
@@ -105,26 +110,26 @@ class People:
                 await store.unlink(conn, channel, id)
             return person
 
-        if (found := await self._db.run_transaction(work)) is None:
-            raise NotFound(f"{channel}:{id} is joined to nobody")
-        return found
+        if (person := await self._db.run_transaction(work)) is None:
+            raise NotFound(f"{channel}:{id} is not linked to a person")
+        return person
 
     async def directory(self) -> Directory:
-        """Return the people of the database."""
+        """Return the people stored in the database."""
         async with self._db.connection() as conn:
             return await store.directory(conn)
 
     async def save(self, new: Directory) -> None:
-        """Replace the people of the database; raises Refused for all but its owner."""
+        """Replace the people in the database; raises Refused unless its owner does."""
         await self._db.run_transaction(lambda conn: store.save(conn, new))
 
     async def links(self) -> list[IdentityLink]:
-        """Return who was joined to whom."""
+        """Return the linked identities."""
         async with self._db.connection() as conn:
             return await store.links(conn, MAX_LINKS)
 
 
 def _hash(code: str) -> str:
-    """Return the hash of a code, however its letters were typed."""
+    """Return the hash of a code, ignoring case and punctuation."""
     plain = "".join(char for char in code.upper() if char.isalnum())
     return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""question -> answer -> resume. Every question resolves once, whoever comes first."""
+"""Questions and answers; every question is resolved exactly once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from draftsman.store.postgres.database import Connection, Database
 
 MAX_TIMEOUT = 86_400.0 * 366
 MAX_REFUSALS_PER_VOTER: Final = 20
-"""Refused answers of one voter to a question that are kept; further ones are counted."""
+"""Maximum number of stored refused answers of a voter to a question; others are counted."""
 MAX_REFUSALS: Final = 200
-"""Refused answers to a question that are kept, of all voters."""
+"""Maximum number of stored refused answers to a question."""
 
 
 class Questions:
-    """Asks, takes answers, and lengthens the time for them."""
+    """Asking, answering and extending questions."""
 
     def __init__(
         self,
@@ -54,60 +54,61 @@ class Questions:
         self._escalate_to = escalate_to
 
     def check(self, item: QuestionSpec, invoker: str) -> str | None:
-        """Return the group or person that a question escalates to, None for one that does not.
+        """Return the group or person that a question escalates to, None without escalation.
 
-        Raises UsageError where that name is missing or unknown, and for an approval of a job of
-        this invoker whose quorum cannot be reached.
+        Raises UsageError where that name is missing or unknown, and for an approval whose quorum
+        cannot be reached for a job of this invoker.
         """
-        escalate_to = self._escalates(item)
+        escalate_to = self._escalation_target(item)
         if item.kind is QuestionKind.APPROVAL:
             self._check_quorum(item, escalate_to, invoker)
         return escalate_to
 
     def _check_quorum(self, item: QuestionSpec, escalate_to: str | None, invoker: str) -> None:
         names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
-        able = set(self._policy.eligible_approvers(names, invoker))
+        eligible = set(self._policy.eligible_approvers(names, invoker))
         if self._policy.owner is not None:
-            able.add(self._policy.owner)
-        if len(able) < item.quorum:
-            who = f" ({', '.join(sorted(able))})" if able else ""
+            eligible.add(self._policy.owner)
+        if len(eligible) < item.quorum:
+            approvers = ", ".join(sorted(eligible)) or "none"
             raise UsageError(
-                f"question {item.key!r} needs {item.quorum} approvals, and {len(able)} people can"
-                f" give one{who}: name more approvers, or a smaller quorum"
+                f"question {item.key!r} cannot reach its quorum of {item.quorum} with these"
+                f" approvers: {approvers}; add approvers, or lower the quorum"
             )
 
-    def _escalates(self, item: QuestionSpec) -> str | None:
+    def _escalation_target(self, item: QuestionSpec) -> str | None:
         if item.on_expire is not OnExpire.ESCALATE:
             return None
-        wanted = item.escalate_to or self._escalate_to
-        if wanted is None:
+        name = item.escalate_to or self._escalate_to
+        if name is None:
             raise UsageError(
-                f"question {item.key!r} escalates to nobody: give escalate_to, or configure"
+                f"question {item.key!r} has no escalation target; set escalate_to, or configure"
                 " [questions] escalate_to"
             )
-        if self._policy.people and not self._policy.knows(wanted):
-            known = ", ".join(sorted({*self._policy.groups, *self._policy.people}))
+        if self._policy.people and not self._policy.knows(name):
+            known_names = ", ".join(sorted({*self._policy.groups, *self._policy.people}))
             raise UsageError(
-                f"question {item.key!r}: escalate_to {wanted!r} is no group or person;"
-                f" known: {known}"
+                f"question {item.key!r}: escalate_to {name!r} is not a group or person;"
+                f" known: {known_names}"
             )
-        return wanted
+        return name
 
     async def ask(
         self, lease: Lease, item: QuestionSpec, *, given: str | None = None, invoker: str = ""
     ) -> str | None:
-        """Ask and park the run; return the question's name, None when the job was canceled.
+        """Ask a question and park the run; return its name, or None for a canceled job.
 
-        The clock starts with this transaction. An answer that came with the request is `given`
-        with it, in the invoker's name: no kill comes between them. Never to a gate; one that does
-        not fit is left out, and the question waits for people. Raises LeaseLost, UsageError.
+        The timeout starts with this transaction. `given` is an answer submitted with the request:
+        it is recorded in the invoker's name in the same transaction. It never applies to an
+        approval; an answer that does not fit is dropped, and the question waits for people. Raises
+        LeaseLost, UsageError.
         """
         escalate_to = self.check(item, invoker)
         approvers = self._approvers(item)
         expires_in = None if item.never_expires else item.expires_in or self._expires_in
 
         async def work(conn: Connection) -> tuple[bool, int | None]:
-            owned, made = await store.ask(
+            owned, ordinal = await store.ask(
                 conn,
                 lease,
                 item,
@@ -115,31 +116,32 @@ class Questions:
                 expires_in=expires_in,
                 escalate_to=escalate_to,
             )
-            if made is not None and given is not None:
-                await self._give(conn, lease.job, made, given, invoker)
-            return owned, made
+            if ordinal is not None and given is not None:
+                await self._answer_from_request(conn, lease.job, ordinal, given, invoker)
+            return owned, ordinal
 
         owned, ordinal = await self._db.run_transaction(work)
         if not owned:
-            raise LeaseLost(f"D-{lease.job} is no longer this run's")
+            raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
         return None if ordinal is None else f"D-{lease.job}/{ordinal}"
 
     async def of_key(self, job: int, key: str) -> Question | None:
-        """Return the question of this key that still counts for the job."""
+        """Return the current question with this key, not a superseded question."""
         async with self._db.connection() as conn:
             return await store.of_key(conn, job, key)
 
     async def of_job(self, job: int) -> tuple[list[Question], list[Answer]]:
-        """Return the questions of a job and every answer to them."""
+        """Return the questions of a job and all answers to them."""
         async with self._db.connection() as conn:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
     async def open(
         self, job: int | None = None, limit: int = 200, after: store.QuestionCursor | None = None
     ) -> Sequence[OpenQuestion]:
-        """Return open questions of a job or of all, those that expire soonest first.
+        """Return open questions of a job or of all jobs, soonest expiry first.
 
-        Of all, `after` is (expires_at, job, ordinal) of the one that the last page ended with.
+        For all jobs, `after` is (expires_at, job, ordinal) of the last question of the previous
+        page.
         """
         if job is not None:
             return await self.open_of([job])
@@ -147,68 +149,68 @@ class Questions:
             return await store.open_questions(conn, limit, after)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
-        """Return the open questions of these jobs, those that expire soonest first."""
+        """Return the open questions of these jobs, soonest expiry first."""
         async with self._db.connection() as conn:
             return await store.open_of(conn, jobs)
 
     async def get(self, job: int, ordinal: int) -> Question:
-        """Return one question; raises NotFound."""
+        """Return a question; raises NotFound."""
         async with self._db.connection() as conn:
-            found = await store.get(conn, job, ordinal)
-        if found is None:
+            question = await store.get(conn, job, ordinal)
+        if question is None:
             raise approval_tokens.unknown_question(job, ordinal)
-        return found
+        return question
 
     async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
-        """Take one person's response; the verdict says what became of it.
+        """Record a response; the verdict says whether it was accepted.
 
-        Refused and late responses are kept with their reason and come back as a Verdict that is
-        not accepted. Raises NotFound, UsageError (not a choice: nothing is kept, ask again).
+        Refused and late responses are stored with a reason and returned as a Verdict that is not
+        accepted. Raises NotFound, and UsageError for an invalid choice, which is not stored.
         """
         actor = self._policy.resolve(actor)
         return await self._db.run_transaction(
-            lambda conn: self._take(conn, job, ordinal, response, actor)
+            lambda conn: self._record_answer(conn, job, ordinal, response, actor)
         )
 
     async def refuse(
         self, job: int, ordinal: int, response: Response, actor: Actor, reason: str
     ) -> None:
-        """Keep a response that may not count whatever it says, once, and note why.
+        """Store a response that a channel refused before it checked permissions, once.
 
-        For those whom a channel turns away before anybody asks what they may do. Raises NotFound.
+        Raises NotFound.
         """
-        given = {"decision": response.decision, "text": response.text, "reason": response.reason}
-        payload = {name: value for name, value in given.items() if value is not None}
+        fields = {"decision": response.decision, "text": response.text, "reason": response.reason}
+        payload = {name: value for name, value in fields.items() if value is not None}
 
         async def work(conn: Connection) -> None:
             question = (await self._locked(conn, job, ordinal)).question
             event = response.source_event_id
             if await store.previous_answer(conn, job, ordinal, event) is None:
-                await self._keep(conn, question, actor, actor.voter, event, payload, reason)
+                await self._store(conn, question, actor, actor.voter, event, payload, reason)
 
         await self._db.run_transaction(work)
 
     async def extend(
         self, job: int, ordinal: int, seconds: float | None, actor: Actor
     ) -> datetime | None:
-        """Lengthen the time for an answer (None: for ever); return when it expires now.
+        """Extend the expiry of a question (None: never expires); return the new expiry.
 
-        Raises UsageError, NotFound, NotPermitted, QuestionClosed, and Refused for one that never
-        expires.
+        Raises UsageError, NotFound, NotPermitted, QuestionClosed, and Refused for a question that
+        never expires.
         """
         actor = self._policy.resolve(actor)
         if seconds is not None and not 0 < seconds <= MAX_TIMEOUT:
-            raise UsageError("a question is extended by more than nothing, and at most 366 days")
+            raise UsageError("an extension must be longer than 0 and at most 366 days")
 
         async def work(conn: Connection) -> datetime | None:
             locked = await self._locked(conn, job, ordinal)
             self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
             question = locked.question
             if question.status is QuestionStatus.OPEN and question.expires_at is None:
-                raise Refused(f"{question.name} never expires; there is nothing to extend")
+                raise Refused(f"{question.name} never expires; nothing to extend")
             was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
             if not was_open:
-                raise QuestionClosed(_closed(locked))
+                raise QuestionClosed(_closed_reason(locked))
             detail: dict[str, Any] = {"question": ordinal}
             detail["expires_at"] = expires_at.isoformat() if expires_at else None
             await store.add_event(conn, job, "question_extended", actor.name, detail)
@@ -217,49 +219,49 @@ class Questions:
         return await self._db.run_transaction(work)
 
     async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
-        """Return a new single-use token that decides this gate in the approver's name.
+        """Return a new single-use token that decides this approval in the approver's name.
 
-        Only the approver can mint it, or the system for a delivery. Only its hash is kept. Raises
-        NotFound, NotPermitted, QuestionClosed.
+        Only the approver, or the system for a delivery, can create it. Raises NotFound,
+        NotPermitted, QuestionClosed.
         """
         return await approval_tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
 
-    async def _give(
+    async def _answer_from_request(
         self, conn: Connection, job: int, ordinal: int, text: str, invoker: str
     ) -> None:
-        """Take the answer that came with the request."""
+        """Record the answer that was submitted with the request."""
         person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
         with contextlib.suppress(UsageError, ValidationError):
             response = Response(source_event_id=f"request:D-{job}/{ordinal}", text=text)
-            await self._take(conn, job, ordinal, response, self._policy.resolve(person))
+            await self._record_answer(conn, job, ordinal, response, self._policy.resolve(person))
 
-    async def _take(
+    async def _record_answer(
         self, conn: Connection, job: int, ordinal: int, response: Response, actor: Actor
     ) -> Verdict:
         locked = await self._locked(conn, job, ordinal)
         question = locked.question
-        if before := await store.previous_answer(conn, job, ordinal, response.source_event_id):
-            verdict = _verdict(locked, before.accepted, before.reason, duplicate=True)
-            return await self._recorded(conn, verdict, before.voter)
+        if previous := await store.previous_answer(conn, job, ordinal, response.source_event_id):
+            verdict = _verdict(locked, previous.accepted, previous.reason, duplicate=True)
+            return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
-        payload, resolution = _meaning(question, response)
+        payload, resolution = _interpret(question, response)
         refused, voter = await self._refusal(conn, locked, response, actor)
-        late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
-        if late:
-            refused = _closed(locked)
+        is_late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
+        if is_late:
+            refused = _closed_reason(locked)
         event = response.source_event_id
         if refused is None and question.kind is QuestionKind.APPROVAL:
             votes = await store.votes(conn, job, ordinal)
             if response.decision and voter in votes:
-                refused = f"{voter} approved already; one vote a person"
+                refused = f"{voter} has already approved; each person votes once"
             else:
                 denier = None if response.decision else voter
                 resolution = reading.tally(question, [*votes, voter], denier)
-        if late and refused is not None:
+        if is_late and refused is not None:
             payload["late"] = True
-        await self._keep(conn, question, actor, voter, event, payload, refused)
+        await self._store(conn, question, actor, voter, event, payload, refused)
         if refused is not None:
-            return await self._recorded(conn, _verdict(locked, False, refused), voter)
+            return await self._with_votes(conn, _verdict(locked, False, refused), voter)
         if response.token is not None:
             await approval_tokens.spend(conn, question, response.token, actor)
         if resolution is None:
@@ -280,14 +282,14 @@ class Questions:
             job_status=status,
         )
 
-    async def _recorded(self, conn: Connection, verdict: Verdict, voter: str) -> Verdict:
-        """Return a refusal with whether a response of this voter counts already."""
+    async def _with_votes(self, conn: Connection, verdict: Verdict, voter: str) -> Verdict:
+        """Return a refused verdict that says whether a response of this voter counts already."""
         votes = await store.votes(conn, verdict.job, verdict.question)
         counted = (verdict.resolution or {}).get("by", ()) if verdict.resolved else votes
         recorded = not verdict.accepted and voter in counted
         return replace(verdict, recorded=recorded, votes=len(votes))
 
-    async def _keep(
+    async def _store(
         self,
         conn: Connection,
         question: Question,
@@ -297,7 +299,7 @@ class Questions:
         payload: dict[str, Any],
         refused: str | None,
     ) -> None:
-        """Record an answer, and a refusal as an event; refusals beyond a limit are counted."""
+        """Store an answer, and a refusal also as an event; past a limit, only count refusals."""
         job, ordinal = question.job, question.ordinal
         if refused is not None:
             own, total = await store.refused(conn, job, ordinal, voter)
@@ -326,7 +328,7 @@ class Questions:
     async def _refusal(
         self, conn: Connection, locked: store.LockedQuestion, response: Response, actor: Actor
     ) -> tuple[str | None, str]:
-        """Return why this actor may not respond, if so, and in whose name they do."""
+        """Return the refusal reason, None if the actor may respond, and the voter's name."""
         question = locked.question
         voter = actor.voter
         try:
@@ -358,8 +360,8 @@ class Questions:
         )
 
 
-def _meaning(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
-    """Return what is kept of the response, and how it would resolve an open input question."""
+def _interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
+    """Return the stored payload of the response, and the resolution of an input question."""
     if response.decision is not None:
         payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
         return payload | ({"reason": response.reason} if response.reason else {}), None
@@ -373,13 +375,13 @@ def _meaning(question: Question, response: Response) -> tuple[dict[str, Any], Re
     return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
 
 
-def _closed(locked: store.LockedQuestion) -> str:
+def _closed_reason(locked: store.LockedQuestion) -> str:
     question = locked.question
     if question.status is QuestionStatus.OPEN:
-        return f"{question.name} expired before this answer came"
+        return f"{question.name} expired before this answer arrived"
     how = (question.resolution or {}).get("outcome", question.status)
     by = ", ".join((question.resolution or {}).get("by", ()))
-    return f"{question.name} was {how}{f' by {by}' if by else ''} before"
+    return f"{question.name} was already {how}{f' by {by}' if by else ''}"
 
 
 def _verdict(

@@ -1,4 +1,4 @@
-"""request -> repository: what is known by name, and how it is validated."""
+"""Registered repositories, their labels and profiles, and the repository of a request."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, Conflict, LeaseLost, NotFound, UsageError
 from draftsman.store import repos as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.repos import SavedProfile as SavedProfile  # for those who show it
+from draftsman.store.repos import SavedProfile as SavedProfile
 
 MAX_REPOS: Final = 5000
-"""Repositories, labels and folders that are looked at."""
+"""Maximum number of repositories, labels and folders read."""
 LABEL_LIMIT: Final = 500
 
 
 class Repos:
-    """Knows repositories, and says which one a request is about."""
+    """Registration and resolution of repositories."""
 
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
@@ -44,17 +44,17 @@ class Repos:
         labels: Sequence[Label] = (),
         text: str | None = None,
     ) -> ResolvedRepo | AmbiguousRepo:
-        """Return the repository of a request, or what it may be.
+        """Return the repository of a request, or the candidates.
 
-        `labels` are (id, name). A Resolved has `request`: what goes into an `invocation(…)`; a job
-        without a repository looks again when it begins, and asks. Raises NotFound for an explicit
-        name that nobody knows, UsageError for a wrong address.
+        `labels` are (id, name). `ResolvedRepo.request` is the value for `invocation(…)`; a job
+        without a repository is resolved again when it starts, and asks. Raises NotFound for an
+        unknown explicit name, UsageError for an invalid URL.
         """
-        found = await self.catalog()
-        return domain.resolve(found, explicit=explicit, labels=labels, text=text)
+        catalog = await self.catalog()
+        return domain.resolve(catalog, explicit=explicit, labels=labels, text=text)
 
     async def catalog(self) -> Catalog:
-        """Return all that is known."""
+        """Return all repositories, labels and profiled folders."""
         async with self._db.connection() as conn:
             return Catalog(
                 await store.all_repos(conn, MAX_REPOS),
@@ -63,22 +63,25 @@ class Repos:
             )
 
     async def place(self, name: str) -> RepoLocation:
-        """Return the known repository, or the folder of one, that a name or an address means.
+        """Return the registered repository, or the folder of it, with this name or URL.
 
-        Raises NotFound, and UsageError for a name of several.
+        Raises NotFound, and UsageError for an ambiguous name.
         """
-        found = await self.resolve(explicit=name)
-        if isinstance(found, AmbiguousRepo):
-            names = ", ".join(f"{one.repo.host}/{one.name}".lstrip("/") for one in found.choices)
-            raise UsageError(f"{name!r} may be several: {names}; say more of it")
-        if found.repo.id is None:
-            raise NotFound(
-                f"{found.repo.remote_url} is not known", hint=CommandHint("repos add", lead="first")
+        resolved = await self.resolve(explicit=name)
+        if isinstance(resolved, AmbiguousRepo):
+            names = ", ".join(
+                f"{choice.repo.host}/{choice.name}".lstrip("/") for choice in resolved.choices
             )
-        return RepoLocation(found.repo, found.path)
+            raise UsageError(f"{name!r} is ambiguous: {names}; use a full name")
+        if resolved.repo.id is None:
+            raise NotFound(
+                f"{resolved.repo.remote_url} is not registered",
+                hint=CommandHint("repos add", lead="run"),
+            )
+        return RepoLocation(resolved.repo, resolved.path)
 
     async def known(self, address: str) -> Repo | None:
-        """Return the known repository with this address, a path or a URL."""
+        """Return the registered repository with this path or URL."""
         return (await self.catalog()).of(parse(address))
 
     async def add(
@@ -90,23 +93,23 @@ class Repos:
         commit: str | None = None,
         checks: Sequence[dict[str, Any]] = (),
     ) -> Repo:
-        """Make a repository known, with a profile that was checked on `commit`.
+        """Register a repository with a profile that was checked on `commit`.
 
-        Another folder of a known one gets its profile. Raises NotPermitted, and Conflict where
-        the name, the address or the profile is there.
+        For another folder of a registered repository, only the profile is added. Raises
+        NotPermitted, and Conflict where the name, the URL or the profile exists.
         """
-        actor = self._allowed(actor)
+        actor = self._authorize(actor)
         parse(repo.remote_url)
 
         async def work(conn: Connection) -> Repo:
             id = await store.add(conn, repo, actor.name)
-            there = await store.find_conflict(conn, repo)
-            if there is None or there.id is None:
-                raise Conflict(f"{repo.full_name} was removed just now; try again")
+            existing = await store.find_conflict(conn, repo)
+            if existing is None or existing.id is None:
+                raise Conflict(f"{repo.full_name} was removed at the same time; try again")
             if id is None:
-                await _check_free(conn, there, repo, profile)
-            await store.save_profile(conn, there.id, profile, commit, list(checks), actor.name)
-            return there
+                await _check_free(conn, existing, repo, profile)
+            await store.save_profile(conn, existing.id, profile, commit, list(checks), actor.name)
+            return existing
 
         return await self._db.run_transaction(work)
 
@@ -119,8 +122,8 @@ class Repos:
         commit: str | None = None,
         checks: Sequence[dict[str, Any]] = (),
     ) -> None:
-        """Keep a profile of a known repository, in place of the one of the same folder."""
-        actor, id = self._allowed(actor), _id(repo)
+        """Store a profile of a registered repository, replacing the profile of the same folder."""
+        actor, id = self._authorize(actor), _id(repo)
 
         async def work(conn: Connection) -> None:
             await store.save_profile(conn, id, profile, commit, list(checks), actor.name)
@@ -130,18 +133,18 @@ class Repos:
     async def checked(
         self, repo: Repo, path: str, commit: str, checks: Sequence[dict[str, Any]], actor: Actor
     ) -> None:
-        """Keep what a check of a profile found; raises NotFound where there is none any more."""
-        self._allowed(actor)
+        """Store the results of a profile check; raises NotFound where the profile was removed."""
+        self._authorize(actor)
         id = _id(repo)
 
         async def work(conn: Connection) -> bool:
             return await store.save_check(conn, id, path, commit, list(checks))
 
         if not await self._db.run_transaction(work):
-            raise NotFound(f"{RepoLocation(repo, path).name} has no profile any more")
+            raise NotFound(f"{RepoLocation(repo, path).name} no longer has a profile")
 
     async def profiles(self, repo: Repo) -> list[SavedProfile]:
-        """Return the profiles of a known repository, the top's first."""
+        """Return the profiles of a registered repository, the root folder's first."""
         async with self._db.connection() as conn:
             return await store.profiles(conn, _id(repo), None, MAX_REPOS)
 
@@ -150,8 +153,8 @@ class Repos:
         if place.repo.id is None:
             return None
         async with self._db.connection() as conn:
-            found = await store.profiles(conn, place.repo.id, place.path, 1)
-        return found[0] if found else None
+            profiles = await store.profiles(conn, place.repo.id, place.path, 1)
+        return profiles[0] if profiles else None
 
     async def map(
         self,
@@ -161,14 +164,14 @@ class Repos:
         label_id: str | None = None,
         label: str | None = None,
     ) -> None:
-        """Let a label, by id or by name, stand for a known repository or a folder of it.
+        """Map a label, by id or by name, to a registered repository or a folder of it.
 
-        An id stands for one: the newest word counts. A name that stands for two is asked about.
+        The newest mapping of an id replaces the others. A name with several mappings is ambiguous.
         """
-        actor, id = self._allowed(actor), _id(place.repo)
+        actor, id = self._authorize(actor), _id(place.repo)
         label_id, label = _label(label_id), _label(label)
         if label_id is None and label is None:
-            raise UsageError("name the label, or give its id")
+            raise UsageError("give a label name or a label id")
 
         async def work(conn: Connection) -> None:
             if label_id is not None:
@@ -179,23 +182,23 @@ class Repos:
         await self._db.run_transaction(work)
 
     async def unmap(self, label: str, actor: Actor, repo: Repo | None = None) -> int:
-        """Let a label, by id or name, stand for nothing; return how many mappings went.
+        """Delete the mappings of a label, by id or name; return their number.
 
-        Raises NotFound where it stood for nothing.
+        Raises NotFound where there are none.
         """
-        self._allowed(actor)
-        wanted = None if repo is None else _id(repo)
+        self._authorize(actor)
+        repo_id = None if repo is None else _id(repo)
 
         async def work(conn: Connection) -> int:
-            return await store.unmap(conn, clean(label.strip()), wanted)
+            return await store.unmap(conn, clean(label.strip()), repo_id)
 
-        if not (gone := await self._db.run_transaction(work)):
-            raise NotFound(f"no mapping of a label {label[:60]!r}", hint=CommandHint("repos list"))
-        return gone
+        if not (count := await self._db.run_transaction(work)):
+            raise NotFound(f"no mapping of label {label[:60]!r}", hint=CommandHint("repos list"))
+        return count
 
     async def set_default(self, repo: Repo | None, actor: Actor) -> None:
-        """Let a known repository be the one of requests that say nothing; None: no such one."""
-        self._allowed(actor)
+        """Set the default repository; None clears it. Raises NotFound."""
+        self._authorize(actor)
         id = None if repo is None else _id(repo)
 
         async def work(conn: Connection) -> bool:
@@ -203,21 +206,23 @@ class Repos:
             return cleared if id is None else await store.set_default(conn, id)
 
         if not await self._db.run_transaction(work):
-            raise NotFound("there was no default repository" if repo is None else _gone(repo))
+            raise NotFound(
+                "there is no default repository" if repo is None else _removed_message(repo)
+            )
 
     async def remove(self, repo: Repo, actor: Actor) -> None:
-        """Forget a repository, its labels and its profiles; its jobs stay."""
-        self._allowed(actor)
+        """Delete a repository with its labels and profiles; its jobs are kept."""
+        self._authorize(actor)
         id = _id(repo)
 
         async def work(conn: Connection) -> bool:
             return await store.remove(conn, id)
 
         if not await self._db.run_transaction(work):
-            raise NotFound(_gone(repo))
+            raise NotFound(_removed_message(repo))
 
     async def assign(self, lease: Lease, repo: Repo) -> None:
-        """Let the job of a run be about this repository; raises LeaseLost."""
+        """Set the repository of a run's job; raises LeaseLost."""
 
         async def work(conn: Connection) -> bool:
             return await store.assign(conn, lease, repo)
@@ -225,28 +230,29 @@ class Repos:
         if not await self._db.run_transaction(work):
             raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
 
-    def _allowed(self, actor: Actor) -> Actor:
+    def _authorize(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.REPOS)
         return actor
 
 
-async def _check_free(conn: Connection, there: Repo, repo: Repo, profile: RepoProfile) -> None:
-    """Raise Conflict unless this is another folder of the repository that is there."""
-    same = there.key == repo.key and (there.remote_url == repo.remote_url or repo.host)
+async def _check_free(conn: Connection, existing: Repo, repo: Repo, profile: RepoProfile) -> None:
+    """Raise Conflict unless this is an unregistered folder of the existing repository."""
+    same = existing.key == repo.key and (existing.remote_url == repo.remote_url or repo.host)
     if not same:
         raise Conflict(
-            f"{there.full_name} is known already, at {there.remote_url}; give another --name"
+            f"{existing.full_name} is already registered for {existing.remote_url};"
+            " use another --name"
         )
-    if await store.profiles(conn, _id(there), profile.path, 1):
-        name = RepoLocation(there, profile.path).name
-        raise Conflict(f"{name} is known already", hint=CommandHint("repos show", f"{name}"))
+    if await store.profiles(conn, _id(existing), profile.path, 1):
+        name = RepoLocation(existing, profile.path).name
+        raise Conflict(f"{name} is already registered", hint=CommandHint("repos show", f"{name}"))
 
 
 def _id(repo: Repo) -> int:
     if repo.id is None:
         raise NotFound(
-            f"{repo.full_name} is not known", hint=CommandHint("repos add", lead="first")
+            f"{repo.full_name} is not registered", hint=CommandHint("repos add", lead="run")
         )
     return repo.id
 
@@ -254,9 +260,9 @@ def _id(repo: Repo) -> int:
 def _label(text: str | None) -> str | None:
     text = clean(text.strip()) if text else None
     if text and len(text) > LABEL_LIMIT:
-        raise UsageError(f"a label has {LABEL_LIMIT} characters at most")
+        raise UsageError(f"a label can have at most {LABEL_LIMIT} characters")
     return text or None
 
 
-def _gone(repo: Repo) -> str:
-    return f"{repo.full_name} is not known any more"
+def _removed_message(repo: Repo) -> str:
+    return f"{repo.full_name} is no longer registered"

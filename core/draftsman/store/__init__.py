@@ -1,4 +1,4 @@
-"""Rows of draftsman: the only place, with migrations and the embedded server, that knows SQL.
+"""Store: with the migrations and the embedded server, the only code that contains SQL.
 
-Each module runs the named queries of one file in `queries/`; a function has its query's name.
+Each module runs the named queries of a file in `queries/`; a function has the name of its query.
 """

@@ -1,4 +1,4 @@
-"""Rows of approval tokens, of which only hashes are kept."""
+"""Approval tokens, stored as hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Q = load("approval_tokens")
 
 @dataclass(frozen=True, slots=True)
 class ApprovalToken:
-    """A token's gate, the person it decides for, who minted it, and whether it was used."""
+    """A token of an approval: the approver, its creator, and whether it was used."""
 
     job: int
     question: int
@@ -24,16 +24,16 @@ class ApprovalToken:
 async def mint(
     conn: Connection, job: int, ordinal: int, approver: str, minted_by: str, token_hash: str
 ) -> bool:
-    """Keep the hash of a new token; return False where the gate is closed or the token was used."""
+    """Store the hash of a new token; return False where the approval is closed or decided."""
     params = {"job": job, "ordinal": ordinal, "approver": approver, "hash": token_hash}
     return await scalar(conn, _Q["mint"], params | {"minted_by": minted_by}) is not None
 
 
 async def find(conn: Connection, token_hash: str) -> ApprovalToken | None:
-    """Return the token of this hash."""
+    """Return the token with this hash."""
     return await fetch_one(conn, _Q["find"], {"hash": token_hash}, ApprovalToken)
 
 
 async def use(conn: Connection, token_hash: str) -> bool:
-    """Spend the token; return False when it was spent before."""
+    """Mark the token as used; return False when it was used before."""
     return bool(await scalar(conn, _Q["use"], {"hash": token_hash}))

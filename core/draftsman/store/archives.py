@@ -1,4 +1,4 @@
-"""Months of the trail that leave the database, and come back."""
+"""Archived months of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Q = load("archives")
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A month that left: where to, and the cursor of its last event (None: it had none)."""
+    """An archived month: its file, and the cursor of its last event (None: no events)."""
 
     month: date
     events: int
@@ -31,7 +31,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class JobArchive:
-    """How many events of one job left with a month, and where to."""
+    """An archived month, with the number of events of a job in it."""
 
     month: date
     events: int
@@ -41,7 +41,7 @@ class JobArchive:
 
 @dataclass(frozen=True, slots=True)
 class MonthHolder:
-    """A job that keeps a month, one of so many."""
+    """A job that holds a month; `of` is the number of all holders."""
 
     job: int
     status: str
@@ -49,19 +49,19 @@ class MonthHolder:
 
 
 async def begin(conn: Connection, *, lock: str, statement: str) -> bool:
-    """Set the transaction's limits; False when another one prunes or restores."""
-    found = await rows(conn, _Q["begin"], {"lock": lock, "statement": statement})
-    return bool(found[0][-1])
+    """Set the transaction's limits; False while another transaction prunes or restores."""
+    result = await rows(conn, _Q["begin"], {"lock": lock, "statement": statement})
+    return bool(result[0][-1])
 
 
 async def due(conn: Connection, term: LeaderTerm, months: int) -> list[date]:
-    """Return the first days of the months that are older than the retention, oldest first."""
+    """Return the first days of the months older than the retention, oldest first."""
     params = {**term.params(0), "months": months}
     return [row[0] for row in await rows(conn, _Q["due"], params)]
 
 
 async def default_partition_months(conn: Connection, months: int) -> list[tuple[date, int]]:
-    """Return such months in the default partition, and how many events they have there."""
+    """Return the expired months in the default partition, with their number of events."""
     return [
         (row[0], row[1])
         for row in await rows(conn, _Q["default_partition_months"], {"months": months})
@@ -69,23 +69,23 @@ async def default_partition_months(conn: Connection, months: int) -> list[tuple[
 
 
 async def count(conn: Connection, month: date) -> int:
-    """Return how many events a month has."""
+    """Return the number of events of a month."""
     return int(await scalar(conn, _Q["count"], _range(month)))
 
 
 async def holders(conn: Connection, month: date, months: int, limit: int) -> list[MonthHolder]:
-    """Return the first jobs that keep a month."""
+    """Return the first jobs that hold a month."""
     params = {**_range(month), "months": months, "limit": limit}
     return await fetch_all(conn, _Q["holders"], params, MonthHolder)
 
 
 async def lock_month(conn: Connection, month: date) -> bool:
-    """Keep writers out of a month for this transaction; False when it has left already."""
+    """Lock a month against writers for this transaction; False when it was pruned."""
     return bool(await scalar(conn, _Q["lock_month"], {"month": month}))
 
 
 async def copy_out(conn: Connection, month: date) -> AsyncIterator[bytes]:
-    """Yield a month's events as lines of COPY, in the order of the feed."""
+    """Yield a month's events as lines of COPY, in commit order."""
     async with conn.cursor() as cursor, cursor.copy(_Q["copy_out"], _range(month)) as copy:
         async for line in copy:
             yield bytes(line)
@@ -100,12 +100,12 @@ async def drop(
 
 
 async def make_partition(conn: Connection, month: date) -> bool:
-    """Make a month's partition; False when it is there."""
+    """Create the partition of a month; False when it exists."""
     return bool(await scalar(conn, _Q["make_partition"], {"month": month}))
 
 
 async def copy_in(conn: Connection, blocks: AsyncIterator[bytes]) -> int:
-    """Write lines of COPY into the trail as they are; return how many."""
+    """Insert lines of COPY into the events; return the number of rows."""
     async with conn.cursor() as cursor:
         async with cursor.copy(_Q["copy_in"]) as copy:
             async for block in blocks:
@@ -114,22 +114,22 @@ async def copy_in(conn: Connection, blocks: AsyncIterator[bytes]) -> int:
 
 
 async def forget(conn: Connection, month: date) -> None:
-    """Forget an archive: its events are back."""
+    """Delete the record of an archive whose events were restored."""
     await execute(conn, _Q["forget"], {"month": month})
 
 
 async def archives(conn: Connection) -> list[Archive]:
-    """Return every month that left, oldest first."""
+    """Return the archived months, oldest first."""
     return await fetch_all(conn, _Q["archives"], None, Archive)
 
 
 async def of_job(conn: Connection, job: int) -> Sequence[JobArchive]:
-    """Return the months that left with events of a job."""
+    """Return the archived months with events of a job."""
     return await fetch_all(conn, _Q["of_job"], {"job": job}, JobArchive)
 
 
 async def prune_logs(conn: Connection, term: LeaderTerm, months: int, limit: int) -> int:
-    """Delete the logs of at most `limit` jobs that ended so long ago; return how many chunks."""
+    """Delete the logs of at most `limit` expired jobs; return the number of chunks."""
     return await execute(conn, _Q["prune_logs"], {**term.params(limit), "months": months})
 
 

@@ -1,4 +1,4 @@
-"""Rows of checkpoints, steps, events, artifacts and logs of a run."""
+"""Checkpoints, steps, events, artifacts and logs of runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from draftsman.store.queries import load
 _Q = load("checkpoints")
 
 MAX_CHECKPOINTS = 5
-"""The latest ones that stay."""
+"""Number of newest checkpoints that are kept."""
 CHUNK = 1024 * 1024
-"""Bytes of an artifact's row."""
+"""Bytes of an artifact in a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row of `job_steps`."""
+    """A row of `job_steps`."""
 
     key: str
     status: str
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One row of `artifacts`; `size` in bytes."""
+    """A row of `artifacts`; `size` in bytes."""
 
     id: int
     job: int
@@ -58,7 +58,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A piece of a run's log."""
+    """A chunk of a run's log."""
 
     run: int
     seq: int
@@ -68,39 +68,39 @@ class LogChunk:
 async def checkpoint(
     conn: Connection, lease: Lease, data: dict[str, Any], bundle: int | None
 ) -> bool:
-    """Save it and drop the oldest; False when the run had lost its job."""
+    """Save a checkpoint and delete the oldest; False after a lost lease."""
     params = {**_lease(lease), "data": Jsonb(data), "bundle": bundle, "keep": MAX_CHECKPOINTS}
     return await scalar(conn, _Q["checkpoint"], params) is not None
 
 
 async def last_checkpoint(conn: Connection, job: int) -> tuple[dict[str, Any], int | None] | None:
-    """Return the newest data and the id of its bundle."""
-    found = await rows(conn, _Q["last_checkpoint"], {"job": job})
-    return (found[0][0], found[0][1]) if found else None
+    """Return the data of the newest checkpoint, and the id of its bundle."""
+    records = await rows(conn, _Q["last_checkpoint"], {"job": job})
+    return (records[0][0], records[0][1]) if records else None
 
 
 async def begin_step(
     conn: Connection, lease: Lease, key: str, invocation: str, owner: Owner = Owner.HANDLER
 ) -> tuple[bool, Step | None]:
-    """Note that the effect is about to happen.
+    """Record that the effect is about to happen.
 
     Return whether the run still owns its job, and the step as it was before this call.
     """
     params = {**_lease(lease), "key": key, "invocation": invocation, "owner": owner}
-    owned, status, known, result = (await rows(conn, _Q["begin_step"], params))[0]
-    return owned, Step(key, status, known, result, owner) if status else None
+    owned, status, recorded_invocation, result = (await rows(conn, _Q["begin_step"], params))[0]
+    return owned, Step(key, status, recorded_invocation, result, owner) if status else None
 
 
 async def finish_step(
     conn: Connection, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
 ) -> bool:
-    """Record the effect's first result; False when the run had lost its job."""
+    """Record the effect's first result; False after a lost lease."""
     params = {**_lease(lease), "key": key, "result": Jsonb(result), "owner": owner}
     return await scalar(conn, _Q["finish_step"], params) is not None
 
 
 async def steps(conn: Connection, job: int) -> list[Step]:
-    """Return every step of the job, oldest first."""
+    """Return the steps of a job, oldest first."""
     return await fetch_all(conn, _Q["steps"], {"job": job}, Step)
 
 
@@ -111,70 +111,70 @@ async def event(
     payload: dict[str, Any],
     unless_after: int | None = None,
 ) -> int | None:
-    """Append to the trail; return the event's id, None when the run had lost its job.
+    """Append an event; return its id, None after a lost lease.
 
-    One of this run that says the same and is newer than `unless_after` stands for it.
+    An equal event of the run after `unless_after` is returned instead of a new event.
     """
     params = {**_lease(lease), "kind": kind, "payload": Jsonb(payload), "after": unless_after}
     return await scalar(conn, _Q["event"], params)  # type: ignore[no-any-return]
 
 
 async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: bytes) -> int | None:
-    """Store a file of the run, in place of one of the same name; None without the lease."""
+    """Store a file, replacing an artifact of the same name; None after a lost lease."""
     size, sha256 = len(data), hashlib.sha256(data).hexdigest()
     params = {**_lease(lease), "name": name, "kind": kind, "size": size, "sha256": sha256}
-    made = await scalar(conn, _Q["artifact"], params)
-    if made is None:
+    artifact_id = await scalar(conn, _Q["artifact"], params)
+    if artifact_id is None:
         return None
-    await execute(conn, _Q["clear_chunks"], {"artifact": made})
+    await execute(conn, _Q["clear_chunks"], {"artifact": artifact_id})
     for seq, start in enumerate(range(0, size, CHUNK)):
-        piece = {"artifact": made, "seq": seq, "data": data[start : start + CHUNK]}
-        await execute(conn, _Q["chunk"], piece)
-    return int(made)
+        chunk = {"artifact": artifact_id, "seq": seq, "data": data[start : start + CHUNK]}
+        await execute(conn, _Q["chunk"], chunk)
+    return int(artifact_id)
 
 
 async def log(
     conn: Connection, lease: Lease, seq: int, text: str, limit: int = UNLIMITED
 ) -> tuple[bool, bool]:
-    """Append a chunk to the run's log, while the logs of the job have at most `limit` bytes.
+    """Append a chunk to the run's log, up to `limit` bytes of logs of the job.
 
-    Return whether the run still owns its job, and whether there was room.
+    Return whether the run still owns its job, and whether the chunk was stored.
     """
     params = {**_lease(lease), "seq": seq, "text": text, "limit": limit}
-    owned, kept = (await rows(conn, _Q["log"], params))[0]
-    return owned, kept
+    owned, stored = (await rows(conn, _Q["log"], params))[0]
+    return owned, stored
 
 
 async def consume_quota(
     conn: Connection, lease: Lease, quota: Quota, size: int, limit: QuotaLimit
 ) -> tuple[bool, bool]:
-    """Count one use of so many bytes against a quota of the job.
+    """Consume one use of so many bytes from a quota of the job.
 
     Return whether the run still owns its job, and whether the quota allows it.
     """
     params = {**_lease(lease), "quota": quota, "bytes": size}
     params |= {"most": limit.count, "most_bytes": limit.bytes}
-    owned, kept = (await rows(conn, _Q["consume_quota"], params))[0]
-    return owned, kept
+    owned, allowed = (await rows(conn, _Q["consume_quota"], params))[0]
+    return owned, allowed
 
 
 async def artifacts(conn: Connection, job: int) -> list[Artifact]:
-    """Return what the runs of a job left, work bundles excluded."""
+    """Return the artifacts of a job, without work bundles."""
     return await fetch_all(conn, _Q["artifacts"], {"job": job}, Artifact)
 
 
 async def find_artifact(conn: Connection, job: int, name: str) -> Artifact | None:
-    """Return the newest artifact of that name."""
+    """Return the newest artifact with this name."""
     return await fetch_one(conn, _Q["find_artifact"], {"job": job, "name": name}, Artifact)
 
 
 async def find_patch(conn: Connection, job: int, run: int | None = None) -> Artifact | None:
-    """Return the patch of a run, or the newest of the job."""
+    """Return the patch of a run, or the newest patch of the job."""
     return await fetch_one(conn, _Q["find_patch"], {"job": job, "run": run}, Artifact)
 
 
 async def content(conn: Connection, artifact: int, most: int | None = None) -> bytes:
-    """Return an artifact's bytes, of the first so many MiB or all."""
+    """Return an artifact's bytes, limited to `most` MiB."""
     params = {"artifact": artifact, "most": most}
     return b"".join(row[0] for row in await rows(conn, _Q["chunks"], params))
 
@@ -182,7 +182,7 @@ async def content(conn: Connection, artifact: int, most: int | None = None) -> b
 async def logs(
     conn: Connection, job: int, after: tuple[int, int], limit: int
 ) -> Sequence[LogChunk]:
-    """Return the chunks that follow (run, seq)."""
+    """Return the chunks after (run, seq)."""
     params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
     return await fetch_all(conn, _Q["logs"], params, LogChunk)
 
@@ -197,7 +197,7 @@ async def log_end(
 
 
 async def now(conn: Connection) -> datetime:
-    """Return the database's clock."""
+    """Return the database's time."""
     return await scalar(conn, _Q["now"])  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Rows of claims."""
+"""Claims of jobs by workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def exchange(
     free: int,
     ahead: int,
 ) -> list[ClaimedJob]:
-    """Settle `done` as completed and claim; settled jobs come back with a terminal status."""
+    """Settle `done` as completed and claim; settled jobs are returned with a final status."""
     params = {
         "jobs": [lease.job for lease, _ in done],
         "tokens": [lease.token for lease, _ in done],
@@ -39,47 +39,47 @@ async def exchange(
         "free": free,
         "ahead": ahead,
     }
-    return await _taken(conn, _Q["exchange"], params)
+    return await _fetch_jobs(conn, _Q["exchange"], params)
 
 
 async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:
-    """Start claimed jobs; those that are no longer ours are left out."""
-    return await _taken(conn, _Q["start"], _leases(leases))
+    """Start claimed jobs; jobs that this worker no longer holds are left out."""
+    return await _fetch_jobs(conn, _Q["start"], _leases(leases))
 
 
 async def release_claims(conn: Connection, leases: Sequence[Lease], detail: str) -> int:
-    """Return claimed jobs to where they came from; return how many."""
+    """Return claimed jobs to their previous status; return their number."""
     return await execute(conn, _Q["release_claims"], {**_leases(leases), "detail": detail})
 
 
 async def known_types(conn: Connection, type: str, lease: float) -> tuple[int, list[str]]:
-    """Return how many live workers know the type, and all the types known."""
-    able, types = (await rows(conn, _Q["known_types"], {"type": type, "lease": lease}))[0]
-    return able, types
+    """Return how many live workers handle the type, and all handled types."""
+    handling, types = (await rows(conn, _Q["known_types"], {"type": type, "lease": lease}))[0]
+    return handling, types
 
 
 async def previous_runtime(conn: Connection, lease: Lease) -> float:
-    """Return the seconds of the earlier runs."""
+    """Return the runtime of the job's earlier runs, in seconds."""
     return float(await scalar(conn, _Q["previous_runtime"], {"job": lease.job, "run": lease.run}))
 
 
 async def release_lost_claims(conn: Connection, worker: UUID, tokens: Sequence[int]) -> int:
-    """Return jobs that the worker holds under other tokens than these; return how many."""
+    """Release jobs that the worker holds under other tokens; return their number."""
     params = {"worker": worker, "tokens": list(tokens)}
     return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
 async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:
-    """Return number, id and open run, None without one, of the jobs that exist."""
-    found = await rows(conn, _Q["open_runs"], {"jobs": list(jobs)})
-    return [(number, id, run) for number, id, run in found]
+    """Return (number, id, open run or None) of the jobs that exist."""
+    records = await rows(conn, _Q["open_runs"], {"jobs": list(jobs)})
+    return [(number, id, run) for number, id, run in records]
 
 
-async def _taken(conn: Connection, query: LiteralString, params: Params) -> list[ClaimedJob]:
+async def _fetch_jobs(conn: Connection, query: LiteralString, params: Params) -> list[ClaimedJob]:
     async with conn.cursor(row_factory=args_row(ClaimedJob)) as cursor:
         await cursor.execute(query, params)
         return await cursor.fetchall()
 
 
 def _leases(leases: Sequence[Lease]) -> dict[str, Any]:
-    return {"jobs": [one.job for one in leases], "tokens": [one.token for one in leases]}
+    return {"jobs": [lease.job for lease in leases], "tokens": [lease.token for lease in leases]}

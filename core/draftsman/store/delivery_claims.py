@@ -1,4 +1,4 @@
-"""Deliveries in the hands of the processes that send them."""
+"""Claims of deliveries by the processes that send them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from draftsman.store.postgres.database import Connection, execute, fetch_all, sc
 from draftsman.store.queries import load
 
 HEAD_START: Final = 30.0
-"""Seconds that an urgent delivery goes before others of its target that were due earlier."""
+"""Seconds by which an urgent delivery precedes earlier deliveries of its target."""
 RECLAIMED: Final = 200
-"""Deliveries that one statement takes from processes that ended."""
+"""Deliveries reclaimed by one statement."""
 _Q = load("delivery_claims")
 
 
@@ -28,10 +28,10 @@ async def claim(
     lease: float,
     sender: int | None = None,
 ) -> list[ClaimedDelivery]:
-    """Take what is due, at most `share` of each target that comes after `after`.
+    """Claim due deliveries, at most `share` for each target after `after`.
 
-    Targets that are `reserved` give their urgent deliveries alone. `sender` is the number of the
-    session lock of this process, None where it holds none.
+    Of `reserved` targets, only urgent deliveries are claimed. `sender` is the number of this
+    process's session lock, None where it holds none.
     """
     params = {"channel": channel, "free": free, "share": share, "busy": list(busy)}
     params |= {"reserved": list(reserved), "after": after, "lease": lease, "sender": sender}
@@ -39,18 +39,18 @@ async def claim(
 
 
 async def reclaim(conn: Connection, channels: Sequence[ChannelName]) -> int:
-    """Make due what processes without a session have in their hands; return how many."""
+    """Make the claims of processes without a session due again; return their number."""
     params = {"channels": [str(channel) for channel in channels], "limit": RECLAIMED}
     return await execute(conn, _Q["reclaim"], params)
 
 
 async def begin_call(conn: Connection, item: ClaimedDelivery, seconds: float) -> bool:
-    """Note that a call lasts for so many seconds; False where the lease is over or another's."""
+    """Record that a call lasts `seconds`; False where the lease is over or replaced."""
     params = {"seq": item.seq, "token": item.lease_token, "seconds": seconds}
     return await execute(conn, _Q["begin_call"], params) > 0
 
 
 async def next_due(conn: Connection, channel: ChannelName) -> float | None:
-    """Return the seconds until something is due."""
-    found = await scalar(conn, _Q["next_due"], {"channel": channel})
-    return None if found is None else float(found)
+    """Return the seconds until a delivery is due."""
+    seconds = await scalar(conn, _Q["next_due"], {"channel": channel})
+    return None if seconds is None else float(seconds)

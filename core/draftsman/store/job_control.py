@@ -1,4 +1,4 @@
-"""Rows that people change."""
+"""Cancel and retry of jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Q = load("job_control")
 
 @dataclass(frozen=True, slots=True)
 class LockedJob:
-    """A job under its lock."""
+    """A locked job."""
 
     number: int
     status: Status
@@ -37,13 +37,13 @@ class LockedJob:
 
 
 async def lock(conn: Connection, job: int) -> LockedJob | None:
-    """Lock one job."""
+    """Lock a job."""
     return await fetch_one(conn, _Q["lock"], {"job": job}, LockedJob)
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedJob:
-    """A job that ended; `wanted` says whether it is like what was asked for."""
+    """A finished job; `wanted` says whether it matches the filters."""
 
     number: int
     status: Status
@@ -54,38 +54,38 @@ class FinishedJob:
     finished_at: datetime
     wanted: bool
     followed_by: int | None
-    """Its retry, if it has one."""
+    """Its retry, None without a retry."""
 
 
 async def finished(
     conn: Connection, status: Status, filters: dict[str, Any], after: int, limit: int
 ) -> list[FinishedJob]:
-    """Return the jobs that ended so, with numbers over `after`, in their order."""
+    """Return the jobs that finished with this status, with numbers above `after`, in order."""
     params = filters | {"status": status, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["finished"], params, FinishedJob)
 
 
 async def request_cancel(conn: Connection, job: int, by: str, reason: str | None) -> bool:
-    """Ask a running job to stop; False when it was asked before."""
+    """Request that a running job stops; False when that was requested before."""
     detail = json.dumps({"reason": reason} if reason else {})
     params = {"job": job, "by": by, "reason": reason, "detail": detail}
     return bool(await scalar(conn, _Q["request_cancel"], params))
 
 
 async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
-    """End a job that the caller has locked and that is not finished."""
+    """Cancel a locked job that is not finished."""
     await execute(conn, _Q["cancel_now"], {"job": job, "by": by, "reason": reason})
 
 
 async def refuse(conn: Connection, job: int, by: str, detail: dict[str, Any]) -> None:
-    """Note what somebody may not do to a job that is locked, once for its `event`."""
+    """Record a denied action on a locked job, once for each `event`."""
     await execute(conn, _Q["refuse"], {"job": job, "by": by, "detail": Jsonb(detail)})
 
 
 async def request_columns(conn: Connection, job: int) -> tuple[dict[str, Any], int] | None:
-    """Return every column of the job as JSON, and the first job of its chain."""
-    found = await rows(conn, _Q["request_columns"], {"job": job})
-    return (found[0][0], found[0][1]) if found else None
+    """Return all columns of the job as JSON, and the first job of its chain."""
+    records = await rows(conn, _Q["request_columns"], {"job": job})
+    return (records[0][0], records[0][1]) if records else None
 
 
 async def copy_checkpoint(conn: Connection, old: int, new: int) -> bool:
@@ -94,6 +94,6 @@ async def copy_checkpoint(conn: Connection, old: int, new: int) -> bool:
 
 
 async def late_answer(conn: Connection, job: int) -> tuple[str, str] | None:
-    """Return a question's key and the answer that came too late for it."""
-    found = await rows(conn, _Q["late_answer"], {"job": job})
-    return (found[0][0], found[0][1]) if found else None
+    """Return a question's key and the answer that arrived after it expired."""
+    records = await rows(conn, _Q["late_answer"], {"job": job})
+    return (records[0][0], records[0][1]) if records else None

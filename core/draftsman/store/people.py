@@ -1,4 +1,4 @@
-"""Rows of identity links."""
+"""Identity links, and people stored in the database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Q = load("people")
 
 @dataclass(frozen=True, slots=True)
 class IdentityLink:
-    """Somebody's id in a channel, and the person that it was joined to."""
+    """An identity of a channel, and the person it is linked to."""
 
     channel: Source
     external_id: str
@@ -31,39 +31,39 @@ class IdentityLink:
 async def create_link_code(
     conn: Connection, channel: Source, id: str, name: str, code_hash: str, seconds: float
 ) -> None:
-    """Keep the hash of a code that joins this id to a person, for so many seconds."""
+    """Store the hash of a code that links this identity, valid for `seconds`."""
     params = {"channel": channel, "id": id, "name": name, "hash": code_hash, "seconds": seconds}
     await execute(conn, _Q["create_link_code"], params)
 
 
 async def link(conn: Connection, code_hash: str, person: str, actor: str) -> IdentityLink | None:
-    """Use up a code; None where there is none, or its time is over."""
+    """Use a code; None where it does not exist or has expired."""
     params = {"hash": code_hash, "person": person, "actor": actor}
     return await fetch_one(conn, _Q["link"], params, IdentityLink)
 
 
 async def unlink(conn: Connection, channel: Source, id: str) -> str | None:
-    """Part an id from its person, whose name comes back; None where it had none."""
-    found = await scalar(conn, _Q["unlink"], {"channel": channel, "id": id})
-    return None if found is None else str(found)
+    """Unlink an identity; return its person's name, None where it had none."""
+    name = await scalar(conn, _Q["unlink"], {"channel": channel, "id": id})
+    return None if name is None else str(name)
 
 
 async def person(conn: Connection, channel: Source, id: str) -> str | None:
-    """Return the person that an id was joined to."""
-    found = await scalar(conn, _Q["person"], {"channel": channel, "id": id})
-    return None if found is None else str(found)
+    """Return the person that an identity is linked to."""
+    name = await scalar(conn, _Q["person"], {"channel": channel, "id": id})
+    return None if name is None else str(name)
 
 
 async def links(conn: Connection, limit: int) -> list[IdentityLink]:
-    """Return who was joined to whom."""
+    """Return the linked identities."""
     return await fetch_all(conn, _Q["links"], {"limit": limit}, IdentityLink)
 
 
 async def directory(conn: Connection) -> Directory:
-    """Return everybody that is known."""
+    """Return all people."""
     return reading.from_json(await scalar(conn, _Q["directory"]))
 
 
 async def save(conn: Connection, new: Directory) -> None:
-    """Replace everybody that is known."""
+    """Replace all people."""
     await execute(conn, _Q["save"], {"directory": Jsonb(new.as_json())})

@@ -1,4 +1,4 @@
-"""Rows of questions, answers and approval tokens."""
+"""Questions and answers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from draftsman.store.queries import load
 
 _Q = load("questions")
 QuestionCursor = tuple[datetime | None, int, int]
-"""Where a question stands among the open ones: its expiry (None: never), job and ordinal."""
+"""Position among the open questions: expiry (None: never), job and ordinal."""
 _END = 2**62
-"""A number that no job reaches."""
+"""Above every job number."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockedQuestion:
-    """A question under its job's lock; `due` says that its time is over."""
+    """A question under its job's lock; `due` says whether it has expired."""
 
     question: Question
     due: bool
@@ -58,10 +58,10 @@ async def ask(
     expires_in: float | None,
     escalate_to: str | None = None,
 ) -> tuple[bool, int | None]:
-    """Write the question and park the run.
+    """Insert the question and park the run.
 
-    Return whether the run still owned its job, and the question's ordinal; None when the job
-    was canceled instead.
+    Return whether the run still owned its job, and the question's ordinal; None when the job was
+    canceled instead.
     """
     detail = {"key": item.key, "text": item.text[:500], "kind": item.kind}
     params = {
@@ -84,37 +84,37 @@ async def ask(
         "escalate_to": escalate_to,
         "detail": json.dumps(detail),
     }
-    found = await rows(conn, _Q["ask"], params)
-    return (True, found[0][1]) if found else (False, None)
+    records = await rows(conn, _Q["ask"], params)
+    return (True, records[0][1]) if records else (False, None)
 
 
 async def of_key(conn: Connection, job: int, key: str) -> Question | None:
-    """Return the question of this key that still counts."""
+    """Return the current question with this key."""
     return await fetch_one(conn, _Q["of_key"], {"job": job, "key": key}, Question)
 
 
 async def get(conn: Connection, job: int, ordinal: int) -> Question | None:
-    """Return one question."""
+    """Return a question."""
     return await fetch_one(conn, _Q["get"], {"job": job, "ordinal": ordinal}, Question)
 
 
 async def of_job(conn: Connection, job: int) -> list[Question]:
-    """Return every question of a job, in the order asked."""
+    """Return the questions of a job, in the order asked."""
     return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
 
 
 async def open_questions(
     conn: Connection, limit: int, after: QuestionCursor | None = None
 ) -> list[OpenQuestion]:
-    """Return open questions after a spot, soonest expiry first."""
-    when, job, ordinal = after or (None, 0, 0)
-    never = after is not None and when is None
+    """Return open questions after a cursor, soonest expiry first."""
+    expires_at, job, ordinal = after or (None, 0, 0)
+    never_expires = after is not None and expires_at is None
     params = {
-        "expires_at": "infinity" if never else when or "-infinity",
-        "job": _END if never else job,
+        "expires_at": "infinity" if never_expires else expires_at or "-infinity",
+        "job": _END if never_expires else job,
         "ordinal": ordinal,
-        "never_job": job if never else 0,
-        "never_ordinal": ordinal if never else 0,
+        "never_job": job if never_expires else 0,
+        "never_ordinal": ordinal if never_expires else 0,
         "limit": limit,
     }
     return await fetch_all(conn, _Q["open"], params, OpenQuestion)
@@ -126,14 +126,14 @@ async def open_of(conn: Connection, jobs: Sequence[int]) -> list[OpenQuestion]:
 
 
 async def answers(conn: Connection, job: int, ordinal: int | None = None) -> list[Answer]:
-    """Return every answer, the refused ones too, in the order given."""
+    """Return all answers, also refused answers, in order."""
     return await fetch_all(conn, _Q["answers"], {"job": job, "ordinal": ordinal}, Answer)
 
 
 async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | None:
-    """Lock the job, then the question; None when there is no such question."""
-    found = await rows(conn, _Q["lock_job"], {"job": job})
-    if not found:
+    """Lock the job, then the question; None when it does not exist."""
+    job_records = await rows(conn, _Q["lock_job"], {"job": job})
+    if not job_records:
         return None
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["lock"], {"job": job, "ordinal": ordinal})
@@ -141,11 +141,11 @@ async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | Non
     if row is None:
         return None
     due = bool(row.pop("due"))
-    return LockedQuestion(Question(**row), due, found[0][0], found[0][1])
+    return LockedQuestion(Question(**row), due, job_records[0][0], job_records[0][1])
 
 
 async def previous_answer(conn: Connection, job: int, ordinal: int, event: str) -> Answer | None:
-    """Return what the same source event said before."""
+    """Return the answer of the same source event."""
     params = {"job": job, "ordinal": ordinal, "event": event}
     return await fetch_one(conn, _Q["previous_answer"], params, Answer)
 
@@ -159,7 +159,7 @@ async def record(
     payload: dict[str, Any],
     refused: str | None,
 ) -> None:
-    """Keep an answer, accepted or refused for the reason given."""
+    """Store an answer, accepted or refused for the given reason."""
     params = {
         "job": question.job,
         "ordinal": question.ordinal,
@@ -177,7 +177,7 @@ async def record(
 
 
 async def votes(conn: Connection, job: int, ordinal: int) -> list[str]:
-    """Return who approved so far."""
+    """Return the people who approved so far."""
     return [row[0] for row in await rows(conn, _Q["votes"], {"job": job, "ordinal": ordinal})]
 
 
@@ -192,9 +192,10 @@ async def resolve(
     kind: str,
     error: str | None = None,
 ) -> Status | None:
-    """Close the question and move its job, both locked by the caller; return its status.
+    """Close the question and update its job, both locked by the caller; return its status.
 
-    `error` is the job's, if that fails; of a denial the database says who denied it, and why.
+    `error` is the job's error, if it fails; for a denial the database adds the approver and the
+    reason.
     """
     detail = {"question": question.ordinal, "key": question.key, **resolution.as_json()}
     params = {
@@ -204,7 +205,7 @@ async def resolve(
         "resolution": Jsonb(resolution.as_json()),
         "job_status": job_status,
         "actor": actor,
-        "detail": json.dumps(_short(detail)),
+        "detail": json.dumps(_shorten(detail)),
         "kind": kind,
         "error": error,
     }
@@ -214,33 +215,33 @@ async def resolve(
 async def add_event(
     conn: Connection, job: int, kind: str, actor: str, payload: dict[str, Any]
 ) -> None:
-    """Append what happened to a question to the trail; its job's lock is held."""
-    params = {"job": job, "kind": kind, "actor": actor, "payload": Jsonb(_short(payload))}
+    """Append an event of a question; its job's lock is held."""
+    params = {"job": job, "kind": kind, "actor": actor, "payload": Jsonb(_shorten(payload))}
     await execute(conn, _Q["add_event"], params)
 
 
 async def extend(
     conn: Connection, job: int, ordinal: int, seconds: float | None, actor: str
 ) -> tuple[bool, datetime | None]:
-    """Move the expiry (None: never); return whether it was open, and when it expires now."""
+    """Set the expiry (None: never); return whether the question was open, and the new expiry."""
     params = {"job": job, "ordinal": ordinal, "seconds": seconds, "actor": actor}
-    found = await rows(conn, _Q["extend"], params)
-    return (True, found[0][0]) if found else (False, None)
+    records = await rows(conn, _Q["extend"], params)
+    return (True, records[0][0]) if records else (False, None)
 
 
 async def refused(conn: Connection, job: int, ordinal: int, voter: str) -> tuple[int, int]:
-    """Return how many refused answers to a question are kept: of this voter, and of everybody."""
-    found = await rows(conn, _Q["refused"], {"job": job, "ordinal": ordinal, "voter": voter})
-    return int(found[0][0]), int(found[0][1])
+    """Return the number of stored refused answers: of this voter, and in total."""
+    records = await rows(conn, _Q["refused"], {"job": job, "ordinal": ordinal, "voter": voter})
+    return int(records[0][0]), int(records[0][1])
 
 
 async def count_refused(conn: Connection, job: int, ordinal: int, voter: str, reason: str) -> int:
-    """Count a refused answer that is not kept; return how many there are of the question."""
+    """Count a refused answer that is not stored; return the question's count."""
     params = {"job": job, "ordinal": ordinal, "voter": voter[:200], "reason": reason[:1000]}
     return int(await scalar(conn, _Q["count_refused"], params))
 
 
-def _short(payload: dict[str, Any]) -> dict[str, Any]:
+def _shorten(payload: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value[:1000] if isinstance(value, str) else value for key, value in payload.items()
     }

@@ -1,4 +1,4 @@
-"""Rows that people look at."""
+"""Queries behind the front ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from draftsman.store.queries import load
 _Q = load("read_model")
 _INVARIANTS = load("invariants")
 EventCursor = tuple[int, int, int]
-"""A place in the feed: epoch, transaction, event."""
+"""Position in the event feed: epoch, transaction, event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class JobSummary:
     started_at: datetime | None
     finished_at: datetime | None
     due_in: float | None = field(compare=False)
-    """Seconds until its time comes, by the database's clock; None: it waits for no time."""
+    """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryLink:
-    """A job of a chain: the request, a retry of it, a retry of that one."""
+    """A job of a retry chain."""
 
     number: int
     status: Status
@@ -74,19 +74,19 @@ class RetryLink:
 
     @property
     def name(self) -> str:
-        """What people call it: `D-142`."""
+        """The display name, such as `D-142`."""
         return f"D-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityBucket:
-    """What some seconds brought; `at` is their number since the epoch, by the database's clock."""
+    """The activity of some seconds; `at` is the bucket's number since the epoch."""
 
     at: int
     ended: int
-    """Jobs that came to a terminal status."""
+    """Jobs that finished."""
     answers: list[float]
-    """For each question that was answered, the seconds that it had waited."""
+    """Seconds until the answer, for each answered question."""
 
     def __add__(self, other: ActivityBucket | None) -> ActivityBucket:
         if other is None:
@@ -96,7 +96,7 @@ class ActivityBucket:
 
 @dataclass(frozen=True, slots=True)
 class ServerHealth:
-    """What the server says of itself; `clock` is its Unix time in seconds."""
+    """The server's settings; `clock` is its Unix time in seconds."""
 
     version: str
     clock: float
@@ -105,11 +105,11 @@ class ServerHealth:
     local: bool
     role: str
     kind: str
-    """What the session may be: owner, worker, bot, person, reader or none."""
+    """Rights of the session: owner, worker, bot, person, reader or none."""
 
 
 async def get(conn: Connection, number: int) -> Job | None:
-    """Return one job."""
+    """Return a job."""
     return await fetch_one(conn, _Q["get"], {"number": number}, Job)
 
 
@@ -126,40 +126,40 @@ async def page(conn: Connection, filters: dict[str, Any]) -> list[JobSummary]:
 
 
 async def newest(conn: Connection) -> int:
-    """Return the newest job's number, 0 when there is none."""
+    """Return the newest job's number, 0 without jobs."""
     return int(await scalar(conn, _Q["newest"]))
 
 
 async def first_since(conn: Connection, since: datetime) -> int:
-    """Return a number below which no job is as new as that; a few that are not may follow it."""
+    """Return a number below which all jobs are older; a few older jobs may be above it."""
     return int(await scalar(conn, _Q["first_since"], {"since": since}))
 
 
 async def runs(conn: Connection, job: int) -> list[Run]:
-    """Return the runs of a job in their order."""
+    """Return the runs of a job in order."""
     return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
 
 
 async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:
-    """Return runs of all jobs before (job, ordinal), the newest job's first."""
+    """Return runs of all jobs before (job, ordinal), newest job first."""
     params = {"job": before[0], "ordinal": before[1], "limit": limit}
     return await fetch_all(conn, _Q["latest_runs"], params, Run)
 
 
 async def job_events(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
-    """Return one job's events after an id."""
+    """Return the events of a job after an id."""
     params = {"job": job, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["job_events"], params, Event)
 
 
 async def latest_job_events(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
-    """Return one job's newest events after an id, newest first."""
+    """Return the newest events of a job after an id, newest first."""
     params = {"job": job, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["latest_job_events"], params, Event)
 
 
 async def events(conn: Connection, cursor: EventCursor, limit: int) -> list[Event]:
-    """Return everybody's events after a cursor, in the order of commit-safe transaction ids."""
+    """Return the events of all jobs after a cursor, in the order of commit-safe transaction ids."""
     params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
     async with conn.transaction():
         await execute(conn, _Q["in_order"])
@@ -167,7 +167,7 @@ async def events(conn: Connection, cursor: EventCursor, limit: int) -> list[Even
 
 
 async def latest_events(conn: Connection, before: EventCursor, limit: int) -> list[Event]:
-    """Return everybody's events before a cursor, the newest first."""
+    """Return the events of all jobs before a cursor, newest first."""
     params = {"epoch": before[0], "txid": before[1], "id": before[2], "limit": limit}
     async with conn.transaction():
         await execute(conn, _Q["in_order"])
@@ -177,23 +177,27 @@ async def latest_events(conn: Connection, before: EventCursor, limit: int) -> li
 async def activity(
     conn: Connection, after: EventCursor, before: EventCursor, seconds: int, limit: int
 ) -> tuple[list[ActivityBucket], EventCursor | None]:
-    """Return what the newest events between two cursors tell, in spans of so many seconds.
+    """Return the activity of the newest events between two cursors, in buckets of `seconds`.
 
-    Where there were more than `limit`, also the cursor to ask before for the others.
+    With more than `limit` events, also the cursor of the next call, to be passed as `before`.
     """
     params = {"epoch": after[0], "txid": after[1], "id": after[2]}
     params |= {"end_epoch": before[0], "end_txid": before[1], "end_id": before[2]}
     bounds = {"seconds": seconds, "limit": limit, "ended": [str(status) for status in TERMINAL]}
     async with conn.transaction():
         await execute(conn, _Q["in_order"])
-        found = await rows(conn, _Q["activity"], params | bounds)
-    spans = [ActivityBucket(row[0], row[1], row[2]) for row in found]
-    rest = found[0][3:] if found else (None, None, None)
-    return spans, None if rest[0] is None else (rest[0], rest[1], rest[2])
+        records = await rows(conn, _Q["activity"], params | bounds)
+    buckets = [ActivityBucket(row[0], row[1], row[2]) for row in records]
+    next_cursor = records[0][3:] if records else (None, None, None)
+    return buckets, None if next_cursor[0] is None else (
+        next_cursor[0],
+        next_cursor[1],
+        next_cursor[2],
+    )
 
 
 async def end_cursor(conn: Connection) -> EventCursor:
-    """Return the cursor behind which only new events come."""
+    """Return the cursor after all current events."""
     epoch, txid = (await rows(conn, _Q["end_cursor"]))[0]
     return epoch, txid, 0
 
@@ -204,45 +208,45 @@ async def status(conn: Connection, job: int) -> Status | None:
 
 
 async def status_and_version(conn: Connection, job: int) -> tuple[Status, int] | None:
-    """Return a job's status and version, which grows with each step."""
-    found = await rows(conn, _Q["status_and_version"], {"job": job})
-    return (found[0][0], found[0][1]) if found else None
+    """Return a job's status and version, which grows with each update."""
+    records = await rows(conn, _Q["status_and_version"], {"job": job})
+    return (records[0][0], records[0][1]) if records else None
 
 
 async def chain(conn: Connection, job: int) -> list[RetryLink]:
-    """Return all jobs of the chain that a job is in, the request first."""
+    """Return the retry chain of a job, the request first."""
     return await fetch_all(conn, _Q["chain"], {"job": job}, RetryLink)
 
 
 async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:
-    """Return what decides where the job goes next."""
+    """Return the data that decides why a job waits."""
     return await fetch_one(conn, _Q["why"], {"job": job, "lease": lease}, JobFacts)
 
 
 async def counts(conn: Connection, most: int) -> dict[str, int]:
-    """Return how many jobs have each status: a terminal one is counted up to `most`."""
+    """Return the number of jobs by status, counting final statuses only up to `most`."""
     params = {"most": most, "ended": [str(status) for status in TERMINAL]}
     return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
 
 
 async def open_counts(conn: Connection) -> tuple[int, int, datetime | None]:
-    """Return how many questions are open, how many expire within an hour, and the next expiry."""
-    found = (await rows(conn, _Q["open_counts"]))[0]
-    return found[0], found[1], found[2]
+    """Return the open questions, those that expire within an hour, and the next expiry."""
+    record = (await rows(conn, _Q["open_counts"]))[0]
+    return record[0], record[1], record[2]
 
 
 async def answer_times(conn: Connection) -> tuple[int, float | None]:
-    """Return the last day's answers and the median seconds they took."""
-    found = (await rows(conn, _Q["answer_times"]))[0]
-    return found[0], found[1]
+    """Return the number of answers in the last day, and their median wait in seconds."""
+    record = (await rows(conn, _Q["answer_times"]))[0]
+    return record[0], record[1]
 
 
 async def health(conn: Connection) -> ServerHealth:
-    """Return what the server says of itself."""
+    """Return the server's settings."""
     return (await fetch_all(conn, _Q["health"], None, ServerHealth))[0]
 
 
 async def invariants(conn: Connection) -> dict[str, Sequence[tuple[Any, ...]]]:
-    """Return, for each invariant, the (job, how) rows that break it, at most a hundred."""
+    """Return, for each invariant, at most a hundred (job, problem) rows that violate it."""
     async with conn.transaction():
         return {name: await rows(conn, query) for name, query in _INVARIANTS.items()}

@@ -1,4 +1,4 @@
-"""Rows of reminders."""
+"""Reminders of open questions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Q = load("reminders")
 
 @dataclass(frozen=True, slots=True)
 class DueReminder:
-    """An open question of which people are to be reminded; `now` is the database's time."""
+    """An open question with a due reminder; `now` is the database's time."""
 
     job: int
     question: int
@@ -28,18 +28,18 @@ class DueReminder:
 
 
 async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[DueReminder]:
-    """Return reminders that are due, those that are due longest first."""
+    """Return due reminders, the longest overdue first."""
     return await fetch_all(conn, _Q["due"], term.params(limit), DueReminder)
 
 
 async def remind(
     conn: Connection, term: LeaderTerm, items: Sequence[tuple[DueReminder, datetime | None]]
 ) -> int:
-    """Say each of these, or put it off until the time beside it; return how many were still due."""
+    """Send these reminders, or postpone them to the given time; return how many were still due."""
     params = {
         "jobs": [item.job for item, _ in items],
         "questions": [item.question for item, _ in items],
         "seen": [item.remind_at for item, _ in items],
-        "later": [later for _, later in items],
+        "later": [postponed_to for _, postponed_to in items],
     }
     return len(await rows(conn, _Q["remind"], term.params(0) | params))

@@ -1,4 +1,4 @@
-"""Rows of repositories, of the labels that stand for them, and of their profiles."""
+"""Registered repositories, their labels and profiles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Q = load("repos")
 
 @dataclass(frozen=True, slots=True)
 class SavedProfile:
-    """A profile as it is kept, and what its last check found on which commit."""
+    """A stored profile with the results of its last check."""
 
     profile: RepoProfile
     checked_at: datetime | None
@@ -43,7 +43,7 @@ async def all_repos(conn: Connection, limit: int) -> list[Repo]:
 
 
 async def mappings(conn: Connection, limit: int) -> list[LabelMapping]:
-    """Return what labels stand for, oldest first."""
+    """Return the label mappings, oldest first."""
     return await fetch_all(conn, _Q["mappings"], {"limit": limit}, LabelMapping)
 
 
@@ -55,48 +55,48 @@ async def profiled_folders(conn: Connection, limit: int) -> list[tuple[int, str]
 
 
 async def add(conn: Connection, repo: Repo, actor: str) -> int | None:
-    """Make a repository known; None where its name or its address is taken."""
-    params = {**_place(repo), "default_branch": repo.default_branch}
-    found = await scalar(conn, _Q["add"], params | {"actor": actor})
-    return None if found is None else int(found)
+    """Insert a repository; None where its name or URL is taken."""
+    params = {**_key_params(repo), "default_branch": repo.default_branch}
+    repo_id = await scalar(conn, _Q["add"], params | {"actor": actor})
+    return None if repo_id is None else int(repo_id)
 
 
 async def find_conflict(conn: Connection, repo: Repo) -> Repo | None:
-    """Return the repository that has this name or this address."""
-    return await fetch_one(conn, _Q["find_conflict"], _place(repo), Repo)
+    """Return the repository with this name or URL."""
+    return await fetch_one(conn, _Q["find_conflict"], _key_params(repo), Repo)
 
 
 async def remove(conn: Connection, id: int) -> bool:
-    """Forget a repository with its labels and profiles."""
+    """Delete a repository with its labels and profiles."""
     return await scalar(conn, _Q["remove"], {"id": id}) is not None
 
 
 async def clear_default(conn: Connection, but: int | None = None) -> bool:
-    """Let none be the default, or none but this; return whether one was."""
+    """Clear the default repository, unless it is `but`; return whether any was cleared."""
     return await execute(conn, _Q["clear_default"], {"id": but}) > 0
 
 
 async def set_default(conn: Connection, id: int) -> bool:
-    """Let this be the default, once no other is; False where it is not there."""
+    """Set the default repository after `clear_default`; False where it does not exist."""
     return await scalar(conn, _Q["set_default"], {"id": id}) is not None
 
 
 async def map_id(
     conn: Connection, id: str, name: str | None, repo: int, path: str, actor: str
 ) -> None:
-    """Let a label, by its id, stand for a repository or for a folder of it, and nothing else."""
+    """Map a label, by its id, to a repository or folder, replacing its other mapping."""
     params = {"label_id": id, "label_name": name, "repo": repo, "path": path, "actor": actor}
     await execute(conn, _Q["map_id"], params)
 
 
 async def map_name(conn: Connection, name: str, repo: int, path: str, actor: str) -> None:
-    """Let a label, by its name, stand for a repository or for a folder of it, among others."""
+    """Map a label, by its name, to a repository or folder, in addition to other mappings."""
     params = {"label_name": name, "repo": repo, "path": path, "actor": actor}
     await execute(conn, _Q["map_name"], params)
 
 
 async def unmap(conn: Connection, label: str, repo: int | None) -> int:
-    """Let a label, by id or name, stand for nothing; return how many mappings it had."""
+    """Delete the mappings of a label, by id or name; return their number."""
     return await execute(conn, _Q["unmap"], {"label": label, "repo": repo})
 
 
@@ -108,43 +108,43 @@ async def save_profile(
     checks: list[dict[str, Any]],
     actor: str,
 ) -> None:
-    """Keep a profile, in place of the one of the same folder."""
+    """Store a profile, replacing the profile of the same folder."""
     fields = Jsonb(profile.model_dump(mode="json"))
     params = {"repo": repo, "fields": fields, "commit": commit, "checks": Jsonb(checks)}
     await execute(conn, _Q["save_profile"], params | {"actor": actor})
 
 
 async def profiles(conn: Connection, repo: int, path: str | None, limit: int) -> list[SavedProfile]:
-    """Return the profiles of a repository, of one folder where it is given."""
+    """Return the profiles of a repository, or of a folder of it."""
     params = {"repo": repo, "path": path, "limit": limit}
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_Q["profiles"], params)
-        found = await cursor.fetchall()
+        records = await cursor.fetchall()
     return [
         SavedProfile(
             RepoProfile.model_validate({key: row[key] for key in RepoProfile.model_fields}),
             *(row[key] for key in SavedProfile.__dataclass_fields__ if key != "profile"),
         )
-        for row in found
+        for row in records
     ]
 
 
 async def save_check(
     conn: Connection, repo: int, path: str, commit: str, checks: list[dict[str, Any]]
 ) -> bool:
-    """Keep what a check found."""
+    """Store the results of a check."""
     params = {"repo": repo, "path": path, "commit": commit, "checks": Jsonb(checks)}
     return await scalar(conn, _Q["save_check"], params) is not None
 
 
 async def assign(conn: Connection, lease: Lease, repo: Repo) -> bool:
-    """Let the job be about this repository; False when the run had lost its job."""
+    """Set the job's repository; False after a lost lease."""
     params = {"job": lease.job, "token": lease.token}
     names = {"owner": repo.owner or None, "name": repo.name}
     return await scalar(conn, _Q["assign"], params | names) is not None
 
 
-def _place(repo: Repo) -> dict[str, Any]:
+def _key_params(repo: Repo) -> dict[str, Any]:
     return {
         "host": repo.host,
         "owner": repo.owner,

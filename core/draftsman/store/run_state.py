@@ -1,4 +1,4 @@
-"""Rows of runs that beat and end."""
+"""Heartbeats and settlement of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Q = load("run_state")
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a run's end writes. `delay` and `until` serve `retrying` and `scheduled`."""
+    """The data written at a run's end; `delay` and `until` apply to `retrying` and `scheduled`."""
 
     status: Status
     run_status: RunStatus
@@ -36,19 +36,19 @@ class RunEnd:
     exit_code: int | None = None
     detail: dict[str, Any] | None = None
     only_canceled: bool = False
-    """Write nothing unless somebody wanted the job canceled."""
+    """Write nothing unless the job has a cancel request."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettledJob:
-    """Where the end of a run left its job."""
+    """A job after the settlement of its run."""
 
     status: Status
     next_retry_at: datetime | None
 
 
 async def settle(conn: Connection, lease: Lease, ending: RunEnd) -> SettledJob | None:
-    """Write the end; return where the job is now, or None when the run had lost its job."""
+    """Settle a run; return its job, None after a lost lease."""
     params = {
         "job": lease.job,
         "token": lease.token,
@@ -66,13 +66,13 @@ async def settle(conn: Connection, lease: Lease, ending: RunEnd) -> SettledJob |
         "only_canceled": ending.only_canceled,
         "detail": json.dumps(ending.detail) if ending.detail else "",
     }
-    found = await rows(conn, _Q["settle"], params)
-    return SettledJob(Status(found[0][0]), found[0][1]) if found else None
+    records = await rows(conn, _Q["settle"], params)
+    return SettledJob(Status(records[0][0]), records[0][1]) if records else None
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """What a heartbeat learned of one run."""
+    """A run's lease as reported by a heartbeat."""
 
     token: int
     owned: bool
@@ -82,7 +82,10 @@ class LeaseState:
 async def heartbeat(
     conn: Connection, worker: UUID, leases: Sequence[Lease], *, draining: bool
 ) -> tuple[bool, list[LeaseState]]:
-    """Beat for the worker and its runs; return whether it is still registered, and a pulse each."""
+    """Send the heartbeat of a worker and its runs.
+
+    Return whether the worker is still registered, and the state of each lease.
+    """
     params = {
         "worker": worker,
         "draining": draining,
@@ -90,12 +93,14 @@ async def heartbeat(
         "runs": [lease.run for lease in leases],
         "tokens": [lease.token for lease in leases],
     }
-    found = await rows(conn, _Q["heartbeat"], params)
-    registered = any(row[3] for row in found)
-    return registered, [LeaseState(token, owned, gone) for token, owned, gone, _ in found if token]
+    records = await rows(conn, _Q["heartbeat"], params)
+    registered = any(row[3] for row in records)
+    return registered, [
+        LeaseState(token, owned, canceled) for token, owned, canceled, _ in records if token
+    ]
 
 
 async def usage(conn: Connection, lease: Lease, amounts: dict[str, Any]) -> bool:
-    """Record what the run used; False when it had lost its job."""
+    """Record the run's usage; False after a lost lease."""
     params = {"job": lease.job, "token": lease.token, "usage": Jsonb(amounts)}
     return await execute(conn, _Q["usage"], params) > 0

@@ -1,4 +1,4 @@
-"""Rows of requests."""
+"""Insertion of requests as jobs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from draftsman.store.queries import load
 _Q = load("submissions")
 Row = Mapping[str, Any]
 DUPLICATE_WINDOW: Final = 100
-"""Numbers before and after a job among which one alike is looked for, whatever else comes in."""
+"""Job numbers before and after a job among which a duplicate is searched for."""
 _json = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitResult:
-    """What became of the request at this place of the batch, counted from 0.
+    """The result for the request at index `place` of the batch.
 
-    `how` is created, deduplicated (same type and key) or joined (same subject, live).
+    `how` is created, deduplicated (same type and key) or joined (same subject, active).
     """
 
     place: int
@@ -37,7 +37,7 @@ class SubmitResult:
 
 @dataclass(frozen=True, slots=True)
 class RecentDuplicate:
-    """A job that was asked for in the same words, `ago` seconds before now."""
+    """A job with the same text, submitted `ago` seconds before."""
 
     number: int
     status: Status
@@ -45,9 +45,9 @@ class RecentDuplicate:
 
 
 async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:
-    """Insert the requests that are new and find the others, in the order of the rows.
+    """Insert new requests and find the existing jobs of the others, in the order of the rows.
 
-    A row that a concurrent twin holds is left out. The rows have the same columns.
+    A row held by a concurrent duplicate is left out. All rows have the same columns.
     """
     shared = {name: value for name, value in rows[0].items() if _same(name, value, rows)}
     own = [name for name in rows[0] if name not in shared]
@@ -56,49 +56,54 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
         "rows": _json([{name: row[name] for name in own} for row in rows]),
         "actor": actor,
     }
-    found = await database.rows(conn, _Q["submit"], params)
-    made = {id: (number, Status(status)) for number, id, status, _ in found}
-    taken = []
-    for place, row in enumerate(rows):
-        if row["id"] in made:
-            number, status = made[row["id"]]
+    records = await database.rows(conn, _Q["submit"], params)
+    created = {id: (number, Status(status)) for number, id, status, _ in records}
+    results = []
+    for index, row in enumerate(rows):
+        if row["id"] in created:
+            number, status = created[row["id"]]
             digest = row["request_digest"]
-            taken.append(SubmitResult(place, number, row["id"], status, digest, "created"))
-    if len(made) < len(rows):
-        missing = [place for place, row in enumerate(rows) if row["id"] not in made]
-        taken += await existing(conn, rows, missing)
-    return taken
+            results.append(SubmitResult(index, number, row["id"], status, digest, "created"))
+    if len(created) < len(rows):
+        missing = [index for index, row in enumerate(rows) if row["id"] not in created]
+        results += await existing(conn, rows, missing)
+    return results
 
 
 async def existing(
-    conn: Connection, rows: Sequence[Row], places: Sequence[int]
+    conn: Connection, rows: Sequence[Row], indexes: Sequence[int]
 ) -> list[SubmitResult]:
-    """Return the jobs that were there before, of the requests at these places."""
+    """Return the existing jobs of the requests at these indexes."""
     names = {"types": "type", "keys": "idempotency_key", "subjects": "subject_key"}
     params = {
-        param: [rows[place].get(column) for place in places] for param, column in names.items()
+        param: [rows[index].get(column) for index in indexes] for param, column in names.items()
     }
     return [
         SubmitResult(
-            places[at - 1], number, id, Status(status), digest, "deduplicated" if same else "joined"
+            indexes[position - 1],
+            number,
+            id,
+            Status(status),
+            digest,
+            "deduplicated" if same else "joined",
         )
-        for at, number, id, status, digest, same in await database.rows(
+        for position, number, id, status, digest, same in await database.rows(
             conn, _Q["existing"], params
         )
     ]
 
 
 async def join(conn: Connection, requests: Sequence[tuple[int, Row]], actor: str) -> None:
-    """Keep each request as an event of the live job that it joined; one that was kept stays one."""
-    jobs, wanted = zip(*requests, strict=True)
-    params = {"jobs": list(jobs), "requests": [_json(row) for row in wanted], "actor": actor}
+    """Store each request as an event of the active job that it joined, once."""
+    jobs, payloads = zip(*requests, strict=True)
+    params = {"jobs": list(jobs), "requests": [_json(row) for row in payloads], "actor": actor}
     await database.execute(conn, _Q["join"], params)
 
 
 async def recent_duplicate(
     conn: Connection, job: int, channel: str, target: str, seconds: float
 ) -> RecentDuplicate | None:
-    """Return the newest job that the same person asked for in the same words at this place."""
+    """Return the newest job with the same invoker, text and target."""
     params = {
         "job": job,
         "channel": channel,
@@ -110,7 +115,7 @@ async def recent_duplicate(
 
 
 def _same(name: str, value: Any, rows: Sequence[Row]) -> bool:
-    """Return whether all rows have the value; those that only look equal may be 1 and true."""
+    """Return whether all rows have the value; a dict may only look equal (1 and true)."""
     if isinstance(value, dict) and value:
         return False
     return all(row[name] == value for row in rows)

@@ -1,4 +1,4 @@
-"""Rows of what is said in threads."""
+"""Topics of chat threads."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from draftsman.store.queries import load
 
 _Q = load("threads")
 MAX_JOBS: Final = 20
-"""Jobs of one thread that are looked at."""
+"""Maximum number of jobs read for a thread."""
 MAX_OPEN_QUESTIONS: Final = 100
-"""Open questions among which those of a channel are looked for."""
+"""Maximum number of open questions read for a channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadTopic:
-    """A job that a thread is about; `question` where the thread hangs under a question of it."""
+    """A job of a thread; `question` is set where a question's message is the thread's root."""
 
     job: int
     question: int | None
@@ -31,7 +31,7 @@ class QuestionMessage:
     """The message of an open question.
 
     `ref` is its reference in a Receipt, `thread` the thread of its target, and `root` the reference
-    of the job's status message, below which it stands where the target names no thread.
+    of the job's status message: the parent where the target has no thread.
     """
 
     job: int
@@ -43,9 +43,9 @@ class QuestionMessage:
 
 @dataclass(frozen=True, slots=True)
 class CardTopic:
-    """A job that a card hears of, and a question of it that is asked there.
+    """A job that posts to a card, with a question asked on it.
 
-    `ref` is that of the question's comment, None where it is not known whether there is one.
+    `ref` is the reference of the question's comment, None where it is unknown whether it exists.
     """
 
     job: int
@@ -54,37 +54,37 @@ class CardTopic:
 
 
 async def slack(conn: Connection, channel: str, thread: str) -> list[ThreadTopic]:
-    """Return what a Slack thread is about, the newest first."""
+    """Return the topics of a Slack thread, newest first."""
     params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MAX_JOBS}
     return await fetch_all(conn, _Q["slack"], params, ThreadTopic)
 
 
 async def has_pending_message(conn: Connection, targets: Sequence[str], thread: str) -> bool:
-    """Return whether a thread may hang under a message whose place is not written down yet."""
+    """Return whether a thread's root may be a message whose posting is not recorded."""
     params = {"targets": list(targets), "thread": thread}
     return bool(await scalar(conn, _Q["has_pending_message"], params))
 
 
 async def trello(conn: Connection, card: str) -> list[CardTopic]:
-    """Return the jobs that a card hears of, with the questions asked there, the newest first."""
+    """Return the jobs that post to a card, with their questions there, newest first."""
     return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MAX_JOBS}, CardTopic)
 
 
 async def is_own_comment(conn: Connection, ref: str) -> bool:
-    """Return whether a comment is one of ours."""
+    """Return whether draftsman wrote a comment."""
     return bool(await scalar(conn, _Q["is_own_comment"], {"ref": ref}))
 
 
 async def open_questions_in(
     conn: Connection, channel: str, seconds: float
 ) -> list[tuple[int, int]]:
-    """Return job and ordinal of what the newest jobs asked in a Slack channel, and is open."""
+    """Return (job, ordinal) of open questions of the newest jobs in a Slack channel."""
     params = {"target": channel, "seconds": seconds, "limit": MAX_OPEN_QUESTIONS}
     return [(row[0], row[1]) for row in await rows(conn, _Q["open_questions_in"], params)]
 
 
 async def question_messages(conn: Connection) -> list[QuestionMessage]:
-    """Return the messages in Slack of what the newest jobs wait for."""
+    """Return the Slack messages of open questions of the newest jobs."""
     return await fetch_all(
         conn, _Q["question_messages"], {"limit": MAX_OPEN_QUESTIONS}, QuestionMessage
     )
@@ -99,7 +99,7 @@ async def record_answer_change(
     actor: str,
     detail: dict[str, Any],
 ) -> bool:
-    """Note what became of an accepted answer; False where there is none, or it was noted."""
+    """Record a change of an accepted answer; False where there is none, or it is recorded."""
     params = {"job": job, "question": question, "event": event, "kind": kind, "actor": actor}
     return (
         await scalar(conn, _Q["record_answer_change"], params | {"detail": Jsonb(detail)})

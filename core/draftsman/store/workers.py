@@ -1,4 +1,4 @@
-"""Rows of workers and leases."""
+"""Registered workers and leases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Q = load("workers")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredWorker:
-    """A registered worker; `silent` is in seconds, `busy` counts jobs in its hands."""
+    """A registered worker; `silent` is in seconds, `busy` is the number of its jobs."""
 
     id: UUID
     host: str
@@ -49,7 +49,7 @@ async def register(
     queues: Sequence[str],
     slots: int,
 ) -> int:
-    """Insert the worker; return the number of its session lock, the same one when it has one."""
+    """Insert or update the worker; return the number of its session lock."""
     params = {
         "id": id,
         "lock_id": lock_id,
@@ -66,27 +66,27 @@ async def register(
 
 
 async def lock_number(conn: Connection) -> int:
-    """Return a number for the session lock of a process that is no worker."""
+    """Return a number for the session lock of a process without a worker."""
     return int(await scalar(conn, _Q["lock_number"]))
 
 
 async def hold(conn: Connection, lock_id: int) -> None:
-    """Take the worker's session lock on this connection."""
+    """Acquire the session lock on this connection."""
     await execute(conn, _Q["hold"], {"lock_id": lock_id})
 
 
 async def remove(conn: Connection, id: UUID) -> None:
-    """Forget a worker that stopped."""
+    """Delete a worker that stopped."""
     await execute(conn, _Q["remove"], {"id": id})
 
 
 async def all_workers(conn: Connection) -> list[RegisteredWorker]:
-    """Return every registered worker, oldest first."""
+    """Return all registered workers, oldest first."""
     return await fetch_all(conn, _Q["list"], None, RegisteredWorker)
 
 
 async def processes(conn: Connection) -> list[tuple[UUID, str, int, float]]:
-    """Return id, host, pid and start time of every registered worker."""
+    """Return id, host, pid and start time of all registered workers."""
     return [(row[0], row[1], row[2], row[3]) for row in await rows(conn, _Q["processes"])]
 
 
@@ -98,9 +98,9 @@ async def acquire(
     dead: Sequence[UUID] = (),
     lock_id: int | None = None,
 ) -> int | None:
-    """Take a lease that is free or a dead holder's; return its term, None when it is held.
+    """Acquire a lease that is free or a dead holder's; return its term, None when it is held.
 
-    One that is taken under a session lock is free as soon as that is.
+    With `lock_id`, the lease ends when that session lock is free.
     """
     params = {"name": name, "owner": owner, "ttl": ttl, "dead": list(dead), "lock_id": lock_id}
     term = await scalar(conn, _Q["acquire"], params)
@@ -110,11 +110,11 @@ async def acquire(
 async def renew(
     conn: Connection, name: str, owner: UUID, term: int, ttl: float, lock_id: int | None = None
 ) -> bool:
-    """Lengthen our own lease of this term; False when it is over."""
+    """Renew the lease of this term; False when it has expired."""
     params = {"name": name, "owner": owner, "term": term, "ttl": ttl, "lock_id": lock_id}
     return await execute(conn, _Q["renew"], params) > 0
 
 
 async def resign(conn: Connection, name: str, owner: UUID, term: int) -> None:
-    """End our own lease."""
+    """Release the lease."""
     await execute(conn, _Q["resign"], {"name": name, "owner": owner, "term": term})

@@ -1,4 +1,4 @@
-"""What Slack's errors do to a delivery: each by the real client, from a server that gives them."""
+"""Classification of Slack's errors, each returned by a server to the real client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNLISTED = (
     *("attachment_payload_limit_exceeded", "too_many_attachments", "token_rotation_required"),
     *("as_user_not_supported", "duplicate_channel_not_found", "slack_connect_file_link_sharing"),
 )
-"""Codes of the reference of chat.postMessage that no table of ours lists."""
+"""Codes of the reference of chat.postMessage that are not classified."""
 LIMITS = RetryPolicy(max_retries=5, base_delay=1, max_delay=2)
 
 
@@ -50,66 +50,68 @@ def failed(ended: SendResult) -> Failure:
     return ended
 
 
-async def test_case_47_a_429_closes_the_channel_for_the_method_and_spends_nothing(
+async def test_rate_limit_pauses_one_method_in_one_channel(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.RATE_LIMIT(7))
-    said = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
-    ended = failed(await channel.send(said))
+    notification = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
+    ended = failed(await channel.send(notification))
     assert ended.retry_after == 7
     end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.delay, end.spent) == (DeliveryStatus.PENDING, 7, False)
-    closed = channel.bucket(said, ended)
+    closed = channel.bucket(notification, ended)
     assert closed == f"slack#chat.postMessage:{room}"
-    assert [limit.bucket for limit in channel.limits(said)] == [closed]
+    assert [limit.bucket for limit in channel.limits(notification)] == [closed]
     other = message(DeliveryKind.NOTICE, "C0OTHER", payload={"text": "hello"})
     assert closed not in {limit.bucket for limit in channel.limits(other)}
-    rewritten = replace(said, edits=f"{room}/1.1")
+    rewritten = replace(notification, edits=f"{room}/1.1")
     assert closed not in {limit.bucket for limit in channel.limits(rewritten)}
 
 
 @pytest.mark.parametrize("fault", [Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.GARBAGE_AFTER])
-async def test_case_48_a_connection_cut_after_the_post_is_looked_for_and_not_repeated(
+async def test_dropped_response_is_reconciled_without_a_second_post(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
     assert len([call for call in slack.calls if call.method == POST]) == 1, "the SDK repeated it"
-    found = await channel.find(said)
-    (one,) = slack.messages(room)
-    assert found == Receipt(f"{room}/{one['ts']}")
+    result = await channel.find(notification)
+    (posted,) = slack.messages(room)
+    assert result == Receipt(f"{room}/{posted['ts']}")
 
 
-async def test_case_48_what_never_arrived_is_not_found(
+async def test_dropped_request_is_not_found(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.DROP_BEFORE)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
-    assert await channel.find(said) is None
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
+    assert await channel.find(notification) is None
 
 
 @pytest.mark.parametrize("code", sorted(ACCOUNT - {"missing_scope"}))
-async def test_case_49_an_account_that_is_shut_out_pauses_everything(
+async def test_rejected_token_pauses_the_channel(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.revoke(code)
-    said = message(DeliveryKind.RESULT, room)
-    ended = failed(await channel.send(said))
+    notification = message(DeliveryKind.RESULT, room)
+    ended = failed(await channel.send(notification))
     end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.spent) == (DeliveryStatus.PENDING, False)
     assert end.delay is not None
     assert end.delay >= 60, "a hot retry"
-    assert channel.bucket(said, ended) == "slack", "the claim leaves the whole channel alone"
+    assert channel.bucket(notification, ended) == "slack", (
+        "the claim leaves the whole channel alone"
+    )
     assert channel.trouble is not None
     assert code in channel.trouble
     slack.revoke(None)
-    assert isinstance(await channel.send(said), Receipt)
+    assert isinstance(await channel.send(notification), Receipt)
     assert channel.trouble is None
 
 
-async def test_case_49_a_missing_scope_pauses_its_method_and_is_named(
+async def test_missing_scope_pauses_its_method(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.world.scopes.discard("files:write")
@@ -122,7 +124,7 @@ async def test_case_49_a_missing_scope_pauses_its_method_and_is_named(
 
 
 @pytest.mark.parametrize("code", [*sorted(TARGET), "restricted_action_read_only_channel"])
-async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
+async def test_missing_target_is_dead_after_one_attempt(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
@@ -133,12 +135,12 @@ async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
 
 
 @pytest.mark.parametrize("code", sorted(CONTENT))
-async def test_case_51_refused_content_is_said_once_more_as_plain_text(
+async def test_rejected_blocks_are_resent_as_plain_text_with_a_file(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
-    said = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
-    assert isinstance(await channel.send(said), Receipt)
+    notification = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
+    assert isinstance(await channel.send(notification), Receipt)
     first, second = slack.messages(room)
     assert "blocks" not in first
     assert len(first["text"]) <= 3000
@@ -147,7 +149,7 @@ async def test_case_51_refused_content_is_said_once_more_as_plain_text(
     assert slack.files[0]["data"].decode().count("word") == 2000
 
 
-async def test_case_51_refused_twice_is_given_up(
+async def test_content_rejected_twice_is_permanent(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, error("invalid_blocks"), times=2)
@@ -157,7 +159,7 @@ async def test_case_51_refused_twice_is_given_up(
 
 
 @pytest.mark.parametrize("code", sorted(UNCONFIRMED))
-async def test_case_52_slack_that_does_not_know_itself_is_unknown(
+async def test_server_error_has_an_unknown_outcome(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
@@ -165,24 +167,24 @@ async def test_case_52_slack_that_does_not_know_itself_is_unknown(
 
 
 @pytest.mark.parametrize("fault", [Fault.HTML_503, Fault.HTML_AFTER, Fault.GARBAGE_AFTER])
-async def test_case_52_html_and_what_is_no_json_are_unknown_and_reconciled(
+async def test_html_or_invalid_json_is_reconciled(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
-    found = await channel.find(said)
-    assert (found is not None) is fault.after
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
+    result = await channel.find(notification)
+    assert (result is not None) is fault.after
 
 
-async def test_case_52_a_reply_that_does_not_come_is_unknown(slack: FakeSlack, room: str) -> None:
+async def test_timeout_has_an_unknown_outcome(slack: FakeSlack, room: str) -> None:
     channel = slack_channel(slack, timeout=0.2)
     slack.faults.next(POST, Fault.SLOW(5))
     assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unconfirmed)
 
 
 @pytest.mark.parametrize("code", sorted(COPY))
-async def test_case_53_a_copy_that_cannot_be_rewritten_is_gone(
+async def test_message_that_cannot_be_updated_is_gone(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     first = await channel.send(message(DeliveryKind.STATUS, room))
@@ -192,16 +194,16 @@ async def test_case_53_a_copy_that_cannot_be_rewritten_is_gone(
     assert ended.code == COPY_GONE
 
 
-async def test_case_55_under_a_thread_that_is_gone_it_is_said_in_the_channel(
+async def test_deleted_thread_falls_back_to_the_channel(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     for code in ("thread_not_found", "message_not_found", "cannot_reply_to_message"):
         slack.faults.next(POST, error(code))
-        said = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
-        assert isinstance(await channel.send(said), Receipt)
-    found = slack.messages(room)
-    assert len(found) == 3
-    assert all("D-7" in shown(one) and "thread_ts" not in one for one in found)
+        notification = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
+        assert isinstance(await channel.send(notification), Receipt)
+    result = slack.messages(room)
+    assert len(result) == 3
+    assert all("D-7" in shown(item) and "thread_ts" not in item for item in result)
     again = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
     await channel.send(again)
     assert isinstance(await channel.find(again), Receipt), "it is found where it went"
@@ -240,7 +242,7 @@ async def test_an_unlisted_error_is_retried_as_its_http_status_says(
     assert after_attempt(ended, 1, LIMITS).status is then
 
 
-async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
+async def test_failures_never_contain_the_token(
     slack: FakeSlack, room: str, channel: SlackChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     for fault in (Fault.HTML_503, Fault.DROP_AFTER, error("invalid_auth"), Fault.RATE_LIMIT(1)):

@@ -90,7 +90,7 @@ async def test_a_rule_leaves_alone_what_people_put_elsewhere(stage: Stage) -> No
     assert stage.list_now == stage.review
 
 
-async def test_case_72_a_card_on_another_board_is_told_and_not_moved(stage: Stage) -> None:
+async def test_card_on_another_board_gets_a_comment_and_no_move(stage: Stage) -> None:
     other = stage.trello.board("Elsewhere")
     place = stage.trello.list(other, "Inbox")
     stage.trello.move_to_board(stage.card, other, place)
@@ -100,9 +100,7 @@ async def test_case_72_a_card_on_another_board_is_told_and_not_moved(stage: Stag
 
 
 @pytest.mark.parametrize("wrong", ["archived", "missing", "of another board"])
-async def test_case_73_where_the_list_is_gone_there_is_a_comment_and_a_note(
-    stage: Stage, wrong: str
-) -> None:
+async def test_missing_list_gets_a_comment_and_a_health_note(stage: Stage, wrong: str) -> None:
     other = stage.trello.list(stage.trello.board("Elsewhere"), "Review")
     gone = {"archived": stage.review, "missing": "f" * 24, "of another board": other}[wrong]
     stage.watched(ready_for_review_list_id=gone)
@@ -116,7 +114,7 @@ async def test_case_73_where_the_list_is_gone_there_is_a_comment_and_a_note(
     assert stage.health.notes == {}, "it is right again"
 
 
-async def test_case_74_a_card_that_is_there_already_is_not_moved_again(stage: Stage) -> None:
+async def test_card_in_the_target_list_is_not_moved(stage: Stage) -> None:
     stage.trello.move(stage.card, stage.review)
     assert isinstance(await stage.end(), Receipt)
     assert stage.moves() == 0

@@ -163,7 +163,7 @@ class TestWhatAnAnswerMeans:
         assert f"({method} /1{path})" in str(found)
 
     @pytest.mark.parametrize("status", [200, 500, 502, 503])
-    async def test_case_91_a_write_that_html_answers_may_have_been_done(
+    async def test_write_answered_with_html_is_unconfirmed(
         self, trello: Trello, status: int
     ) -> None:
         found = await refused(trello, httpx.Response(status, html=HTML), "POST", COMMENTS)
@@ -174,7 +174,7 @@ class TestWhatAnAnswerMeans:
         "error", [httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ReadError]
     )
     @respx.mock
-    async def test_case_91_a_write_without_a_reply_may_have_been_done(
+    async def test_write_without_a_response_is_unconfirmed(
         self, trello: Trello, error: type[httpx.TransportError]
     ) -> None:
         route = respx.post(f"{API}/1{COMMENTS}").mock(side_effect=error("x"))
@@ -184,7 +184,7 @@ class TestWhatAnAnswerMeans:
 
     @pytest.mark.parametrize("bad", [httpx.ReadTimeout("x"), httpx.Response(503, html=HTML)])
     @respx.mock
-    async def test_case_91_a_read_is_tried_again(self, trello: Trello, bad: Any) -> None:
+    async def test_read_is_retried(self, trello: Trello, bad: Any) -> None:
         respx.get(f"{API}/1/boards/b1").mock(side_effect=[bad, httpx.Response(200, json={})])
         assert await trello.get("/boards/b1") == {}
 
@@ -202,7 +202,7 @@ class TestWhatAnAnswerMeans:
         assert isinstance(found, UnconfirmedCall)
         assert "no reply in time (ReadTimeout)" in str(found), "by itself, not by who waits for it"
 
-    async def test_case_88_an_invalid_token_pauses_everything(self, trello: Trello) -> None:
+    async def test_invalid_token_pauses_the_account(self, trello: Trello) -> None:
         found = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
         assert found.retry_after == PAUSES[0]
         assert "invalid token" in (trello.trouble or "")
@@ -226,7 +226,7 @@ class TestWhatAnAnswerMeans:
         assert (found.code, found.http_status) == (TIMEOUT, None)
         assert "no reply in time" in str(found)
 
-    async def test_case_89_an_invalid_id_is_not_the_tokens_fault(self, trello: Trello) -> None:
+    async def test_invalid_id_does_not_blame_the_token(self, trello: Trello) -> None:
         found = await refused(trello, httpx.Response(400, text="invalid id"), "POST", COMMENTS)
         assert (found.retry_after, trello.trouble) == (None, None)
 
@@ -296,7 +296,7 @@ class TestCase90Limits:
 
 class TestSecrets:
     @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
-    async def test_case_93_what_is_raised_holds_no_secret_and_crosses_processes(
+    async def test_errors_are_picklable_and_hold_no_secret(
         self, trello: Trello, status: int
     ) -> None:
         path = f"/tokens/{TOKENS.token}/webhooks"
@@ -311,7 +311,7 @@ class TestSecrets:
 
     @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ConnectError])
     @respx.mock
-    async def test_case_93_the_librarys_own_exception_does_not_come_along(
+    async def test_library_exceptions_are_not_chained(
         self, trello: Trello, error: type[httpx.TransportError]
     ) -> None:
         respx.post(f"{API}/1{COMMENTS}").mock(side_effect=error(f"oh {TOKENS.token}"))
@@ -324,7 +324,7 @@ class TestSecrets:
             seen = seen.__cause__ or seen.__context__
 
     @respx.mock
-    async def test_case_94_nothing_that_is_logged_or_shown_holds_a_secret(
+    async def test_logs_and_representations_hold_no_secret(
         self, trello: Trello, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)

@@ -106,7 +106,7 @@ async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
     assert {one.id for one in flow.trello.comments(flow.card)} < refs
 
 
-async def test_case_70_a_card_that_is_deleted_meanwhile_ends_the_telling_and_not_the_job(
+async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     flow: Flow, make: Factory, people: People
 ) -> None:
     async with flow.rt.db.connection() as conn:
@@ -126,9 +126,7 @@ async def test_case_70_a_card_that_is_deleted_meanwhile_ends_the_telling_and_not
     assert (await flow.rt.read_model.job(job)).status == "completed"
 
 
-async def test_case_78_a_long_notice_is_shown_in_part_and_whole_as_a_file(
-    flow: Flow, make: Factory
-) -> None:
+async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     await flow.rt.outbox.notice(job, "n", "*" * 40_000)
     await flow.quiet(job)
@@ -139,9 +137,7 @@ async def test_case_78_a_long_notice_is_shown_in_part_and_whole_as_a_file(
     assert file.data == b"*" * 40_000
 
 
-async def test_case_88_an_invalid_token_pauses_deliveries_and_the_job_goes_on(
-    flow: Flow, make: Factory
-) -> None:
+async def test_invalid_token_pauses_deliveries_but_not_the_job(flow: Flow, make: Factory) -> None:
     flow.trello.revoke()
     job = await make.queued(notify=flow.notify)
 
@@ -158,9 +154,7 @@ async def test_case_88_an_invalid_token_pauses_deliveries_and_the_job_goes_on(
     assert len(flow.trello.calls) == 1, "a hot retry"
 
 
-async def test_case_90_a_limit_that_is_reached_shuts_the_account_and_spends_nothing(
-    flow: Flow, make: Factory, rt: Runtime
-) -> None:
+async def test_rate_limit_pauses_the_account(flow: Flow, make: Factory, rt: Runtime) -> None:
     flow.trello.faults.next("POST", COMMENTS, Fault.RATE_LIMIT)
     job = await make.queued(notify=flow.notify)
 
@@ -179,7 +173,7 @@ async def test_case_90_a_limit_that_is_reached_shuts_the_account_and_spends_noth
 @pytest.mark.parametrize(
     "fault", [Fault.DROP_AFTER, Fault.HTML_AFTER, Fault.HTML_200, Fault.CUT_AFTER, Fault.HTML_503]
 )
-async def test_case_91_a_comment_without_a_reply_is_looked_for_before_it_is_repeated(
+async def test_comment_without_a_response_is_reconciled(
     flow: Flow, make: Factory, fault: Fault
 ) -> None:
     flow.trello.faults.next("POST", COMMENTS, fault)
@@ -190,9 +184,7 @@ async def test_case_91_a_comment_without_a_reply_is_looked_for_before_it_is_repe
     assert status.external_ref == flow.trello.comments(flow.card)[0].id
 
 
-async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
-    flow: Flow, make: Factory
-) -> None:
+async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
     token = "ATTA" + "0123456789abcdef" * 4
     ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context="line\n" * 40 + token)
     work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")

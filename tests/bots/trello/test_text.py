@@ -63,7 +63,7 @@ def test_nobody_is_mentioned_by_what_people_write(text: str) -> None:
         assert all(after == "\u200b" for after in _behind_each_at(made))
 
 
-def test_case_78_length_counts_after_escaping() -> None:
+def test_length_limit_applies_after_escaping() -> None:
     made = with_marker(escape_truncated("*" * 20_000, 20_000), MARKER)
     assert utf16_length(made) <= MAX_COMMENT
     assert marker_of(made) == MARKER
@@ -110,7 +110,7 @@ def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
         ("`draftsman:x`", None),
     ],
 )
-def test_case_76_a_comment_of_ours_is_known_by_its_last_line(text: str, found: str | None) -> None:
+def test_own_comment_is_recognized_by_its_last_line(text: str, found: str | None) -> None:
     assert marker_of(text) == found
 
 

@@ -136,7 +136,7 @@ async def test_an_approval_needs_the_role(client: Client, make: Factory) -> None
 async def test_a_job_is_canceled_and_retried(client: Client) -> None:
     made = await client.submit(type="noop")
     assert (await client.cancel(made, "not needed")).status is Status.CANCELED
-    with pytest.raises(Refused, match="canceled already"):
+    with pytest.raises(Refused, match="already canceled"):
         await client.cancel(made)
     assert (await client.get(await client.retry(made))).retry_of == made.number
 

@@ -270,7 +270,7 @@ async def test_an_artifact_and_usage_are_stored(rt: Runtime, make: Factory) -> N
     artifact, data = await rt.checkpoints.read_artifact(ctx.job.number, "report.md")
     assert (artifact.kind, artifact.run, data) == ("report", 1, b"# fine")
     assert (await run_of(rt, ctx.job.number)).usage == {"input_tokens": 5}
-    with pytest.raises(UsageError, match="at most 25 MB are kept"):
+    with pytest.raises(UsageError, match="the maximum is 25 MB"):
         await ctx.artifact("big", bytes(25 * 2**20 + 1))
 
 

@@ -307,7 +307,7 @@ async def test_what_the_database_can_never_keep_is_not_waited_for(
     rt: Runtime, make: Factory
 ) -> None:
     ctx = RunContext(await make.running(), rt, 60)
-    with pytest.raises(DraftsmanError, match="the database refused: index row"):
+    with pytest.raises(DraftsmanError, match="database error: index row"):
         await ctx.note_step("".join(uuid4().hex for _ in range(500)))
 
 

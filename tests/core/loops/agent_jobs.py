@@ -38,7 +38,7 @@ def parked(reply):
     return reply
 start = hear()
 """
-"""What the agents of the tests begin with."""
+"""The first lines of every test agent."""
 
 
 def agent(code: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def agent(code: str) -> dict[str, Any]:
 
 
 def git(*arguments: str, cwd: Path) -> str:
-    """Run git as nobody in particular; return what it said."""
+    """Run git with a neutral identity; return its output."""
     done = subprocess.run(
         ["git", *arguments], cwd=cwd, env=git_environment(), capture_output=True, check=True
     )
@@ -55,7 +55,7 @@ def git(*arguments: str, cwd: Path) -> str:
 
 
 def make_repository(path: Path, **files: str | bytes) -> Path:
-    """Make a repository with one commit."""
+    """Make a repository with a single commit."""
     path.mkdir()
     git("init", "-q", "-bmain", ".", cwd=path)
     for name, content in (files or {"a": "one\n"}).items():
@@ -84,7 +84,7 @@ async def agent_worker(
     slots: int = 2,
     **settings: Any,
 ) -> AsyncIterator[WorkerProcess]:
-    """Run a worker with one agent, `test`, and the handlers that are built in."""
+    """Run a worker with the agent `test` and the built-in handlers."""
     configured = runtime_with(rt, data_dir=data_dir, agents={"test": agent(code)}, **settings)
     async with running_worker(configured, registry.load({}), leader=leader, slots=slots) as crew:
         yield crew

@@ -1,4 +1,4 @@
-"""A line to the server that a test can cut: what goes through it is one worker's alone."""
+"""A proxy to the server for the sessions of one worker, which a test can cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 64 * 1024
 
 
 class CuttableProxy:
-    """Passes sessions on to a server, until told otherwise."""
+    """Forwards sessions to a server until they are cut."""
 
     def __init__(self, url: str, folder: str) -> None:
         self._server = conninfo_to_dict(url)
@@ -54,7 +54,7 @@ class CuttableProxy:
         self._up = True
 
     def drop_reply(self, containing: bytes) -> None:
-        """Cut the session whose next reply contains this; the server has done what it was asked."""
+        """Cut the session whose next reply contains this, after the server executed its request."""
         self._unheard = containing
 
     def drop_reply_to(self, containing: bytes) -> None:
@@ -66,7 +66,7 @@ class CuttableProxy:
         self._often, self._heard = containing, True
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one session."""
+        """Forward a session."""
         task = asyncio.current_task()
         assert task is not None
         self._sessions.add(task)

@@ -1,4 +1,4 @@
-"""A worker of many slots has two lanes; what is on its way to one is nobody's loss."""
+"""A worker with many slots has two claim loops; replies on their way are not lost claims."""
 
 from __future__ import annotations
 

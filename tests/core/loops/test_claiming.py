@@ -1,4 +1,4 @@
-"""What a worker takes: as much as it has slots for, and only what somebody can run."""
+"""Claims of a worker: as many jobs as it has slots, of types that a worker can run."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, mak
             held.go.set()
             await wait_for_end(rt, number)
     returned = await last_event(rt, number, "job_returned")
-    assert returned.payload["reason"] == "this worker does not know the type"
+    assert returned.payload["reason"] == "this worker does not handle the type"
     assert (await event_kinds(rt, number)).count("job_returned") == 1
     assert (await rt.read_model.job(number)).attempts == 0
 
@@ -184,7 +184,7 @@ async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
         job = await wait_for_end(rt, number)
         assert (await wait_for_end(rt, after)).status is S.COMPLETED
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "no worker knows the type 'nope'; known types: also, boom, noop"
+    assert job.last_error == "no worker handles type 'nope'; handled types: also, boom, noop"
     assert (await run_of(rt, number)).status == "failed"
 
 
@@ -196,7 +196,7 @@ async def test_a_type_known_only_to_a_worker_that_drains_fails_at_once(
     number = await make.queued(type="nope", queue="default")
     async with running_worker(runtime_with(rt), {"noop": noop}):
         assert (await wait_for_end(rt, number)).last_error == (
-            "no worker knows the type 'nope'; known types: noop"
+            "no worker handles type 'nope'; handled types: noop"
         )
 
 
@@ -222,7 +222,7 @@ async def test_one_result_that_the_database_refuses_fails_alone(
         assert (await wait_for_end(rt, kept)).result == {"good": 1}
         job = await wait_for_end(rt, refused)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
-    assert "the result was refused: the database refused: new row" in (job.last_error or "")
+    assert "the result was rejected: database error: new row" in (job.last_error or "")
 
 
 async def test_a_job_claimed_before_an_outage_is_not_forgotten(
@@ -238,7 +238,7 @@ async def test_a_job_claimed_before_an_outage_is_not_forgotten(
         await wait_for_status(rt, second, S.CLAIMED)
         wire.cut()
         held.go.set()
-        await said.wait("the worker waits for the database")
+        await said.wait("worker: database unavailable, retrying")
         wire.mend()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await wait_for_end(rt, second)).status is S.COMPLETED

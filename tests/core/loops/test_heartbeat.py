@@ -1,4 +1,4 @@
-"""The heart: it proves that the worker lives, and learns what it has lost."""
+"""The heartbeat: it proves that the worker is alive, and reports lost runs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
         ctx = await held.next()
         assert await rescue(rt, crew.id) == 1
         before = await rt.read_model.job_events(number)
-        await said.wait(f"D-{number} lost its job; it was stopped and wrote nothing")
+        await said.wait(f"D-{number} lost its lease; the run was stopped without a result")
         assert (ctx.stopping, crew.worker.leases()) == ("lost", [])
     assert await rt.read_model.job_events(number) == before
 
@@ -112,7 +112,7 @@ async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs
     ):
         ctx = await held.next()
         wire.cut()
-        await said.wait("all runs are given up")
+        await said.wait("stopping all runs")
         assert ctx.stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
@@ -225,7 +225,7 @@ async def test_a_live_worker_elsewhere_keeps_its_runs_between_two_beats(
     monkeypatch: pytest.MonkeyPatch,
     ear: bool,
 ) -> None:
-    """With its ear, the lock speaks for it; without one, it beats more often."""
+    """The session lock shows that it is alive; without a listener it beats more often."""
     monkeypatch.setattr(heartbeat, "TICK", 0.02)
     held = BlockingHandler()
     number = await make.queued(queue="default")

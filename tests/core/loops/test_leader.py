@@ -1,4 +1,4 @@
-"""The leader: one of all the workers sweeps, and somebody always does."""
+"""The leader: exactly one worker sweeps, and another takes over when it stops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.support.waits import background, until, wait_blocked
 
 S = Status
 SELDOM = {"interval": 3600}
-"""Sweeps at the start only: what comes later is the timer's."""
+"""Sweeps at the start only: later sweeps are the timer's."""
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ async def test_the_lease_of_a_leader_that_lives_is_left_alone(
     assert await rt.sweeps.acquire(old, 3600) == 1
     async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
         assert crew.leader is not None
-        await crew.leader._stand()
+        await crew.leader._campaign()
         assert crew.leader._term is None
     assert said.lines("leading") == []
 
@@ -319,7 +319,7 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
             (other,),
         )
         due = await make.queued(queue="default", delay=0.001)
-        await said.wait("no longer leading, term 1")
+        await said.wait("no longer leader, term 1")
         assert (await rt.read_model.job(due)).status is S.SCHEDULED
     assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
 
@@ -332,17 +332,17 @@ async def test_a_leader_that_cannot_renew_distrusts_its_lease(
         open_proxied(database_url) as (wire, db),
         running_worker(runtime_with(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
     ):
-        await said.wait("leading, term 1")
+        await said.wait("became leader, term 1")
         wire.cut()
-        await said.wait("no longer leading, term 1")
+        await said.wait("no longer leader, term 1")
         wire.mend()
-        await said.wait("leading, term 2")
+        await said.wait("became leader, term 2")
 
 
 async def test_two_that_both_think_they_lead_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first one renews its lease once in five minutes, and so learns nothing."""
+    """The first renews its lease once in five minutes, so it does not notice the second."""
     said, ran = CapturedLog(caplog), []
 
     async def handler(ctx: RunContext) -> Outcome:
@@ -354,10 +354,10 @@ async def test_two_that_both_think_they_lead_do_no_harm(
         runtime_with(rt, sweeps=SELDOM),
     )
     async with running_worker(first, {"noop": handler}, leader=True):
-        await said.wait("leading, term 1")
+        await said.wait("became leader, term 1")
         await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")
         async with running_worker(second, {"noop": handler}, leader=True):
-            await said.wait("leading, term 2")
+            await said.wait("became leader, term 2")
             due = [await make.queued(queue="default", delay=0.000001) for _ in range(20)]
             lost = [(await make.running(queue="dead")).number for _ in range(5)]
             await conn.execute(
@@ -378,7 +378,7 @@ async def test_two_that_both_think_they_lead_do_no_harm(
 
 
 class CutSweeps(Sweeps):
-    """Its connection breaks while a statement is being cancelled: that is what it raises then."""
+    """Its connection breaks while a statement is being canceled, and raises that error."""
 
     inside: asyncio.Event
 

@@ -1,4 +1,4 @@
-"""A worker forgets its jobs: after hundreds of them it holds what it held before."""
+"""A worker forgets its jobs: after hundreds of them it holds as many objects as before."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def held(crew: WorkerProcess) -> dict[str, int]:
 async def test_nothing_of_a_job_stays_after_its_run(
     rt: Runtime, owner: Actor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.ERROR, "draftsman")  # what it captures keeps the errors' frames
+    caplog.set_level(logging.ERROR, "draftsman")  # captured logs keep the frames of errors
     earlier = objects()  # of other tests in this process, whose errors pytest may keep
     async with running_worker(runtime_with(rt), {"leak": handle}, slots=50) as crew:
         before = held(crew)
@@ -55,7 +55,7 @@ async def test_nothing_of_a_job_stays_after_its_run(
         made = await rt.submissions.submit_many(wanted, owner)
 
         async with asyncio.timeout(DEADLINE):
-            for one in reversed(made):  # the others mostly ended before the last one
+            for one in reversed(made):  # the others mostly ended before the last
                 await rt.read_model.wait(one.number)
         await until(lambda: _settled(crew), "the worker to have settled")
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
@@ -72,6 +72,8 @@ async def _forgotten(earlier: int) -> bool:
 
 
 def objects() -> list[Execution | RunContext]:
-    """Return what there is of runs, in the whole process."""
+    """Return the objects that belong to runs, in the whole process."""
     gc.collect()
-    return [one for one in gc.get_objects() if isinstance(one, Execution | RunContext)]
+    return [
+        candidate for candidate in gc.get_objects() if isinstance(candidate, Execution | RunContext)
+    ]

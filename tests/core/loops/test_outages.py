@@ -96,19 +96,19 @@ async def test_an_outage_is_said_once_and_its_end_too(
     ):
         await held.next()
         wire.cut()
-        await said.wait("the worker waits for the database")
-        await said.wait("the heartbeat waits for the database")
+        await said.wait("worker: database unavailable, retrying")
+        await said.wait("heartbeat: database unavailable, retrying")
         refused = wire.refused
         await until(lambda: more(wire.refused, refused + 2), "more tries")
         wire.mend()
-        await said.wait("the worker has the database again")
-        await said.wait("the heartbeat has the database again")
+        await said.wait("worker: database available again")
+        await said.wait("heartbeat: database available again")
         held.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
         assert await row_of(rt, crew.id) is not None
-    for who in ("the worker", "the heartbeat"):  # the dispatcher may look meanwhile, or not
-        assert len(said.lines(f"{who} waits for the database")) == 1
-        assert len(said.lines(f"{who} has the database again")) == 1
+    for who in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
+        assert len(said.lines(f"{who}: database unavailable, retrying")) == 1
+        assert len(said.lines(f"{who}: database available again")) == 1
     assert (await rt.read_model.job(number)).attempts == 0
 
 
@@ -184,7 +184,7 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
 async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
     database_url: str,
 ) -> None:
-    """The pool waits 1, 2, 4, 8 s between its tries; it gives up before, and begins anew."""
+    """The pool's retries back off for 1, 2, 4, 8 s; it stops before that, and starts over."""
     async with open_proxied(database_url, pool_size=1) as (wire, db):
         wire.cut()
 

@@ -1,4 +1,4 @@
-"""How a run ends: what the handler returned or raised, and what follows."""
+"""The end of a run: the handler's result or exception, and the job's next status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ S = Status
 
 
 class Stray(BaseException):
-    """Neither an Exception nor known to anybody."""
+    """A BaseException of an unknown class."""
 
 
 def returning(value: Any) -> Handler:
@@ -55,7 +55,7 @@ def raising(error: BaseException) -> Handler:
 
 
 async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any) -> Job:
-    """Return a job after one run, and prove that its worker still works."""
+    """Run a job once and return it, after a check that its worker still works."""
     number = await make.queued(type="it", queue="default", **job)
     async with running_worker(runtime_with(rt), {"it": handler, "noop": noop}):
         await wait_for_status(rt, number, *stops)
@@ -183,7 +183,7 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
     ):
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
-    assert job.last_error == "it ran for 0.05 s (job limit); waiting is excluded"
+    assert job.last_error == "ran for 0.05 s (job limit, time spent waiting excluded)"
 
 
 @pytest.mark.parametrize("fields", [{"overrides": {"timeout": 0.05}}, {"agent": "quick"}], ids=str)
@@ -219,7 +219,7 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
         job = await wait_for_end(rt, number)
     assert left == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "it ran 110 s in all, over 100 s (job limit)"
+    assert job.last_error == "ran 110 s in total, over the job limit of 100 s"
 
 
 async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:
@@ -332,5 +332,5 @@ async def test_an_error_that_cannot_be_printed_ends_its_job_all_the_same(
             raise RuntimeError("no words")
 
     job, log = await _error_of(rt, make, Mute())
-    assert job.last_error == "Mute, whose text cannot be had: RuntimeError"
+    assert job.last_error == "Mute with an unprintable message: RuntimeError"
     assert "Traceback" in log

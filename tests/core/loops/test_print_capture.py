@@ -1,6 +1,6 @@
-"""What handlers print: in the log of the run that printed it, and nowhere else."""
+"""The output of handlers goes to the log of their own run, and nowhere else."""
 
-# ruff: noqa: T201 - printing is what is tested
+# ruff: noqa: T201 - the tests are about printing
 from __future__ import annotations
 
 import asyncio
@@ -34,7 +34,7 @@ S = Status
 
 @contextmanager
 def screen() -> Iterator[tuple[io.StringIO, io.StringIO]]:
-    """Yield what stands for the worker's own output; both streams are put back by the worker."""
+    """Yield a stand-in for the worker's standard streams; the worker restores both."""
     with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
         yield out, err
         assert (sys.stdout, sys.stderr) == (out, err)

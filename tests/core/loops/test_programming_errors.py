@@ -38,7 +38,7 @@ LIBRARY = "import json\ndef parse(text):\n    return json.loads(text)['items'].p
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return an installed library of somebody else."""
+    """Return an installed third-party library."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
     (folder / "some_library.py").write_text(LIBRARY)
@@ -210,6 +210,8 @@ async def test_the_workers_log_says_failed_of_the_end_only(
         f"D-{last} failed (attempt 0 of 0; dead letter): ValueError: no luck"
     ]
     levels = [
-        one.levelname for one in caplog.records if one.name == "draftsman.services.runs.settlement"
+        record.levelname
+        for record in caplog.records
+        if record.name == "draftsman.services.runs.settlement"
     ]
     assert sorted(levels) == ["ERROR", "WARNING"]

@@ -63,7 +63,7 @@ async def test_a_restart_repeats_none(rt: Runtime, make: Factory, clock: Clock) 
         later = (await make.asked(short, **LOG)).number
         await clock.forward(6)
         async with running_worker(runtime_with(rt, sweeps=SELDOM), {}, leader=True):
-            for number in (later, first.number):  # two sweeps may have one each
+            for number in (later, first.number):  # two sweeps may send a reminder each
                 await until(partial(_reminded, rt, number), f"the reminder of D-{number}")
         assert len(await _reminders(rt, first.number)) == 1, f"after {leaders} leaders"
 
@@ -73,5 +73,5 @@ async def _reminded(rt: Runtime, number: int) -> bool:
 
 
 async def _escalated(rt: Runtime, number: int) -> bool:
-    found = await rt.questions.open(number)
-    return bool(found) and found[0].escalated_at is not None
+    questions = await rt.questions.open(number)
+    return bool(questions) and questions[0].escalated_at is not None

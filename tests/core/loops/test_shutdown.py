@@ -1,4 +1,4 @@
-"""How a worker stops: it claims no more, waits, aborts, and hands back what is left."""
+"""Shutdown of a worker: stop claiming, wait, abort, release the remaining runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ S = Status
 
 
 class Stubborn(BlockingHandler):
-    """A handler that is told to end, and does not, until it is let."""
+    """A handler that ignores its cancellation until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
 
 
 class Ending(BlockingHandler):
-    """A handler that takes its time to end what it started."""
+    """A handler that takes time to end its processes."""
 
     whole = False
 
@@ -285,7 +285,7 @@ async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
         wire.cut()
         crew.shut_down("test")
         held.go.set()
-        await said.wait("the worker waits for the database")
+        await said.wait("worker: database unavailable, retrying")
         wire.mend()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
@@ -300,7 +300,7 @@ async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
         (await held.next()).on_heartbeat(odd)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
-    assert said.lines("Heartbeat broke: odd")
+    assert said.lines("Heartbeat failed: odd")
     assert (await rt.read_model.job(number)).status is S.RESUMED
     assert await row_of(rt, crew.id) is None
 

@@ -42,7 +42,7 @@ async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
     assert "D-7 run 2" in first
     assert "test_watchdog.py" in first
     assert " block < test_watchdog.py" in first
-    assert "a lease: exiting" in last
+    assert "for a lease, " in last
 
 
 async def test_a_short_block_is_logged_once_and_its_end_too(
@@ -57,26 +57,26 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
             if self.part in record.getMessage():
                 self.event.set()
 
-    blocked, over = Heard("is blocked"), Heard("goes on")
+    blocked, over = Heard("has been blocked"), Heard("is running again")
     log = logging.getLogger("draftsman.loops.watchdog")
     for handler in (blocked, over):
         log.addHandler(handler)
     try:
-        with Watchdog(60, lambda: "", never, noticed=QUICK / 4):
+        with Watchdog(60, lambda: "", never, log_after=QUICK / 4):
             block(blocked.event)
             assert await asyncio.to_thread(over.event.wait, 30)
     finally:
         for handler in (blocked, over):
             log.removeHandler(handler)
     said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "is blocked" in line]) == 1
+    assert len([line for line in said if "has been blocked" in line]) == 1
     assert "runs: none" in said[0]
 
 
 async def test_a_loop_that_is_busy_and_yields_is_not_blocked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with Watchdog(60, lambda: "", never, noticed=QUICK) as watchdog:
+    with Watchdog(60, lambda: "", never, log_after=QUICK) as watchdog:
 
         async def looked() -> bool:
             return watchdog.looks > 15

@@ -1,4 +1,4 @@
-"""A worker tells the log and webhooks what happens to the jobs that it runs."""
+"""A worker sends the events of its jobs to the log and to webhooks."""
 
 from __future__ import annotations
 

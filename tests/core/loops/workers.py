@@ -1,4 +1,4 @@
-"""What the tests of the loops share: workers in this process, and handlers that tests hold."""
+"""Shared helpers of the loop tests: workers in this process, and handlers that tests control."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tests.support.waits import until
 
 T = TypeVar("T")
 DEADLINE = 10.0
-"""Seconds after which what is awaited counts as missing."""
+"""Seconds after which an awaited result counts as missing."""
 RARELY = 60.0
-"""Seconds of what a test wants out of its way."""
+"""An interval in seconds that does not pass during a test."""
 UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
 """A database that cannot be connected to."""
 FAST = {"poll": 0.02, "heartbeat": 0.05, "lease": RARELY, "drain": 0, "abort": 5}
@@ -56,7 +56,7 @@ def runtime_with(
     quotas: dict[str, Any] | None = None,
     **worker: Any,
 ) -> Runtime:
-    """Return services over the same database, configured to be fast, or as told."""
+    """Return services over the same database, with fast settings and these changes."""
     values: dict[str, Any] = {"worker": WorkerSettings.model_validate(FAST | worker)}
     values["data_dir"] = data_dir or Path(os.environ["XDG_DATA_HOME"], uuid4().hex)
     values["types"] = {
@@ -82,7 +82,7 @@ async def running_worker(
     leader: bool = False,
     queues: tuple[str, ...] | None = None,
 ) -> AsyncIterator[WorkerProcess]:
-    """Run a worker until the block ends, where it is shut down; what broke it is raised."""
+    """Run a worker until the block ends, shut it down, and raise its error if it failed."""
     crew = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
     task = asyncio.create_task(crew.run())
     try:
@@ -105,7 +105,7 @@ async def row_of(rt: Runtime, id: UUID) -> RegisteredWorker | None:
 
 
 async def wait_for_status(rt: Runtime, number: int, *statuses: Status) -> Job:
-    """Return the job once it has one of the statuses."""
+    """Wait until the job has any of these statuses; return it."""
 
     async def look() -> bool:
         return (await rt.read_model.job(number)).status in statuses
@@ -131,7 +131,7 @@ async def wait_for_question(rt: Runtime, number: int, ordinal: int = 1) -> None:
 
 
 async def run_of(rt: Runtime, number: int, ordinal: int = 1) -> Run:
-    """Return one run of a job."""
+    """Return a run of a job."""
     return (await rt.read_model.runs(number))[ordinal - 1]
 
 
@@ -146,7 +146,7 @@ async def last_event(rt: Runtime, number: int, kind: str) -> Event:
 
 
 async def before_deadline(awaited: Awaitable[T]) -> T:
-    """Return what is awaited, if it comes before the deadline."""
+    """Await a result, at most until the deadline."""
     return await asyncio.wait_for(awaited, DEADLINE)
 
 
@@ -180,7 +180,7 @@ class BlockingHandler:
 
 
 class CapturedLog:
-    """What the loggers of draftsman said, to be waited for."""
+    """The log lines of draftsman, which a test can wait for."""
 
     def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG, "draftsman")

@@ -41,12 +41,12 @@ class VisibleMessage(NamedTuple):
 
 
 class ChaosBackend(Protocol):
-    """Where it is delivered to, and what goes wrong there."""
+    """A delivery backend with random faults."""
 
     fault_counts: Counter[str]
-    """What happened to the calls, by name."""
+    """Counts of the faults, by name."""
     known: set[str]
-    """What can happen."""
+    """All faults."""
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
         """Begin; return the module that delivers there, and the address that it takes."""
@@ -61,7 +61,7 @@ class ChaosBackend(Protocol):
         ...
 
     def seen(self) -> list[VisibleMessage]:
-        """Return what people see, in the order of its coming."""
+        """Return the visible messages, in order of arrival."""
         ...
 
 
@@ -83,7 +83,7 @@ class ChatBackend:
         return "tests.core.outbox.dispatch", await stack.enter_async_context(serving(proxy.answer))
 
     def target(self, n: int) -> str:
-        """Return one of a few channels."""
+        """Return a random channel."""
         return f"slack:C{n % self._channels}"
 
     async def reach(self, count: int) -> None:
@@ -113,7 +113,7 @@ class ChaosRun:
     kills: int
     deadline: float
     timeout: float = 1.5
-    """Seconds of a call; a dispatcher that is killed holds what it took four times as long."""
+    """Seconds of a call; a killed dispatcher holds its claims four times as long."""
     killed: int = 0
     watch: Connection = field(init=False)
 
@@ -204,7 +204,7 @@ class DispatcherProcesses:
 
     async def start(self) -> None:
         """Start another."""
-        with blocked():  # until it can handle them: it may be told to stop at once
+        with blocked():  # until it can handle them: a stop may follow at once
             process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
         self._running.append(process)
 

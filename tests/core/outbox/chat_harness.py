@@ -1,4 +1,4 @@
-"""A chat, what stands before it, and dispatchers that deliver to it."""
+"""A chat, a proxy before it, and dispatchers that deliver to it."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class ChatHarness:
         self._stack = stack
 
     async def answer(self, request: Request) -> Reply | None:
-        """Serve one call as the rule says; True: as usual."""
+        """Serve a call as the rule says; True: as usual."""
         if self.rule is not None and (said := await self.rule(request)) is not True:
             return said if isinstance(said, Reply) else None
         return await self.chat.answer(request)
 
     def dispatcher(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
-        """Make one that does not run."""
+        """Make a dispatcher without running it."""
         instead = parse(fallback) if fallback else None
         deliver = DeliverySender(self.rt.db, FAST, instead, self.rt.policy)
         return DeliveryDispatcher(deliver, [ChatChannel(self.url, **channel)], FAST)
 
     async def open(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
-        """Run one to the end of the test."""
+        """Run a dispatcher to the end of the test."""
         return await self._stack.enter_async_context(running(self.dispatcher(fallback, **channel)))
 
     async def quiet(self, job: int) -> None:

@@ -17,7 +17,7 @@ from tests.support.chat import ChatChannel
 
 
 def short_timeouts(timeout: float, lease: float | None = None) -> NotificationSettings:
-    """Return settings that try again at once: what is waited for in a test is work."""
+    """Return settings that retry at once."""
     return NotificationSettings(
         max_attempts=100,
         base_delay=0.02,

@@ -30,12 +30,12 @@ async def kinds_and_statuses(rt: Runtime, job: int) -> list[tuple[str, str]]:
 async def claim(
     rt: Runtime, channel: ChannelName = ChannelName.LOG, **more: Any
 ) -> list[ClaimedDelivery]:
-    """Take what is due."""
+    """Claim due deliveries."""
     return await rt.delivery_sender.claim(channel, **{"free": 1000, "share": 1000} | more)
 
 
 async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[ClaimedDelivery]:
-    """Take and record as sent until nothing is due; return what was, in that order."""
+    """Claim deliveries and record them as sent until none is due; return them in order."""
     sent: list[ClaimedDelivery] = []
     while taken := await claim(rt, channel):
         for item in taken:

@@ -1,4 +1,4 @@
-"""The dispatcher: how often it tries, whom it lets wait, and how it ends."""
+"""The dispatcher: attempts, waits for slow targets, and shutdown."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     assert (
         f"delivery {dead.seq} (status) of D-{number} to {dead.channel}:{dead.target}" in caplog.text
     )
-    assert f"HTTP 400; delivery {instead.seq} says it instead" in caplog.text
+    assert f"HTTP 400; replaced by delivery {instead.seq}" in caplog.text
     assert "Tidy up" not in caplog.text
     events = [
         e for e in await rt.read_model.job_events(number) if e.kind == "delivery_dead_lettered"
@@ -201,7 +201,7 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
 async def test_a_limit_is_kept_by_all_processes_together(
     make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
-    """Two at once, then one every 0.2 s: each take moves the bucket on, and waits for it."""
+    """Two at once, then another every 0.2 s: each attempt takes a token, or waits for it."""
     numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
     for _ in range(2):
         await desk.open(rate=5)

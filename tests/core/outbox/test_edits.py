@@ -1,4 +1,4 @@
-"""What people see: each once, rewritten where it has to be."""
+"""Visible messages: each is shown once, and rewritten where necessary."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_a_copy_that_was_deleted_needs_no_rewriting(
 async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
-    """It arrived, nobody ever heard so, and the question closed when it had been given up."""
+    """It arrived without a reply, and the question closed after the last attempt."""
     work = await make.asked(**CHAT)
 
     async def deaf(request: Request) -> Reply | bool | None:

@@ -235,13 +235,13 @@ TOKYO = {"timezone": "Asia/Tokyo"}
 """Where it is day from 22:00 to 13:00 UTC."""
 CASES = [
     (GATE, {}, 3, 0),
-    (GATE, {"carol": TOKYO}, 3, 1),  # one of them is awake
+    (GATE, {"carol": TOKYO}, 3, 1),  # the first of them is awake
     (GATE, {"carol": {"quiet": "none"}}, 3, 1),
     (GATE, {"ben": TOKYO}, 3, 0),  # he may not decide it
     (GATE, {"carol": TOKYO, "dave": TOKYO}, 14, 0),
     (GATE, {"carol": TOKYO}, 14, 1),
     (QUESTION, {"ben": TOKYO}, 3, 1),
-    (QUESTION, {"ben": TOKYO}, 14, 1),  # who asked for the job is awake
+    (QUESTION, {"ben": TOKYO}, 14, 1),  # the requester is awake
     (QUESTION, {"ben": TOKYO, "anna": TOKYO}, 14, 0),
     (QUESTION, {"carol": TOKYO}, 3, 0),
 ]

@@ -1,4 +1,4 @@
-"""Every arrow writes what is to be told in its own transaction, whoever makes it."""
+"""Every transition inserts its deliveries in the same transaction."""
 
 from __future__ import annotations
 
@@ -199,7 +199,8 @@ async def test_the_same_request_again_adds_no_target(make: Factory, rt: Runtime)
 async def test_a_retry_inherits_the_targets(make: Factory, rt: Runtime) -> None:
     old = await make.failed(notify=("log", "slack:C1/17.5"))
     new = (await rt.job_control.retry(old, make.owner)).number
-    assert [(one.channel, one.target, one.thread) for one in await rt.outbox.targets(new)] == [
+    targets = await rt.outbox.targets(new)
+    assert [(target.channel, target.target, target.thread) for target in targets] == [
         ("log", "log", None), ("slack", "C1", "17.5"),
     ]  # fmt: skip
     assert await kinds_and_statuses(rt, new) == [("status", "pending")] * 2

@@ -1,4 +1,4 @@
-"""What is delivered through faults is seen once, in order. Ten thousand: tests/soak."""
+"""Deliveries through faults are shown once, in order. Ten thousand of them: tests/soak."""
 
 from __future__ import annotations
 

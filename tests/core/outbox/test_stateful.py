@@ -1,4 +1,4 @@
-"""In whatever order things happen: the newest is told, in order, and each copy settled."""
+"""In any order of events: the newest status is sent, in order, and each copy is settled."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STEPS = st.lists(
 
 
 class World:
-    """One job, its targets, and what a dispatcher has in its hands."""
+    """A job, its targets, and the claims of a dispatcher."""
 
     def __init__(self, rt: Runtime, number: int) -> None:
         self.rt = rt
@@ -62,7 +62,7 @@ class World:
         self.questions = 0
 
     async def step(self, what: Any) -> None:
-        """Do one thing, if it can be done now."""
+        """Do a step, if it is possible now."""
         match what:
             case ("take", channel):
                 for item in await claim(self.rt, ChannelName(channel)):
@@ -114,13 +114,13 @@ class World:
                 return
 
     async def check(self) -> None:
-        """Hold what became of it against what must be."""
+        """Compare the deliveries with the expected state."""
         assert not [name for name, bad in (await self.rt.read_model.invariants()).items() if bad]
         for seqs in self.order.values():
             assert seqs == sorted(seqs)
 
     async def check_drained(self) -> None:
-        """Hold the end against what must be: nothing waits, and no copy asks what is closed."""
+        """Check the end state: nothing waits, and no copy shows a closed question as open."""
         await self.check()
         found = await deliveries_of(self.rt, self.number)
         over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}

@@ -32,9 +32,9 @@ from tests.support.waits import background, until, wait_blocked
 TIMEOUT: Final = 2.0
 """Seconds of a call, which is given up at half of it."""
 LEASE: Final = 3600.0
-"""Seconds that a killed process would hold what it has in its hands."""
+"""Seconds that a killed process would hold its claims."""
 GONE: Final = 2**31 - 1
-"""The number of a session lock that nobody holds."""
+"""The number of a free session lock."""
 ENDS: Final = "SELECT call_ends_at FROM draftsman.deliveries"
 Start = Callable[[], Awaitable[None]]
 
@@ -60,7 +60,7 @@ def told_settings(settings: Settings) -> Settings:
 async def successor(
     rt: Runtime, desk: ChatHarness, told_settings: Settings
 ) -> AsyncIterator[Start]:
-    """Give what starts another process's part in this one."""
+    """Return a function that starts a second process's dispatcher in this process."""
     async with AsyncExitStack() as stack:
 
         async def start() -> None:
@@ -210,7 +210,7 @@ async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_f
             assert theirs.in_doubt
             assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
             ended = await sending
-        assert ended == Unconfirmed("the lease of the call was not renewed")
+        assert ended == Unconfirmed("the lease could not be renewed")
         left = await value(
             conn,
             "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",

@@ -109,7 +109,7 @@ async def test_a_reserved_target_gives_its_urgent_ones_alone(make: Factory, rt: 
 async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
-    """Two calls at once, one a minute."""
+    """Two calls at once, then a call a minute."""
     channel = ChatChannel(desk.url, rate=1 / 60)
     for _ in range(2):
         await make.queued(**CHAT)

@@ -1,4 +1,4 @@
-"""Races need two sessions: one that holds its work uncommitted, and the ordinary one."""
+"""Two sessions for races: the first holds its work uncommitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.races import FirstSession, hold_commits
 
 @pytest.fixture
 async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
-    """Give the session that comes first and does not commit before it is told."""
+    """Give the session that works first and commits only when the test says so."""
     async with hold_commits(rt) as first:
         yield first
 

@@ -43,7 +43,7 @@ async def test_of_fifty_answers_at_once_one_counts_and_49_are_told(
     )
     assert Counter(verdict.accepted for verdict in verdicts) == {True: 1, False: 49}
     told = {verdict.reason for verdict in verdicts if not verdict.accepted}
-    assert told == {f"{work.name}/1 was answered by root before"}
+    assert told == {f"{work.name}/1 was already answered by root"}
     answers = (await rt.questions.of_job(work.number))[1]
     assert Counter(answer.accepted for answer in answers) == {True: 1, False: 20}
     kinds = Counter(event.kind for event in await rt.read_model.job_events(work.number))
@@ -58,7 +58,7 @@ async def test_the_second_answer_waits_for_the_first_and_is_told(
     async with first.doing(_answer(first.rt, make, work.number, "a")) as one:
         two = await first.then(_answer(rt, make, work.number), conn)
     assert one.result().accepted
-    assert two.reason == f"{work.name}/1 was answered by root before"
+    assert two.reason == f"{work.name}/1 was already answered by root"
 
 
 async def test_the_same_click_delivered_twice_at_once_counts_once(
@@ -110,7 +110,7 @@ async def test_votes_at_once_open_a_gate_once(make: Factory, rt: Runtime, people
 
 
 async def _expire(rt: Runtime) -> int:
-    """Expire in one transaction, as the sweep does."""
+    """Expire in a transaction, as the sweep does."""
     return await rt.db.run_transaction(lambda conn: sweeps.expire(conn, LeaderTerm(), 100))
 
 
@@ -137,7 +137,7 @@ async def test_an_answer_during_the_sweep_waits_and_is_told(
     async with first.doing(_expire(first.rt)) as expired:
         late = await first.then(_answer(rt, make, work.number), conn)
     assert expired.result() == 1
-    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was already expired")
     assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
 
 
@@ -168,7 +168,7 @@ async def test_lengthening_waits_for_an_answer_and_is_told(
 ) -> None:
     work = await make.asked(SOON)
     async with first.doing(_answer(first.rt, make, work.number)):
-        with pytest.raises(QuestionClosed, match="was answered by root before"):
+        with pytest.raises(QuestionClosed, match="was already answered by root"):
             await first.then(rt.questions.extend(work.number, 1, 60, make.owner), conn)
 
 
@@ -201,7 +201,7 @@ async def test_an_answer_waits_for_a_cancel_and_is_told(
     work = await make.asked()
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         late = await first.then(_answer(rt, make, work.number), conn)
-    assert late.reason == f"{work.name}/1 was canceled by cli:root before"
+    assert late.reason == f"{work.name}/1 was already canceled by cli:root"
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 
@@ -222,7 +222,7 @@ async def test_a_cancel_waits_for_a_denial_and_is_told(
     work = await make.asked(GATE)
     deny = Factory(first.rt, make.owner).decide(work.number, False, people.carol)
     async with first.doing(deny):
-        with pytest.raises(Refused, match="is failed already"):
+        with pytest.raises(Refused, match="is already failed"):
             await first.then(rt.job_control.cancel(work.number, make.owner), conn)
 
 

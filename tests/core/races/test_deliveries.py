@@ -1,4 +1,4 @@
-"""Deliveries against what happens to their job meanwhile, and against each other."""
+"""Deliveries against concurrent changes of their job, and against each other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
 async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    """It waited for the answer, and sees what that did: its own snapshot is older."""
+    """It waited for the answer, and sees its effect: its own snapshot is older."""
     job, question = await _asking(make, rt)
     refused = Failure("no", http_status=500)
     async with first.doing(_answer(first.rt, make, job)):

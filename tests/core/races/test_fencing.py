@@ -1,4 +1,4 @@
-"""A run that lost its job writes nothing, whatever it tries, and harms nobody who has it now."""
+"""A run that lost its job writes nothing and does not disturb the new owner."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FENCED: dict[str, Write] = {
     "give_back": lambda rt, work: rt.claim(work.id, ()).release_claims([work.lease], "stale"),
     "heartbeat": lambda rt, work: rt.claim(work.id, ()).heartbeat([work.lease], draining=False),
 }
-"""Every write of a run, as one that does not own its job any more would try it."""
+"""Every write of a run, as tried by a run that no longer owns its job."""
 
 
 @pytest.mark.parametrize("write", FENCED)

@@ -154,7 +154,7 @@ async def test_partitions_made_twice_at_once_are_made_once(
 async def test_events_are_written_while_partitions_are_made(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    """Whoever writes an event at that moment waits a moment, and neither fails."""
+    """A concurrent insert of an event waits briefly, and neither fails."""
     await clock.forward(100 * 86_400)
     await first.reopen()
     async with first.doing(first.rt.sweeps.partitions(LeaderTerm())):

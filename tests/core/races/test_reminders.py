@@ -82,14 +82,14 @@ async def test_two_leaders_do_it_once(
 async def test_what_a_leader_found_and_another_said_is_not_said_again(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """It looked, slept, and wakes after the other: what it found is of the past."""
+    """It read, was suspended, and continues after the other leader: its data is outdated."""
     work = await make.asked(ASK, **LOG)
     await clock.forward(60)
     async with rt.db.connection() as conn:
-        found = await reminders.due(conn, LeaderTerm(), 100)
-        assert len(found) == 1
+        due = await reminders.due(conn, LeaderTerm(), 100)
+        assert len(due) == 1
         assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
-        assert await reminders.remind(conn, LeaderTerm(), [(one, None) for one in found]) == 0
+        assert await reminders.remind(conn, LeaderTerm(), [(one, None) for one in due]) == 0
     assert await _done(rt, work.number, "remind") == 1
 
 
@@ -104,9 +104,9 @@ async def test_an_old_leader_says_nothing(
     await clock.forward(AFTER[name])
     assert await rt.sweeps.names[name](LeaderTerm(old, term)) == 0
     async with rt.db.connection() as conn:
-        found = await reminders.due(conn, LeaderTerm(), 100)
+        due = await reminders.due(conn, LeaderTerm(), 100)
         assert (
-            await reminders.remind(conn, LeaderTerm(old, term), [(one, None) for one in found]) == 0
+            await reminders.remind(conn, LeaderTerm(old, term), [(one, None) for one in due]) == 0
         )
     assert await _done(rt, work.number, name) == 0
     assert await rt.sweeps.names[name](LeaderTerm()) == 1

@@ -25,7 +25,7 @@ from tests.support.races import FirstSession
 
 
 async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
-    """Rescue in one transaction, as the sweep does, what the factory's worker holds."""
+    """Rescue the factory worker's jobs in a transaction, as the sweep does."""
     return await rt.db.run_transaction(
         lambda conn: sweeps.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
     )
@@ -48,7 +48,7 @@ async def test_a_cancel_that_comes_after_the_end_is_told(
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.settle.outcome(work, Done({"n": 1}))) as ended:
-        with pytest.raises(Refused, match="is completed already"):
+        with pytest.raises(Refused, match="is already completed"):
             await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert ended.result() is Status.COMPLETED
     assert (await rt.read_model.job(work.number)).result == {"n": 1}

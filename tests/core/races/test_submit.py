@@ -1,4 +1,4 @@
-"""Submitting at once: a key makes one job, a subject one live job, and none is lost."""
+"""Concurrent submissions: a job for each key, an active job for each subject, none lost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_another_request_with_the_key_waits_and_is_refused(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
-        with pytest.raises(IdempotencyConflict, match="D-1 with another request"):
+        with pytest.raises(IdempotencyConflict, match="D-1 with a different request"):
             await first.then(rt.submissions.submit(_request(title="other"), owner), conn)
     assert created.result().how == "created"
 
@@ -117,7 +117,7 @@ async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
     number = await make.canceled(subject_key="card:1")
     request = _request(key="new", subject_key="card:1")
     async with first.doing(first.rt.submissions.submit(request, make.owner)) as created:
-        with pytest.raises(Refused, match="is live for the same subject"):
+        with pytest.raises(Refused, match="is active for the same subject"):
             await first.then(rt.job_control.retry(number, make.owner), conn)
     assert created.result().status is Status.QUEUED
 
@@ -140,7 +140,7 @@ async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) ->
 
 
 def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
-    """Take back what the factory's worker held, in the transaction of the sweep."""
+    """Rescue the factory worker's jobs, in the transaction of the sweep."""
     return rt.db.run_transaction(
         lambda conn: rt.sweeps.rescue_runs(conn, LeaderTerm(), [make.worker])
     )
@@ -151,7 +151,7 @@ async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_i
 ) -> None:
     work = await make.running(on_lost="new_job")
     async with first.doing(_rescue(first.rt, make)) as rescued:
-        assert await _rescue(rt, make) == 0  # passes by what another rescue holds
+        assert await _rescue(rt, make) == 0  # skips jobs that another rescue has locked
         by_hand = await first.then(rt.job_control.retry(work.number, make.owner), conn)
     assert rescued.result() == 1
     [new, old] = await rt.read_model.jobs()

@@ -1,4 +1,4 @@
-"""Sessions with the login roles of workers, bots and people, over one database."""
+"""Sessions with the login roles of workers, bots and people, over the same database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may do: the policy of the programs and the database say the same."""
+"""Permissions of people: the programs' policy and the database agree."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _may(check: Callable[..., None], *args: Any, **fields: Any) -> str:
 
 
 async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
-    """Make a job of erin's that waits for an approval, and one that is over."""
+    """Make a job of erin's that waits for an approval, and a finished job."""
     erin = await as_role("erin")
     actor = await erin.actor()
     over = await erin.submissions.submit(invocation(type="noop", key="over"), actor)

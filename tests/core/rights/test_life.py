@@ -55,9 +55,9 @@ async def test_each_role_does_its_part(as_role: As) -> None:
     assert actors["vote_received"] == "slack:U-DAVE"
     assert actors["answer_received"].endswith("_carol")
     _, answers = await carol.questions.of_job(work.number)
-    assert {one.voter for one in answers} == {"ben", "dave", "carol"}
-    found = await carol.read_model.invariants()
-    assert {name: rows for name, rows in found.items() if rows} == {}
+    assert {answer.voter for answer in answers} == {"ben", "dave", "carol"}
+    violations = await carol.read_model.invariants()
+    assert {name: rows for name, rows in violations.items() if rows} == {}
 
 
 async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: Runtime) -> None:
@@ -178,7 +178,7 @@ async def test_what_was_decided_stays_borne_out(
     await decide(carol, decided.number, True, "fine")
     await decide(carol, goes_on.number, False, "not yet")
     await decide(carol, twice.number, True, "fine")
-    await decide(carol, twice.number, False)  # who approved may still deny
+    await decide(carol, twice.number, False)  # an approver may still deny
     said = Response(source_event_id="ben", text="red")
     assert (await ben.questions.answer(plain.number, 1, said, await ben.actor())).resolved
     await clock.forward(61)

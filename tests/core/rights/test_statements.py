@@ -1,4 +1,4 @@
-"""Which of our statements each role may run: PostgreSQL checks it when it plans one."""
+"""Statements that each role may run: PostgreSQL checks the rights at planning."""
 
 from __future__ import annotations
 

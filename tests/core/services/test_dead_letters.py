@@ -97,4 +97,4 @@ async def test_without_a_fallback_the_log_of_the_process_names_it(
     number = await make.dead()
     assert await without.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, number) == []
-    assert f"D-{number} of root is a dead letter, and nobody is notified" in caplog.text
+    assert f"D-{number} of root is a dead letter and has no notification target" in caplog.text

@@ -18,7 +18,7 @@ from tests.factories import GATE, Factory
 
 DIRTY = "caf\udce9 a\x00b \ud83d"
 CLEAN = "caf? a\ufffdb ?"
-"""What is kept: a lone surrogate becomes `?`, NUL the replacement character."""
+"""The stored text: a lone surrogate becomes `?`, NUL the replacement character."""
 
 
 async def test_a_request(make: Factory, rt: Runtime) -> None:
@@ -159,9 +159,9 @@ async def test_a_checkpoint_over_a_mebibyte_is_refused_and_the_last_one_stays(
 async def test_an_artifact_over_25_megabytes_is_refused(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     big = bytes(ARTIFACT_LIMIT + 1)
-    with pytest.raises(UsageError, match="at most 25 MB"):
+    with pytest.raises(UsageError, match="the maximum is 25 MB"):
         await rt.checkpoints.artifact(work.lease, "big", "file", big)
-    with pytest.raises(UsageError, match="at most 25 MB"):
+    with pytest.raises(UsageError, match="the maximum is 25 MB"):
         await rt.checkpoints.save(work.lease, {}, big)
     assert await rt.checkpoints.artifacts(work.number) == []
     assert await rt.checkpoints.latest(work.number) == (None, None)

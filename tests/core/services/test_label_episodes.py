@@ -18,13 +18,13 @@ OPS: Final = ("there", "gone", "late there", "late gone", "off", "long off", "ta
 
 
 class Model:
-    """One label on one card: what must be true of it."""
+    """A label on a card: the expected episodes."""
 
     def __init__(self) -> None:
         self.there, self.episode, self.taken = False, 0, False
 
     def do(self, op: str) -> None:
-        """What each thing that is seen, told or done means."""
+        """Apply an observation or an action."""
         if op == "there" and not self.there:
             self.there, self.episode, self.taken = True, self.episode + 1, False
         elif op in ("gone", "off") or (op == "swap" and self.taken):
@@ -56,7 +56,7 @@ async def test_an_episode_begins_only_after_an_absence_that_was_seen(
 async def _do(
     rt: Runtime, op: str, card: str, label: str, start: datetime, begun: list[Episode]
 ) -> None:
-    """Do it; what is `late` began to look before anything was seen that others have seen since."""
+    """Do a step; a `late` poll began before the newer observations of others."""
     boards = rt.boards
     match op.rsplit(" ", 1):
         case ["off"]:

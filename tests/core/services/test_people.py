@@ -1,4 +1,4 @@
-"""Who somebody is: by the configuration first, then by what they joined with a code."""
+"""People: from the configuration first, then by linked identities."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ async def test_who_was_joined_has_the_roles_of_the_person_now(rt: Runtime, peopl
 
 async def test_nobody_in_particular_joins_nothing(rt: Runtime, people: Actors) -> None:
     code = await rt.people.create_link_code(IN_SLACK)
-    with pytest.raises(NotPermitted, match="is not mapped to a person"):
+    with pytest.raises(NotPermitted, match="is not linked to a person"):
         await rt.people.link(code, people.mallory)
-    with pytest.raises(NotFound, match="ask for a new one"):
+    with pytest.raises(NotFound, match="request a new code"):
         await rt.people.link("x", people.anna)
-    with pytest.raises(UsageError, match="who you are already: ben"):
+    with pytest.raises(UsageError, match="this account is already linked to ben"):
         await rt.people.create_link_code(people.on(Source.SLACK, "ben"))
 
 

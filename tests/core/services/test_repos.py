@@ -1,4 +1,4 @@
-"""Repositories that are known: added once, mapped, forgotten, by whoever may."""
+"""Registered repositories: added once, mapped, removed, with permission."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_a_repository_is_known_once_however_it_is_written(
     made = await rt.repos.add(PAY, TESTED, people.olga, commit="c1", checks=[{"name": "tests"}])
     assert (made.id is not None, made.full_name, made.added_by) == (True, "acme/pay", "cli:olga")
     for url in ("ssh://git@GitHub.com/Acme/PAY.git", "https://github.com:443/acme/pay/"):
-        with pytest.raises(Conflict, match="is known already"):
+        with pytest.raises(Conflict, match="is already registered"):
             await rt.repos.add(Repo.at(parse(url)), TESTED, people.olga)
         assert await rt.repos.known(url) == made
     [saved] = await rt.repos.profiles(made)
@@ -58,22 +58,26 @@ async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
     shop = await rt.repos.add(SHOP, TESTED, people.olga)
     await rt.repos.map(RepoLocation(shop), people.olga, label_id="L1", label="Money")
     await rt.repos.map(RepoLocation(pay), people.olga, label_id="L1", label="Money")
-    found = await rt.repos.resolve(labels=[("L1", "Money")])
-    assert isinstance(found, ResolvedRepo)
-    assert (found.repo, found.method) == (pay, "label_id")
+    resolved = await rt.repos.resolve(labels=[("L1", "Money")])
+    assert isinstance(resolved, ResolvedRepo)
+    assert (resolved.repo, resolved.method) == (pay, "label_id")
     await rt.repos.map(RepoLocation(shop), people.olga, label="money")
     unsure = await rt.repos.resolve(labels=[("L2", "MONEY")])
     assert isinstance(unsure, AmbiguousRepo)
     assert {place.repo for place in unsure.choices} == {pay, shop}
     assert await rt.repos.unmap("MONEY", people.olga, shop) == 1
     assert await rt.repos.unmap("L1", people.olga) == 1
-    with pytest.raises(NotFound, match="no mapping of a label 'L1'"):
+    with pytest.raises(NotFound, match="no mapping of label 'L1'"):
         await rt.repos.unmap("L1", people.olga)
     for repo in (pay, shop):
         await rt.repos.set_default(repo, people.olga)
-    found = await rt.repos.resolve()
-    assert isinstance(found, ResolvedRepo)
-    assert (found.repo.full_name, found.method, found.confidence) == ("acme/shop", "default", 0.5)
+    resolved = await rt.repos.resolve()
+    assert isinstance(resolved, ResolvedRepo)
+    assert (resolved.repo.full_name, resolved.method, resolved.confidence) == (
+        "acme/shop",
+        "default",
+        0.5,
+    )
     await rt.repos.set_default(None, people.olga)
     with pytest.raises(NotFound, match="no default"):
         await rt.repos.set_default(None, people.olga)
@@ -89,7 +93,7 @@ async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
         left = await (await conn.execute(f"SELECT count(*) FROM draftsman.{table}")).fetchone()
         assert left == (0,), table
     for gone in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
-        with pytest.raises(NotFound, match="is not known any more"):
+        with pytest.raises(NotFound, match="is no longer registered"):
             await gone
     with pytest.raises(NotFound, match="unknown repository 'acme/pay'; known: none"):
         await rt.repos.place("acme/pay")

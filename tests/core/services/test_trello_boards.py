@@ -1,4 +1,4 @@
-"""Labels seen on cards: each time that one comes is an episode, whoever sees it and how often."""
+"""Labels on cards: each appearance is an episode, however many processes observe it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONFIG: Final = BoardConfig(
 
 
 async def see(rt: Runtime, present: bool = True) -> Episode | None:
-    """Look, and take note of what is there."""
+    """Poll, and record the labels."""
     began = await rt.boards.clock()
     return await rt.boards.observe(CARD, LABEL, BOARD, present=present, began=began)
 

@@ -22,7 +22,7 @@ from tests.support.server import Server
 
 
 class Driver(RuleBasedStateMachine):
-    """What every rule uses."""
+    """Shared parts of all rules."""
 
     passed: ClassVar[set[tuple[str, str]]] = set()
     """Steps of a job, from and to, that any example took."""
@@ -32,7 +32,7 @@ class Driver(RuleBasedStateMachine):
         self.world = World(server)
         self.model = Model(workers=[Worker(here=True), Worker(here=False)])
         self.works: dict[int, ClaimedJob] = {}
-        """What some worker ever got, by lease."""
+        """All claims that workers got, by lease."""
         self.known: list[set[int]] = [set(), set()]
         """Leases that a worker still knows of."""
         self.numbers: list[int] = []
@@ -46,7 +46,7 @@ class Driver(RuleBasedStateMachine):
             self.world.run(self.world.register(worker, here=row.here))
 
     def teardown(self) -> None:
-        """Note what was passed, and drop the example's database."""
+        """Record the statistics, and drop the example's database."""
         self.passed.update(self.world.passed())
         self.world.close()
 
@@ -59,10 +59,10 @@ class Driver(RuleBasedStateMachine):
         session: int = 0,
         cuttable: bool = True,
     ) -> Any:
-        """Do it in both and compare the answers, `shape` tells the real one in the model's words.
+        """Run it in model and product and compare; `shape` converts the product's result.
 
-        Return the real answer; None when it was refused, as it had to be, or never came. What was
-        cut before its commit must not have happened, what was cut after it must have.
+        Return the product's result; None when it was refused, as expected, or its reply was lost. A
+        cut before the commit must leave no effect, a cut after the commit the full effect.
         """
         db = self.world.dbs[session]
         cut = self.cuts.pop(session, None) if cuttable else None
@@ -83,7 +83,7 @@ class Driver(RuleBasedStateMachine):
         return answer if refused is None else None
 
     def compare(self) -> None:
-        """Compare every job, and learn the numbers and tokens of what is new."""
+        """Compare every job, and record the numbers and tokens of new jobs."""
         found = self.world.look()
         assert len(found) == len(self.model.jobs), f"{len(found)} jobs, not {len(self.model.jobs)}"
         self.numbers = [number for number, _, _ in found]
@@ -102,9 +102,9 @@ class Driver(RuleBasedStateMachine):
 
     @invariant()
     def all_agrees(self) -> None:
-        """What people see, in which order it is claimed, and what must always hold.
+        """Compare lists, claim order and invariants.
 
-        Looked at where the model moved: every arrow has compared the rows themselves.
+        Only where the model changed: each transaction has compared the rows.
         """
         moved = repr((self.model.now, self.model.workers, self.model.jobs))
         if moved != self._checked:
@@ -118,14 +118,16 @@ class Driver(RuleBasedStateMachine):
         assert counts == self.model.counts()
         assert stats.open_questions == len(self.model.asked())
         border = self.model.now - LEASE
-        live = [one for one in self.model.workers if one.registered and one.beat > border]
+        live = [
+            worker for worker in self.model.workers if worker.registered and worker.beat > border
+        ]
         assert stats.workers == len(live)
         self._questions_agree(await rt.questions.open(), rt.policy)
         broken = await rt.read_model.invariants()
         assert {name: rows for name, rows in broken.items() if rows} == {}
 
     def _questions_agree(self, found: Sequence[Question], policy: Policy) -> None:
-        """Compare what is open, in which order, and who may decide it."""
+        """Compare the open questions, their order, and their approvers."""
         asked = self.model.asked()
         told = [(self.numbers[place], ordinal) for place, ordinal in asked]
         assert [(item.job, item.ordinal) for item in found] == told
@@ -157,9 +159,9 @@ class Driver(RuleBasedStateMachine):
         return None if when is None else (when - BEGIN).total_seconds()
 
     def leases(self, *, stale: bool, status: str = "running") -> list[int]:
-        """Return leases of a job in this status that a worker got, newest last.
+        """Return leases of jobs in this status that a worker got, newest last.
 
-        Stale ones no longer hold; those whose job somebody else has by now come last.
+        Stale leases come first; leases of jobs that another worker claimed since come last.
         """
         held = [one for one in sorted(self.works) if self.model.holder(one, status)]
         if not stale:
@@ -168,7 +170,7 @@ class Driver(RuleBasedStateMachine):
         return sorted(lost, key=lambda one: self.model.owner(one).status == status) or held
 
     def got(self, worker: int, works: list[ClaimedJob]) -> None:
-        """Let a worker know what it got."""
+        """Record the claims of a worker."""
         for work in works:
             if work.status in ("claimed", "running"):
                 lease = next(one for one, token in self.tokens.items() if token == work.token)

@@ -40,7 +40,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
     def take_over(
         self, worker: int, on_lost: str, back: str, how: str, what: str, question: Question
     ) -> None:
-        """A worker is said to be dead and the other one goes on; then the dead one comes back."""
+        """A worker counts as dead and the other continues; then the first comes back."""
         self.submit([JobRequest(on_lost=on_lost, priority=9)], EVERYBODY[0], worker)
         self.claim(worker, free=1, ahead=0)
         self.sweep("rescue", 0, 1 - worker, True)
@@ -72,7 +72,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         heard: list[tuple[ModelActor, str, int]],
         session: int,
     ) -> None:
-        """A run asks, people answer in time or too late, and a sweep looks for what is over."""
+        """A run asks, people answer in time or too late, and a sweep closes expired questions."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
         for who, text, event in heard:

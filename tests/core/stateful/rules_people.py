@@ -76,7 +76,7 @@ class PeopleRules(Driver):
     def answer(
         self, n: int, closed: bool, text: str, who: ModelActor, event: int, session: int
     ) -> None:
-        """Somebody writes to a question, or to a gate, which words never decide."""
+        """A person writes to a question, or to an approval, which text never decides."""
         found = self._questions("" if closed else "input") or self._questions("")
         place, number = found[-1 - n % len(found)]
         self._respond(place, number, {"text": text}, who, event, session)
@@ -154,7 +154,7 @@ class PeopleRules(Driver):
         )
 
     def _questions(self, kind: str) -> list[tuple[int, int]]:
-        """Return questions as (job, ordinal): open ones of this kind; all if no kind is given."""
+        """Return questions as (job, ordinal): open questions of this kind; all without a kind."""
         return [
             (place, ordinal)
             for place, job in enumerate(self.model.jobs)

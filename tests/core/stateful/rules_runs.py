@@ -1,4 +1,4 @@
-"""Rules: two workers claim, run, crash, and come back with what they had."""
+"""Rules: two workers claim, run, crash, and come back with their old claims."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class RunRules(Driver):
     @precondition(lambda self: self.works)
     @rule(n=pick, stale=seldom, what=st.sampled_from(WRITES), session=sessions)
     def write(self, n: int, stale: bool, what: str, session: int) -> None:
-        """A run saves something; one that lost its job must be told and write nothing."""
+        """A run saves data; a run that lost its job must be refused and write nothing."""
         if not (leases := self.leases(stale=stale)):
             return
         lease = leases[-1 - n % len(leases)]
@@ -127,7 +127,7 @@ class RunRules(Driver):
     def settle(
         self, n: int, stale: bool, how: str, value: int, session: int, stop: bool = False
     ) -> None:
-        """A run ends; with `stop` somebody wanted its job canceled just before."""
+        """A run ends; with `stop` its job got a cancel request just before."""
         leases = self.leases(stale=stale)
         lease = leases[-1 - n % len(leases)]
         work, root = self.works[lease], EVERYBODY[0]
@@ -146,7 +146,7 @@ class RunRules(Driver):
 
     @rule(worker=sessions, all_of_it=st.booleans())
     def heartbeat(self, worker: int, all_of_it: bool) -> None:
-        """A worker beats for what it knows, or one that was thought dead for all it ever had."""
+        """A worker beats for its known claims, or a supposedly dead worker for all its claims."""
         mine = [one for one in sorted(self.works) if self.model.leases[one].worker == worker]
         leases = [one for one in mine if all_of_it or one in self.known[worker]]
         claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
@@ -163,7 +163,7 @@ class RunRules(Driver):
 
     @rule(worker=sessions, crash=st.booleans(), returns=st.booleans())
     def forget(self, worker: int, crash: bool, returns: bool) -> None:
-        """A worker forgets all that it held, and may still write; or gives back what it forgot."""
+        """A worker forgets its claims, and may still write; or releases the forgotten claims."""
         if crash:
             self.known[worker] = set()
         if not returns:

@@ -106,7 +106,10 @@ class IntakeRules(Driver):
 
 
 def _telling_apart(batch: list[JobRequest]) -> list[JobRequest]:
-    """Leave out what no order decides: one key twice with two contents, a subject without keys."""
+    """Leave out cases without a defined order.
+
+    These are equal keys with different contents, and a subject without keys.
+    """
     kept: dict[Any, JobRequest] = {}
     for place, item in enumerate(batch):
         if item.subject and item.key is None and len(batch) > 1:

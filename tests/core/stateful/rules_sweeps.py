@@ -18,7 +18,7 @@ STEPS = (1.0, 10.0, 10.0, 20.0, 30.0, 31.0, 60.0, 600.0, -1.0, -10.0, -60.0)
 names = st.sampled_from(["expire", "expire", "promote", "promote", "remind", "rescue", "reap"])
 overlapping = st.sampled_from(["expire", "promote"])
 terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
-"""Of a sweep: by hand, of the leader, of its term before, of somebody else."""
+"""Terms of a sweep: by hand, of the leader, of its previous term, of another owner."""
 
 
 class SweepRules(Driver):
@@ -47,7 +47,7 @@ class SweepRules(Driver):
         self.sweep(name, who, session, gone)
 
     def sweep(self, name: str, who: int, session: int, gone: bool) -> None:
-        """Run one sweep in both; `gone` tells it that the other worker has died."""
+        """Run a sweep in both; with `gone`, the other worker is known to be dead."""
         term = self._term(who, session)
         dead = [1 - session] if gone and name == "rescue" else []
         self.run_transaction(
@@ -63,7 +63,7 @@ class SweepRules(Driver):
         second=terms,
     )
     def both_sweep(self, names: tuple[str, str], first: int, second: int) -> None:
-        """A second leader sweeps while the first has not committed; one of them may be deposed."""
+        """A second leader sweeps before the first commits; either may be deposed."""
         terms = self._term(first, 0), self._term(second, 1)
         told = [self._swept(name, term, []) for name, term in zip(names, terms, strict=True)]
         found = self.world.overlap(

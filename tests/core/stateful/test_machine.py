@@ -1,6 +1,6 @@
-"""Any arrow, in any order, at any time, from two processes: model and database stay one.
+"""Any transaction, in any order, from two processes: model and database stay equal.
 
-What failed is printed with its steps and a blob; `@reproduce_failure` with it plays it again.
+A failure is printed with its steps and a blob; `@reproduce_failure` with it repeats it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ QUICK = settings(
 )
 
 
-@pytest.mark.timeout(900)  # to find the shortest way to what failed takes minutes
+@pytest.mark.timeout(900)  # shrinking a failure takes minutes
 def test_the_model_agrees_after_every_arrow(server: Server) -> None:
     run_state_machine_as_test(on(server), settings=QUICK)

@@ -1,7 +1,7 @@
-"""The real side: a database for each example, two sessions, a clock that stands still, and cuts.
+"""The product's side: a database for each example, two sessions, a frozen clock, and cuts.
 
-Within a transaction `draftsman.now()` is exactly what the example says, so that the model can say
-what is due to the microsecond. A cut is a connection that really dies, or a reply that never comes.
+Within a transaction `draftsman.now()` is exactly the example's time, so that the model knows due
+times to the microsecond. A cut is a connection that really breaks, or a reply that never arrives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.server import Server
 
 T = TypeVar("T")
 BEGIN: Final = datetime(2030, 1, 1, tzinfo=UTC)
-"""What `draftsman.now()` says at second 0 of an example."""
+"""The value of `draftsman.now()` at second 0 of an example."""
 QUEUES: Final = ("one", "two")
 TYPES: Final = ("noop", "other")
 CUTS: Final = ("before", "uncommitted", "committed")
@@ -78,7 +78,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
 
 
 class FrozenDatabase(Database):
-    """A session of one process, whose clock stands where the example put it."""
+    """A session of a process, whose clock is set by the example."""
 
     now = BEGIN
     cut: str | None = None
@@ -91,9 +91,9 @@ class FrozenDatabase(Database):
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
-        """Lend a connection in one transaction at that time.
+        """Lend a connection in a transaction at that time.
 
-        Once, if an example says so: cut it, or let something else happen before its commit.
+        If an example says so, once: cut it, or run another session before its commit.
         """
         cut, self.cut = self.cut, None
         meanwhile, self.meanwhile = self.meanwhile, None
@@ -114,7 +114,7 @@ class FrozenDatabase(Database):
 
 
 class World:
-    """The database of one example and the services of two processes over it."""
+    """The database of an example and the services of two processes over it."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -148,13 +148,13 @@ class World:
         self._server.leave(self._name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run one thing to its end."""
+        """Run a coroutine to its end."""
         return self._loop.run(work)
 
     def overlap(
         self, one: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
-        """Let a first session do one thing and, before it commits, a second one the other."""
+        """Run the first in a session and, before it commits, the second in another."""
         return self.run(self._overlap(one, two))
 
     async def _overlap(
@@ -186,7 +186,7 @@ class World:
         return self.run(self._order(queue))
 
     async def register(self, worker: int, *, here: bool) -> None:
-        """Enter a worker: this very process, or one on a host that nobody here can see."""
+        """Register a worker: this process, or a process on an invisible host."""
         async with self.dbs[worker].connection() as conn:
             await workers.register(
                 conn,

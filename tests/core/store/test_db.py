@@ -1,4 +1,4 @@
-"""Connections: what PostgreSQL's errors become, what is tried again, what a session may do."""
+"""Connections: translated errors, retries, and limits of a session."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_who_asks_one_thing_after_the_other_has_one_session(
     async with db.connection() as mine:
         assert await value(mine, f"{count} AND pid <> pg_backend_pid()") == others
     await db.close()
-    assert others == 2  # one of them of the fixture's
+    assert others == 2  # including the fixture's session
 
 
 async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connection) -> None:
@@ -97,7 +97,7 @@ async def test_a_cancellation_that_comes_together_with_a_connection_is_kept(
     await last.__aenter__()
     async with background(ask()) as asking:
         for _ in range(20):
-            await asyncio.sleep(0)  # it waits now: there is one connection, and we have it
+            await asyncio.sleep(0)  # it waits now: the only connection is in use
         async with background(last.__aexit__(None, None, None)) as leaving:
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -200,7 +200,7 @@ async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> No
     db = Database(database_url, DatabaseSettings(statement_timeout=0.05))
     await db.open()
     try:
-        with pytest.raises(DatabaseUnreachable, match="took too long"):
+        with pytest.raises(DatabaseUnreachable, match="timed out"):
             async with db.connection() as conn:
                 await conn.execute("SELECT pg_sleep(60)")
     finally:
@@ -234,7 +234,7 @@ async def test_a_transaction_that_fails_leaves_nothing(db: Database, conn: Conne
 async def test_an_arrow_runs_again_after_a_deadlock(
     db: Database, make: Factory, conn: Connection
 ) -> None:
-    """Two arrows lock two jobs crosswise; PostgreSQL ends one of them, and both get through."""
+    """Two transactions lock two jobs crosswise; PostgreSQL aborts one, and both succeed."""
     jobs = await make.queued(), await make.queued()
     first_locks = asyncio.Barrier(2)
     tries = []
@@ -280,7 +280,7 @@ async def test_other_errors_are_not_tried_again() -> None:
 
 
 async def test_a_waiting_session_is_seen(db: Database, conn: Connection) -> None:
-    """The proof that the races stand on: it tells who waits, and for whom."""
+    """The races depend on this: it shows which session waits for which."""
     async with db.connection() as first, db.connection() as second:
         async with first.transaction():
             await first.execute("UPDATE draftsman.event_epoch SET epoch = 2")

@@ -1,4 +1,4 @@
-"""The feed of all events: who follows it with its cursor misses none and sees none twice."""
+"""The event feed: a follower with a cursor misses no event and sees none twice."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def _settled(rt: Runtime, conn: Connection) -> Cursor:
 async def test_an_event_that_commits_after_a_later_one_is_not_missed(
     rt: Runtime, db: Database, conn: Connection
 ) -> None:
-    """The lower id commits last: a cursor at the higher one would have lost it."""
+    """The lower id commits last: a cursor at the higher id would have lost it."""
     start = await rt.read_model.end_cursor()
     async with db.connection() as slow, slow.transaction():
         await slow.execute(NOTE, (1,))

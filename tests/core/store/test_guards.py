@@ -1,4 +1,4 @@
-"""What PostgreSQL refuses to change, whoever asks: requests, ends, answers, the trail."""
+"""Rows that PostgreSQL protects from every role: requests, ends, answers, events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor --invariants` asks: sound data passes, and every violation is found."""
+"""The checks of `doctor --invariants`: sound data passes, and every violation is found."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ BREAK = {
     "last_event_is_the_status": (
         "UPDATE draftsman.job_events SET to_status = 'expired' WHERE kind = 'job_started'"
     ),
-    "trail_is_a_path": (
+    "status_events_are_contiguous": (
         "UPDATE draftsman.job_events SET from_status = 'expired' WHERE kind = 'job_started'"
     ),
     "events_belong_to_jobs": (
         "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (999, 'k', 'a')"
     ),
-    "archived_months_have_left": (
+    "archived_months_are_empty": (
         "WITH m AS (INSERT INTO draftsman.event_archives (month, events, sha256, host, path)"
         " SELECT date_trunc('month', now(), 'UTC') AT TIME ZONE 'UTC', 1, '', '', ''"
         " RETURNING month)"
         " INSERT INTO draftsman.archived_jobs SELECT %(run)s, month, 1, 1 FROM m"
     ),
     "retries_have_one_successor": "UPDATE draftsman.jobs SET retry_of = %(run)s",
-    "targets_are_heeded": "UPDATE draftsman.jobs SET has_targets = false",
-    "newest_status_is_told": "UPDATE draftsman.deliveries SET version = 1 WHERE kind = 'status'",
-    "open_question_is_told": "DELETE FROM draftsman.deliveries WHERE kind = 'question'",
+    "has_targets_is_set": "UPDATE draftsman.jobs SET has_targets = false",
+    "newest_status_is_queued": "UPDATE draftsman.deliveries SET version = 1 WHERE kind = 'status'",
+    "open_question_is_queued": "DELETE FROM draftsman.deliveries WHERE kind = 'question'",
     "closed_question_is_not_posted": (
         "UPDATE draftsman.deliveries SET status = 'pending' WHERE status = 'superseded'"
     ),
@@ -62,24 +62,24 @@ BREAK = {
         "UPDATE draftsman.deliveries SET status = 'sent', external_ref = 'r', sent_at = now()"
         " WHERE status = 'superseded'"
     ),
-    "one_of_a_thread_has_its_turn": "UPDATE draftsman.deliveries SET next_attempt_at = NULL",
+    "each_thread_has_a_due_delivery": "UPDATE draftsman.deliveries SET next_attempt_at = NULL",
     "question_is_escalated_once": (
         "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
         " VALUES (%(ask)s, 'question_escalated', 'a', '{\"question\": 1}')"
     ),
-    "escalating_question_names_others": (
+    "escalating_question_has_a_target": (
         "UPDATE draftsman.job_questions SET on_expire = 'escalate' WHERE job = %(ask)s"
     ),
-    "reminders_are_few": "UPDATE draftsman.question_times SET reminders = 4, remind_at = NULL",
+    "reminders_are_limited": "UPDATE draftsman.question_times SET reminders = 4, remind_at = NULL",
     "reminders_are_counted": (
         "UPDATE draftsman.deliveries SET kind = 'reminder' WHERE kind = 'question'"
     ),
-    "closed_question_is_not_reminded_of": (
+    "closed_question_has_no_reminder": (
         "UPDATE draftsman.question_times SET remind_at = now() WHERE remind_at IS NULL"
     ),
-    "answers_are_vouched_for": "UPDATE draftsman.job_answers SET session_role = 'bot:slack'",
+    "answers_are_attested": "UPDATE draftsman.job_answers SET session_role = 'bot:slack'",
     "approvals_have_their_votes": "UPDATE draftsman.job_questions SET quorum = 2",
-    "gates_were_decided": "DELETE FROM draftsman.job_answers WHERE kind = 'approval'",
+    "approvals_were_decided": "DELETE FROM draftsman.job_answers WHERE kind = 'approval'",
     "decisions_were_made_by_their_actor": (
         "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
         " VALUES (%(ask)s, 'vote_received', 'cli:mallory', '{}')"
@@ -109,13 +109,13 @@ async def test_a_violation_is_found_and_names_its_job(
     await make.asked(notify=("log",))
     await _without_guards(conn)
     await run(conn, BREAK[name], {"run": ran.number, "ask": asked.number})
-    found = (await rt.read_model.invariants())[name]
-    assert found
-    assert all(isinstance(job, int) and isinstance(how, str) for job, how in found)
+    violations = (await rt.read_model.invariants())[name]
+    assert violations
+    assert all(isinstance(job, int) and isinstance(how, str) for job, how in violations)
 
 
 async def _without_guards(conn: Connection) -> None:
-    """Take away what keeps the data sound, as a hand with psql, or a bug, might."""
+    """Disable the guards of the data, as with psql, or by a bug."""
     await conn.execute("SET session_replication_role = replica")
     for table in ("jobs", "job_questions", "question_times", "deliveries"):
         checks = await conn.execute(

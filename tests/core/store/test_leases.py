@@ -1,4 +1,4 @@
-"""The leader's lease: one owner, a term for each, and sweeps that prove it."""
+"""The leader's lease: a single owner, a new term for each, and sweeps that prove it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of people refuse by themselves."""
+"""Constraints of the tables of people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of repositories refuse by themselves."""
+"""Constraints of the tables of repositories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life cycle in PostgreSQL is the one in Python: as text, and for every pair of statuses."""
+"""The life cycles in PostgreSQL and Python agree: as text, and for every pair of statuses."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_the_database_allows_exactly_the_steps_of_the_table(
 
 
 def _past_allows(before: Status, after: Status, claimed_from: Status | None, ran: bool) -> bool:
-    """The rules beyond the table: back to where it was claimed, and awake as what it was."""
+    """The rules beyond the table: back to the status before the claim, resume if waiting."""
     if before is S.CLAIMED and after in (S.QUEUED, S.RESUMED):
         return after is claimed_from
     if before is S.SCHEDULED and after in (S.QUEUED, S.RESUMED):
@@ -106,7 +106,7 @@ async def _try(conn: Connection, number: int, before: Status, after: Status, gro
 
 
 async def _prepare(conn: Connection, number: int, before: Status, after: Status) -> None:
-    """Make the runs and questions what they are with the new status."""
+    """Give the runs and questions the state that the new status requires."""
     if before is after:
         return
     await run(conn, _END_RUN, {"job": number})
@@ -258,7 +258,7 @@ async def test_a_key_that_draftsman_makes_is_that_of_the_job_alone(
 
 
 def _copy(**changed: str) -> str:
-    """Return an INSERT that copies a job, but for its names and what is changed."""
+    """Return an INSERT that copies a job with a new identity and these changes."""
     named = {
         "id": "gen_random_uuid()",
         "idempotency_key": "gen_random_uuid()",

@@ -1,4 +1,4 @@
-"""What the tables of Trello refuse by themselves."""
+"""Constraints of the tables of Trello."""
 
 from __future__ import annotations
 

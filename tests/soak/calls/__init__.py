@@ -1,6 +1,6 @@
-"""Every named query as it is called, over a long past.
+"""Every named query as it is called, over a long history.
 
-A key is `family.query: what is special`; one call may run several queries, and stands under each.
+A key is `family.query: special case`; a call may run several queries, and is listed under each.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.soak.history import ARCHIVED, DAYS, WORKER
 
 HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 MONTH = (datetime.now(UTC) - timedelta(days=DAYS - 1)).date().replace(day=1)
-"""The oldest one of which events are there."""
+"""The oldest month with events."""
 AWAY, NEVER = ARCHIVED, date(2100, 1, 1)
 """A month that left, and one that nobody wrote in."""
 WHOLE = "it moves or counts one month; by hand, or once a month, under a timeout of its own"

@@ -1,4 +1,4 @@
-"""Boards of Trello, of which there are few, and what was seen on their cards."""
+"""Trello boards, of which there are few, and labels observed on their cards."""
 
 from __future__ import annotations
 

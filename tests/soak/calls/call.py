@@ -10,24 +10,24 @@ from draftsman.store.postgres.database import Connection
 from tests.soak.history import ALL, FINISHED, groups
 
 FEW = 300
-"""Rows of one table that a call may read: pages and sweeps take 200, and look at some more."""
+"""Rows of a table that a call may read: pages and sweeps take 200, and read some more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is called, and what it may cost at most."""
+    """A call, and its maximum cost."""
 
     work: Callable[[Connection], Awaitable[object]]
     rows: int = FEW
-    """Rows of one table that are read, and rows in one sort or hash."""
+    """Rows read of a table, and rows in a sort or hash."""
     why: str = ""
-    """Where more are allowed: what bounds them, if not the past."""
+    """The bound of a call that may read more, if not the history."""
     everything: bool = False
-    """It reads all there is, by its nature; `why` says what bounds it then."""
+    """It reads all rows by its nature; `why` explains their bound."""
 
 
 def last_of(status: str, back: int = 0) -> int:
-    """Return the newest job of a status that is not terminal, or the one so many before it."""
+    """Return the newest job of a status that is not terminal, or the job so many before it."""
     last = 0
     for name, count in groups():
         last += count

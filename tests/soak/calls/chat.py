@@ -1,4 +1,4 @@
-"""Chat: threads, and who is who."""
+"""Chat threads and identities."""
 
 from __future__ import annotations
 

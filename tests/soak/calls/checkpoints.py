@@ -1,4 +1,4 @@
-"""What a run saves, and what is read of it later."""
+"""Data saved by runs, and its later reads."""
 
 from __future__ import annotations
 

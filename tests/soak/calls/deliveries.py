@@ -57,7 +57,7 @@ def _notify(*targets: str) -> Call:
 
 
 async def _reclaim(conn: Connection) -> None:
-    """Reclaim what a process without a session lock has claimed."""
+    """Reclaim deliveries claimed by a process without a session lock."""
     await delivery_claims.claim(
         conn, ChannelName.SLACK, free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
     )

@@ -1,4 +1,4 @@
-"""What people do to jobs."""
+"""Cancel and retry of jobs."""
 
 from __future__ import annotations
 

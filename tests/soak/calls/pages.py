@@ -20,7 +20,7 @@ DEAD, DONE, FAILED = [Status.DEAD_LETTER], [Status.COMPLETED], [Status.FAILED]
 
 
 class SingleConnection:
-    """A pool of one session, which is watched."""
+    """A pool of a single session, which is recorded."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn

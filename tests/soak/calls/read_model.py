@@ -1,4 +1,4 @@
-"""What people look at, but for lists of jobs."""
+"""Queries of the front ends, except lists of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reminders of what is open, of which some are due."""
+"""Reminders of open questions, some of which are due."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 
 
 def _remind(later: timedelta | None) -> Call:
-    """Say what is due, or put it off."""
+    """Send due reminders, or postpone them."""
 
     async def work(conn: Connection) -> object:
-        found = await reminders.due(conn, LEADER, 200)
-        assert found
-        assert {item.kind for item in found} <= {*QuestionKind}
+        due = await reminders.due(conn, LEADER, 200)
+        assert due
+        assert {item.kind for item in due} <= {*QuestionKind}
         when = None if later is None else datetime.now(UTC) + later
-        return await reminders.remind(conn, LEADER, [(item, when) for item in found])
+        return await reminders.remind(conn, LEADER, [(item, when) for item in due])
 
     return Call(work, 3 * FEW)
 

@@ -13,7 +13,7 @@ from tests.soak.calls.call import RUNNING, Call
 
 PAY: Final = Repo.at(parse("https://github.com/acme/pay"))
 SEEDED: Final = 1
-"""The repository that there is; what is explained has to find it once more."""
+"""The seeded repository; the explained query has to find it again."""
 
 
 async def _known(conn: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Maintenance, workers, the schema, and what must always hold."""
+"""Maintenance, workers, the schema, and invariants."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SIZE = (100, 30)
 
 
 class Tab:
-    """What a tab shows, and what is typed there."""
+    """Screen and keyboard of a browser tab."""
 
     def __init__(self, socket: ClientWebSocketResponse) -> None:
         self.closed = False
@@ -29,7 +29,7 @@ class Tab:
 
     @property
     def text(self) -> str:
-        """What is on the screen."""
+        """Text of the screen."""
         return "\n".join(line.rstrip() for line in self._drawn.display)
 
     async def see(self, *words: str) -> None:
@@ -69,7 +69,7 @@ def socket_of(address: str) -> str:
 
 
 def origin_of(address: str) -> str:
-    """Return what a browser says of the page at an address."""
+    """Return the Origin header of a page."""
     return address.rsplit("/", 2)[0]
 
 
@@ -92,6 +92,6 @@ async def served(config: Path, *options: str) -> AsyncIterator[str]:
 
 
 def dashboards(of: int | None = None) -> list[psutil.Process]:
-    """Return the dashboards that a process, or this one, has started."""
+    """Return the dashboards started by a process, by default this process."""
     children: list[psutil.Process] = psutil.Process(of).children()
-    return [one for one in children if "dashboard" in one.cmdline()]
+    return [child for child in children if "dashboard" in child.cmdline()]

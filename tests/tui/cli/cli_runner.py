@@ -28,9 +28,9 @@ COMMAND = (sys.executable, "-m", "draftsman_tui")
 CONTROLLED = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""
-"""Makes the terminal the one that controls us, so that Ctrl-C comes as a signal."""
+"""Makes the terminal the controlling terminal, so that Ctrl-C arrives as a signal."""
 DEADLINE = 30.0
-"""Seconds after which what is awaited counts as missing."""
+"""Timeout in seconds."""
 
 IMPORTABLE = {
     "PYTHONPATH": os.pathsep.join(
@@ -42,7 +42,7 @@ IMPORTABLE = {
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left: exit code, stdout, stderr."""
+    """Exit code, stdout and stderr of a command."""
 
     code: int
     out: str
@@ -50,7 +50,7 @@ class Result:
 
     @property
     def json(self) -> Any:
-        """Return the one document on stdout, of a command that went well."""
+        """Return the JSON document on stdout of a successful command."""
         assert self.code == 0, self
         return json.loads(self.out)
 
@@ -60,7 +60,7 @@ class Result:
         return [json.loads(line) for line in self.out.splitlines()]
 
     def refused(self, code: int, *words: str) -> str:
-        """Return the one line on stderr of a command that ended with `code` and says `words`."""
+        """Return the only line on stderr, after checking exit code and `words`."""
         assert self.code == code, self
         assert self.err.count("\n") == 1, self.err
         assert self.err.startswith("draftsman: "), self.err
@@ -71,14 +71,14 @@ class Result:
 
 
 class Cli:
-    """Runs commands in this process, as somebody, against the database of the test."""
+    """Runs commands in this process with a configuration, against the test database."""
 
     def __init__(self, config: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.config = config
         self._capture = capture
 
     async def __call__(self, *args: object, stdin: str | bytes | None = None) -> Result:
-        """Run one command."""
+        """Run a command."""
         words = ["--config", str(self.config), *map(str, args)]
         self._capture.readouterr()
         before = sys.stdin
@@ -88,14 +88,14 @@ class Cli:
             code = await asyncio.to_thread(main.run, words)
         finally:
             sys.stdin = before
-        found = self._capture.readouterr()
-        return Result(code, found.out, found.err)
+        captured = self._capture.readouterr()
+        return Result(code, captured.out, captured.err)
 
 
 def process(
     *args: object, stdout: int = subprocess.PIPE, shell: str = 'exec "$@"', **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command as a process of its own, to its end; `shell` is how a shell starts it."""
+    """Run a command as a process to its end; `shell` runs it as a shell does."""
     return subprocess.run(
         ["sh", "-c", shell, "sh", *COMMAND, *map(str, args)],
         env={**os.environ, **IMPORTABLE, **env},
@@ -117,7 +117,7 @@ def until(look: Callable[[], bool], what: str) -> None:
 
 
 class Terminal:
-    """A command on a terminal of its own; what it shows is in `screen`."""
+    """A command on a pseudo-terminal; its output is in `screen`."""
 
     size = (80, 24)
     """Columns and lines."""
@@ -170,13 +170,13 @@ class Terminal:
         self._fd = -1
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill the command if it still runs."""
         self._process.kill()
         self._process.wait(DEADLINE)
         self.hang_up()
 
     def read(self) -> bool:
-        """Take what is there; return False once there will be no more."""
+        """Read available output; return False at the end of the output."""
         if not select.select([self._fd], [], [], 0.1)[0]:
             return True
         try:
@@ -187,5 +187,5 @@ class Terminal:
         return bool(data)
 
     def show(self, data: bytes) -> None:
-        """Put on the screen what the command wrote."""
+        """Append output to the screen."""
         self.screen += data.decode("utf-8", "replace")

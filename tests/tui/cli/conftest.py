@@ -32,7 +32,7 @@ async def me(rt: Runtime) -> Actor:
 def config(
     database_url: str, me: Actor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str | None], Path]:
-    """Give a configuration in which I am the person named; None: nobody; `root`: with all roles."""
+    """Provide a configuration by the name of its user; `root` has all roles, None has no person."""
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(tmp_path / "data"))
 
@@ -53,13 +53,13 @@ def config(
 
 @pytest.fixture
 def as_(config: Callable[[str | None], Path], capsys: pytest.CaptureFixture[str]) -> As:
-    """Give the command line of one of the people: `as_("carol")`."""
+    """Provide a command line by the name of its user: `as_("carol")`."""
     return lambda name: Cli(config(name), capsys)
 
 
 @pytest.fixture
 def cli(as_: As) -> Cli:
-    """Give the command line of somebody who may do everything."""
+    """Provide the command line of a user with all roles."""
     return as_("root")
 
 
@@ -73,13 +73,13 @@ def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
         return opened[-1]
 
     yield open_one
-    for one in opened:
-        one.close()
+    for terminal_window in opened:
+        terminal_window.close()
 
 
 @pytest.fixture
 def window(cli: Cli) -> Iterator[Callable[..., TerminalScreen]]:
-    """Give windows that draw what a command shows; none outlives the test."""
+    """Provide terminal emulators, closed at the end of the test."""
     opened: list[TerminalScreen] = []
 
     def open_one(*args: object, **env: str) -> TerminalScreen:
@@ -87,15 +87,15 @@ def window(cli: Cli) -> Iterator[Callable[..., TerminalScreen]]:
         return opened[-1]
 
     yield open_one
-    for one in opened:
-        one.close()
+    for terminal_window in opened:
+        terminal_window.close()
 
 
 @pytest.fixture
 async def trello() -> AsyncIterator[FakeTrello]:
     """Give a Trello."""
-    async with FakeTrello() as one:
-        yield one
+    async with FakeTrello() as terminal_window:
+        yield terminal_window
 
 
 @pytest.fixture
@@ -107,5 +107,5 @@ def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBo
 @pytest.fixture
 async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
-    async with receive_webhooks(trello) as one:
-        yield one
+    async with receive_webhooks(trello) as terminal_window:
+        yield terminal_window

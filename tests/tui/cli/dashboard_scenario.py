@@ -1,4 +1,4 @@
-"""What a person does at the dashboard of `up`, on whatever terminal."""
+"""A scenario on the dashboard of `draftsman up`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tui.cli.cli_runner import DEADLINE
 from tests.tui.cli.terminal_screen import ScreenView, see, see_that
 
 ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
-"""What the configuration has to say."""
+"""Configuration of the scenario."""
 
 
 async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> None:
@@ -19,13 +19,13 @@ async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> Non
     number = await make.queued(type="ask", queue="default", title="Paint the shed")
     see(seen, f"D-{number}", "question", "Paint the shed", "waiting 1")
     seen.type("2")
-    see(seen, f"D-{number}/1", "Which colour?")
+    see(seen, f"D-{number}/1", "Which color?")
     seen.type("a")
     see(seen, "1  red", "2  blue")
     seen.type("2")
     see(seen, "No open questions", "waiting 0")
     assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
-    assert (await rt.read_model.job(number)).result == {"colour": "blue"}
+    assert (await rt.read_model.job(number)).result == {"color": "blue"}
     seen.type("1")
     see(seen, f"D-{number}", "completed")
 

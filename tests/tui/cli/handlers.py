@@ -7,12 +7,12 @@ from draftsman.domain.question import Answered
 
 
 async def ask(ctx: RunContext) -> Outcome:
-    """Ask for a colour, and end with it."""
-    answer = await ctx.ask("colour", "Which colour?", choices=["red", "blue"])
+    """Ask for a color, and end with it."""
+    answer = await ctx.ask("color", "Which color?", choices=["red", "blue"])
     assert isinstance(answer, Answered)
-    return Done({"colour": answer.value})
+    return Done({"color": answer.value})
 
 
 async def echo(ctx: RunContext) -> Outcome:
-    """End at once with what was asked."""
+    """Complete with the title of the request."""
     return Done({"title": ctx.job.ticket_title})

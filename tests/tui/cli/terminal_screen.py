@@ -1,4 +1,4 @@
-"""A terminal that draws: what a person sees of a command that fills the screen."""
+"""A terminal emulator for commands that draw on the whole screen."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from tests.tui.cli.cli_runner import Terminal, until
 
 
 class ScreenView(Protocol):
-    """What a person looks at, and types on."""
+    """Screen and keyboard of a terminal."""
 
     @property
     def lines(self) -> list[str]:
         """The screen."""
 
     def look(self) -> None:
-        """Take in what changed."""
+        """Read new output."""
 
     def type(self, text: str) -> None:
-        """Type characters, one after the other."""
+        """Type characters in sequence."""
 
     def resize(self, columns: int, lines: int) -> None:
         """Give it another size."""
 
 
 class TerminalScreen(Terminal):
-    """A command on a terminal that understands what is drawn."""
+    """A command on an emulated terminal."""
 
     size = (120, 34)
 
@@ -43,11 +43,11 @@ class TerminalScreen(Terminal):
         return [line.rstrip() for line in self._drawn.display]
 
     def look(self) -> None:
-        """Take in what comes next."""
+        """Read the next output."""
         assert self.read(), f"it ended:\n{self.plain[-2000:]}"
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give it another size; the command hears of it, and draws anew."""
+        """Resize the terminal, so that the command redraws."""
         self._drawn.resize(lines, columns)
         super().resize(columns, lines)
 

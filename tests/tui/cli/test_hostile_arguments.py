@@ -1,4 +1,4 @@
-"""Arguments, variables and folders that nobody means: one clear line each."""
+"""Invalid arguments, variables and folders, each rejected with a clear line."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["show", "9" * 26], 3, "no job's id starts with '99999999999999999999999999'"),
+        (["show", "9" * 26], 3, "no job id starts with '99999999999999999999999999'"),
         (["show", HUGE], 2, "is not a job; use D-142"),
         (["show", f"D-{HUGE}"], 2, "is not a job; use D-142"),
         (["answer", f"D-1/{HUGE}", "x"], 2, "is not a question; use a name such as D-142/2"),
         (["submit", "--type", "x", "--payload", f'{{"a": {HUGE}}}'], 2, "has too many digits"),
         (["submit", "--type", "x", "--priority", HUGE], 2, "--priority"),
-        (["db", "dump", ""], 2, "give the name of a file to write"),
+        (["db", "dump", ""], 2, "FILE must be a file name"),
         (["submit", "--agent", "tidy", "--repo", "https:/u:s3cret@h/a", "x"], 2, "no user or pass"),
     ],
 )
 async def test_an_argument_that_nobody_means_is_one_line(
     cli: Cli, words: list[str], code: int, says: str
 ) -> None:
-    said = (await cli(*words)).refused(code, says)
-    assert "s3cret" not in said
-    assert len(said) < 300 or words[-2] == "--priority"
+    error = (await cli(*words)).refused(code, says)
+    assert "s3cret" not in error
+    assert len(error) < 300 or words[-2] == "--priority"
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,7 @@ def test_a_completion_that_no_shell_asks_for_is_one_line(shell: dict[str, str]) 
     env = {"_DRAFTSMAN_COMPLETE": "bash_complete", **shell}
     asked = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
     assert asked.returncode == 2
-    assert asked.stderr == (
-        "draftsman: a completion needs COMP_WORDS and COMP_CWORD as a shell sets them\n"
-    )
+    assert asked.stderr == ("draftsman: shell completion requires COMP_WORDS and COMP_CWORD\n")
 
 
 async def test_json_on_a_terminal_drives_nothing_and_means_the_same(
@@ -107,7 +105,7 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path, kind: str)
 
 
 async def test_odd_data_directories_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of all that is odd and fine: relative, through a link, with spaces, ü and % in it."""
+    """Use an unusual valid path: relative, with a symlink, spaces, ü and %."""
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "link").symlink_to(real)

@@ -1,4 +1,4 @@
-"""The process root: help, names, and one line for everything that goes wrong."""
+"""The entry point: help, command names, and errors on a line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield every command, those of groups too, with what is typed for it."""
+    """Yield every command, including subcommands, with its full name."""
     context = click.Context(main.cli)
     for name in main.COMMANDS:
         command = main.cli.get_command(context, name)
@@ -79,8 +79,8 @@ WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
 
 def test_the_list_says_the_same_as_the_command() -> None:
     found = dict(_commands())
-    said = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
-    assert said == {name: main.COMMANDS[name][1] for name in said}
+    summaries = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
+    assert summaries == {name: main.COMMANDS[name][1] for name in summaries}
 
 
 def test_every_command_takes_json_and_the_global_options() -> None:
@@ -98,10 +98,10 @@ def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["jbos"], "there is no command 'jbos'; did you mean jobs"),
-        (["zzz"], "there is no command 'zzz'; see: draftsman --help"),
-        (["db", "strt"], "there is no command 'strt'; did you mean start"),
-        (["--colour"], "--colour"),
+        (["jbos"], "unknown command 'jbos'; did you mean jobs"),
+        (["zzz"], "unknown command 'zzz'; see: draftsman --help"),
+        (["db", "strt"], "unknown command 'strt'; did you mean start"),
+        (["--color"], "--color"),
         (["show"], "missing argument 'JOB'; see: draftsman show --help"),
         (["--config", "/no/such.toml", "jobs"], "/no/such.toml: No such file"),
         (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),
@@ -149,7 +149,7 @@ def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert error.startswith("draftsman: unexpected ModuleNotFoundError: ")
-    assert error.endswith("run with -v for the details\n")
+    assert error.endswith("run with -v for details\n")
     assert main.run(["-v", "why", "D-1"]) == 1
     error = capsys.readouterr().err
     assert "Traceback" in error
@@ -172,9 +172,9 @@ async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make
         assert done.stderr.count("\n") == 1, done.stderr
         assert "No space left on device" in done.stderr
     request = ["submit", "--type", "noop", "--key", "k"]
-    made = process("--config", cli.config, *request, stdout=full)
-    assert made.returncode == 1
-    assert "it would have said: D-2 created" in made.stderr
+    completed = process("--config", cli.config, *request, stdout=full)
+    assert completed.returncode == 1
+    assert "lost output: D-2 created" in completed.stderr
     answered = process("--config", cli.config, "answer", f"{work.name}/1", "red", stdout=full)
     assert "answered: red" in answered.stderr
     os.close(full)

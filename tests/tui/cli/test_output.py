@@ -1,4 +1,4 @@
-"""What is printed: data made safe, JSON that can be read back."""
+"""Output of commands: escaping, JSON, tables and colors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Row:
 
     number: int
     id: UUID
-    colour: Colour
+    color: Colour
     at: datetime
     tags: frozenset[str]
     more: dict[str, object]
@@ -56,13 +56,13 @@ def test_json_has_columns_iso_times_and_plain_values() -> None:
         {
             "number": 1,
             "id": "00000000-0000-0000-0000-000000000007",
-            "colour": "red",
+            "color": "red",
             "at": "2030-01-02T03:04:05+00:00",
             "tags": ["a", "b"],
             "more": {"path": "/x", "rows": [1, None, True, 0.5]},
         }
     ]
-    assert json.loads(json.dumps(as_data(ROW)))["colour"] == "red"
+    assert json.loads(json.dumps(as_data(ROW)))["color"] == "red"
 
 
 @given(st.text())

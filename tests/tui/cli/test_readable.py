@@ -1,4 +1,4 @@
-"""Values in lines that people read."""
+"""Text rendering of payloads and usage."""
 
 from __future__ import annotations
 

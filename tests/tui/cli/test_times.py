@@ -1,4 +1,4 @@
-"""Times as people type and read them."""
+"""Parsing and formatting of times and durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Trello with a board, and the command line of somebody whose configuration has it."""
+"""A Trello board and a command line that is configured for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CliBoard:
         self.configure()
 
     def configure(self, **more: Any) -> None:
-        """Write [trello] anew."""
+        """Rewrite the [trello] table."""
         text = self.cli.config.read_text(encoding="utf-8").partition("\ntrello.")[0]
         fields = {"api_url": self.trello.api_url, **more}
         lines = [f'trello.{key} = "{value}"' for key, value in fields.items()]
@@ -48,5 +48,5 @@ class CliBoard:
 
     @property
     def writes(self) -> list[str]:
-        """What was asked of Trello that changes something there."""
-        return [f"{one.method} {one.path}" for one in self.trello.calls if one.method != "GET"]
+        """Requests to Trello that change data."""
+        return [f"{call.method} {call.path}" for call in self.trello.calls if call.method != "GET"]

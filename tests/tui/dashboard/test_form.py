@@ -67,7 +67,7 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
         "type": ("1 2", "a letter first"),
         "tags": ("a " * 101, "must have at most 100 entries"),
         "overrides": ("timeout='soon'", "timeout 'soon': must be a number"),
-        "payload": ("[1]", "not a JSON object"),
+        "payload": ("[1]", "must be a JSON object"),
         "title": ("x" * 501, "at most 500"),
     }
     with pytest.raises(FormErrors) as refused:
@@ -124,10 +124,10 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
 async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> None:
     with pytest.raises(FormErrors) as refused:
         await validate_request({"repo": PAY.remote_url}, rt)
-    assert refused.value.problems == {"text": "say what is to be done"}
+    assert refused.value.problems == {"text": "instructions are required"}
     with pytest.raises(FormErrors) as refused:
         await validate_request({"text": "Tidy", "repo": "nowhere"}, rt)
-    assert "nor a repository of that name" in refused.value.problems["repo"]
+    assert "no directory or repository with this name" in refused.value.problems["repo"]
     with pytest.raises(FormErrors) as refused:
         await validate_request(
             {"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt
@@ -143,7 +143,7 @@ async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
     with pytest.raises(FormErrors) as refused:
         await validate_request(typed, rt)
     assert refused.value.problems.keys() == {"text", *typed}
-    assert "nor a repository of that name" in refused.value.problems["repo"]
+    assert "no directory or repository with this name" in refused.value.problems["repo"]
     with pytest.raises(FormErrors) as refused:
         await validate_request({"type": "http_request", "payload": "[1]", "priority": "x"}, rt)
     assert refused.value.problems.keys() == {"payload", "priority"}

@@ -65,7 +65,7 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
         await seen.press("tab")
         await seen.paste("nowhere")
         await seen.press("enter")
-        await seen.see("▲ no such directory here, nor a repository of that name", "nowhere")
+        await seen.see("▲ no directory or repository with this name", "nowhere")
         await seen.press("ctrl+u", "ctrl+o")
         await seen.see("Not before")
         await seen.press(*["tab"] * 5, *"x7", "enter")
@@ -123,12 +123,16 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
 
 
 async def test_what_nothing_here_can_do_is_wrong_beside_its_field(rt: Runtime) -> None:
-    near = "[handlers] does not have it, and no worker is running; did you mean http_request; known"
-    slack = "the configuration has no [slack]; see docs/slack.md"
+    near = "no handler in [handlers], and no worker is running; did you mean http_request?; known"
+    slack = "[slack] is not configured; see docs/slack.md"
     for typed, field, says in (
         ({"type": "http_requst"}, "type", near),
         ({"type": "noop", "notify": "log slack:C1"}, "notify", slack),
-        ({"type": "llm_generate", "payload": '{"prompt": "a"}'}, "type", "has no [llm.NAME]"),
+        (
+            {"type": "llm_generate", "payload": '{"prompt": "a"}'},
+            "type",
+            "[llm.NAME] is not configured",
+        ),
     ):
         with pytest.raises(FormErrors) as caught:
             await validate_request(typed, rt)

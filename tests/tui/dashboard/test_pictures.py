@@ -113,7 +113,7 @@ async def test_a_line_with_an_error() -> None:
         await seen.press("slash")
         await seen.type("age>soon")
         await seen.press("enter")
-        await seen.see("is not a duration")
+        await seen.see("invalid duration")
         await assert_matches_picture("filter-error", seen)
 
 

@@ -72,11 +72,14 @@ def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
         "jobs                               2  completed 1",
         "answers                            2  1 accepted",
         "kills                              1",
-        "ended by themselves                1  exit code 6 1",
-        "effects                            1  1 asked for twice and refused outside",
+        "unexpected exits                   1  exit code 6 1",
+        (
+            "effects                            1  1 requested twice and rejected by the external"
+            " system"
+        ),
         "recovery                           1  p50 2.0 s, p95 2.0 s",
         "  worker killed                    1  p50 2.0 s, p95 2.0 s",
-        "could not run                      1  time namespace: Operation not permitted",
+        "not supported                      1  time namespace: Operation not permitted",
     ):
         assert words in said
 
@@ -85,7 +88,7 @@ def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> 
     figures = Figures()
     figures.add(1, FinalState(), Ledger(), Violations())
     print_figures(CommandOutput(), figures)
-    assert "no fault hit a running job, so this says little" in capsys.readouterr().err
+    assert "no fault hit a running job; for a meaningful result" in capsys.readouterr().err
     figures.add(2, FinalState({1: RAN}), _ledger(), Violations())
     print_figures(CommandOutput(), figures)
     assert capsys.readouterr().err == ""

@@ -123,7 +123,7 @@ def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]
     verdict = find_violations(seen, ledger)
     assert verdict.findings == ()
     assert finish(verdict, ledger, seen) == 0
-    assert "effects doubled                    0" in capsys.readouterr().out
+    assert "duplicate effects                  0" in capsys.readouterr().out
 
 
 def asked(**changes: object) -> FinalState:
@@ -148,7 +148,7 @@ def said(**result: dict[str, str]) -> FinalState:
 
 def trail(*order: int) -> FinalState:
     """Return the world with the trail of D-1 in another order."""
-    return asked(trail=tuple(TRAIL[place] for place in order))
+    return asked(job_events=tuple(TRAIL[place] for place in order))
 
 
 STEPS = ASKED.steps
@@ -210,13 +210,21 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
         ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote when run 2 ran"),
         ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote when none ran"),
-        ("misled", world(D4=replace(CANCELED, status="completed")), "is completed, not canceled"),
         (
-            "misled",
+            "wrongly_ended",
+            world(D4=replace(CANCELED, status="completed")),
+            "is completed, not canceled",
+        ),
+        (
+            "wrongly_ended",
             world(D6=replace(AGENT, status="failed", error="no such agent")),
             "D-6 (run_agent) is failed, not completed: no such agent",
         ),
-        ("misled", world(D3=replace(DOOMED, status="completed")), "is completed, not dead_letter"),
+        (
+            "wrongly_ended",
+            world(D3=replace(DOOMED, status="completed")),
+            "is completed, not dead_letter",
+        ),
         ("broken", FinalState(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
     ],
 )

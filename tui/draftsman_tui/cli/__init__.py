@@ -1,1 +1,1 @@
-"""The command line: one module for each family of commands; `main` is the process root."""
+"""The command line: a module for each family of commands; `main` is the process root."""

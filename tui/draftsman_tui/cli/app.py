@@ -1,4 +1,4 @@
-"""What every command shares: its options, its configuration, its runtime, its output."""
+"""Shared options, configuration, runtime and output of commands."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Function = Callable[..., Any]
 
 @dataclass(slots=True)
 class App:
-    """One call of the command line: its shared options, and what is made from them."""
+    """State of a command invocation: its shared options, configuration and output."""
 
     config: Path | None = None
     verbose: bool = False
     json: bool = False
-    colour: bool | None = None
+    color: bool | None = None
     _settings: Settings | None = field(default=None, init=False)
 
     @property
     def out(self) -> CommandOutput:
-        """Where the command prints."""
-        return CommandOutput(json=self.json, colour=self.colour)
+        """Output of the command."""
+        return CommandOutput(json=self.json, color=self.color)
 
     @property
     def settings(self) -> Settings:
@@ -59,15 +59,15 @@ class App:
 
 
 async def number_of(rt: Runtime, ref: JobRef) -> int:
-    """Return the number of the job that was named; raises NotFound, UsageError (ambiguous)."""
+    """Resolve a job reference to its number; raises NotFound, UsageError (ambiguous)."""
     return await rt.read_model.resolve(ref)
 
 
 class Group(click.Group):
-    """A command that has commands: alone it prints its help, and it knows what was meant."""
+    """A command with subcommands: prints its help without arguments, suggests on a typo."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take no argument at all as a wish for help."""
+        """Print the help if there are no arguments."""
         if not args and not ctx.resilient_parsing:
             CommandOutput().write(ctx.get_help() + "\n")
             ctx.exit()
@@ -76,23 +76,23 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a misspelt one gets the nearest names."""
+        """Find the subcommand; an unknown name raises an error with the nearest names."""
         names = self.list_commands(ctx)
         if args[0] in names or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         near = difflib.get_close_matches(args[0], names, 2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"see: {ctx.command_path} --help"
-        raise click.UsageError(f"there is no command {args[0]!r}; {hint}")
+        raise click.UsageError(f"unknown command {args[0]!r}; {hint}")
 
 
 def command(
     name: str, *, examples: tuple[str, ...] = (), long_running: bool = False
 ) -> Callable[[Function], click.Command]:
-    """Make a command of a function that takes the App and its own parameters.
+    """Turn a function that takes the App and its own parameters into a command.
 
-    It may be a coroutine. Every command takes `--json` and, wherever they are written, the global
-    options. One that is `long_running` handles shutdown signals by `shutdown_signals`; a signal
-    ends any other as Python does it.
+    The function may be a coroutine. Every command accepts `--json` and, in any position, the global
+    options. A `long_running` command handles shutdown signals with `shutdown_signals`; other
+    commands keep Python's default handling.
     """
 
     def decorate(function: Function) -> click.Command:
@@ -106,16 +106,16 @@ def command(
 
                 asyncio.run(result)
 
-        made = click.command(name, epilog=example_lines(examples))(run)
-        made.params += shared_options(hidden=True)
-        made.params.append(_option("--json", "json", "Print JSON with the column names."))
-        return made
+        command = click.command(name, epilog=example_lines(examples))(run)
+        command.params += shared_options(hidden=True)
+        command.params.append(_option("--json", "json", "Output JSON."))
+        return command
 
     return decorate
 
 
 def example_lines(examples: tuple[str, ...]) -> str | None:
-    """Return the end of a help page: what to type, verbatim."""
+    """Format the examples as the epilog of a help page, without rewrapping."""
     if not examples:
         return None
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
@@ -128,20 +128,20 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
             ["--config"],
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="Read this configuration file.",
+            help="Configuration file.",
             hidden=hidden,
             expose_value=False,
             callback=_remember("config"),
         ),
-        _option("-v/--verbose", "verbose", "Show the details of an unexpected error.", hidden),
+        _option("-v/--verbose", "verbose", "Show details of unexpected errors.", hidden),
         click.Option(
-            ["--no-color", "colour"],
+            ["--no-color", "color"],
             is_flag=True,
             flag_value=True,
-            help="Print without colours, as NO_COLOR=1 does.",
+            help="Disable colored output (like NO_COLOR=1).",
             hidden=hidden,
             expose_value=False,
-            callback=lambda ctx, _, value: _keep(ctx, "colour", False if value else None),
+            callback=lambda ctx, _, value: _keep(ctx, "color", False if value else None),
         ),
     ]
 
@@ -162,6 +162,6 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]
 
 
 def _keep(ctx: click.Context, key: str, value: Any) -> None:
-    """Keep an option that was given; one that was not leaves what came before it."""
-    if value not in (None, False) or (key == "colour" and value is False):
+    """Store an option if it was set; the default does not override an earlier value."""
+    if value not in (None, False) or (key == "color" and value is False):
         setattr(ctx.ensure_object(App), key, value)

@@ -1,12 +1,12 @@
-"""The process root: finds the command, runs it, and turns every end into an exit code.
+"""Entry point of the command line: finds the command, runs it and returns an exit code.
 
-Nothing heavy is imported here: a command's module is loaded when it is named, and the driver, the
-configuration and the rest when it runs. Exit codes:
+A command's module is imported when the command runs, so that help and completion stay fast. Exit
+codes:
 
-    0    done, or deduplicated          4    lost a race, or a key conflict
-    1    refused, or did not complete   5    nobody answered
-    2    usage or configuration         6    the database cannot be reached
-    3    not found                      130  interrupted      141  the reader of stdout left
+    0    completed or deduplicated      4    lost a race, or idempotency conflict
+    1    refused or not completed       5    no answer in time
+    2    usage or configuration error   6    database unreachable
+    3    not found                      130  interrupted      141  stdout closed by the reader
 """
 
 from __future__ import annotations
@@ -27,91 +27,94 @@ from draftsman_tui.common import stdio
 from draftsman_tui.common.output import CommandOutput, one_line
 
 INTERRUPTED: Final = 130
-READER_GONE: Final = 141
+BROKEN_PIPE: Final = 141
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
-        "dashboard": ("process.dashboard", "Look at everything live, and do it from there."),
-        "submit": ("job.submit", "Make a job of a request."),
+        "dashboard": ("process.dashboard", "Open the live dashboard."),
+        "submit": ("job.submit", "Submit a job."),
         "jobs": ("job.jobs", "List jobs, newest first."),
-        "show": ("job.show", "Show everything about a job."),
-        "events": ("job.events", "Show the trail of a job, or of all."),
-        "logs": ("job.events", "Print what the runs of a job logged."),
-        "diff": ("job.artifacts", "Print the changes of a job, or of a gate."),
-        "artifacts": ("job.artifacts", "List or get the files that a job left."),
-        "wait": ("job.job_wait", "Wait until a job ends."),
-        "why": ("job.jobs", "Say what a job waits for."),
-        "cancel": ("job.cancel", "End a job."),
-        "retry": ("job.retry", "Run finished jobs anew."),
-        "deliveries": ("job.deliveries", "List what people were told."),
-        "redeliver": ("job.deliveries", "Send dead deliveries again."),
+        "show": ("job.show", "Show the details of a job."),
+        "events": ("job.events", "Show the event history."),
+        "logs": ("job.events", "Print the logs of a job."),
+        "diff": ("job.artifacts", "Print the changes of a job or of an approval."),
+        "artifacts": ("job.artifacts", "List or download the artifacts of a job."),
+        "wait": ("job.job_wait", "Wait for a job to finish."),
+        "why": ("job.jobs", "Explain why a job is waiting."),
+        "cancel": ("job.cancel", "Cancel a job."),
+        "retry": ("job.retry", "Retry finished jobs."),
+        "deliveries": ("job.deliveries", "List deliveries, newest first."),
+        "redeliver": ("job.deliveries", "Retry dead deliveries."),
     },
     "Questions": {
-        "questions": ("question.questions", "List what waits for a person."),
+        "questions": ("question.questions", "List open questions and approvals."),
         "answer": ("question.answers", "Answer a question."),
-        "approve": ("question.answers", "Approve what a job wants to do."),
-        "deny": ("question.answers", "Deny what a job wants to do."),
-        "extend": ("question.questions", "Give a question more time."),
+        "approve": ("question.answers", "Approve a job's request."),
+        "deny": ("question.answers", "Deny a job's request."),
+        "extend": ("question.questions", "Extend the deadline of a question."),
     },
     "Processes": {
-        "demo": ("process.demo", "Run one real job on a real repository, with no credentials."),
-        "up": ("process.serve", "Start all that is needed, and keep it running."),
-        "worker": ("process.serve", "Run jobs, and lead where nobody does."),
-        "bots": ("process.serve", "Listen and speak in chat: Slack and Trello."),
-        "workers": ("process.workers", "List the workers and how they are."),
-        "sweep": ("process.workers", "Run one sweep of the leader now."),
-        "stats": ("process.workers", "Count everything."),
+        "demo": (
+            "process.demo",
+            "Run an example job on a sample repository, no credentials needed.",
+        ),
+        "up": ("process.serve", "Start a worker and the configured bots, and supervise them."),
+        "worker": ("process.serve", "Run a worker."),
+        "bots": ("process.serve", "Run the Slack and Trello bots."),
+        "workers": ("process.workers", "List workers and their health."),
+        "sweep": ("process.workers", "Run a maintenance sweep now."),
+        "stats": ("process.workers", "Show counts of jobs, questions, deliveries and workers."),
         "soak": (
             "process.soak",
-            "Load draftsman, break everything around it, and count what it lost.",
+            "Run a soak test: inject faults under load and count lost work.",
         ),
     },
     "Setup": {
-        "doctor": ("setup.doctor", "Check everything, and say what to do."),
-        "people": ("setup.people", "Show and change people, their roles and identities."),
-        "boards": ("board.boards", "Watch Trello boards, and see what their labels do."),
-        "repos": ("repo.repos", "Make repositories known, and say how they are validated."),
-        "config": ("setup.configuration", "Print the configuration in effect, without secrets."),
-        "migrate": ("setup.database", "Bring the database to this version."),
-        "db": ("setup.database", "Control the embedded PostgreSQL."),
+        "doctor": ("setup.doctor", "Check the installation and suggest fixes."),
+        "people": ("setup.people", "Manage people, their roles and chat accounts."),
+        "boards": ("board.boards", "Manage Trello boards and their label rules."),
+        "repos": ("repo.repos", "Manage repositories and their profiles."),
+        "config": ("setup.configuration", "Print the effective configuration, without secrets."),
+        "migrate": ("setup.database", "Migrate the database schema to this version."),
+        "db": ("setup.database", "Manage the embedded PostgreSQL server."),
         "archives": (
             "setup.archives",
-            "List, check or restore months of the trail that were pruned.",
+            "List, verify or restore archived events.",
         ),
-        "completion": ("setup.configuration", "Print a completion script for your shell."),
+        "completion": ("setup.configuration", "Print a shell completion script."),
     },
 }
-"""Every command: the module that has it, and what the list of commands says of it."""
-COMMANDS: Final = {name: found for section in SECTIONS.values() for name, found in section.items()}
+"""Module and summary of each command, by section of the help."""
+COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class Commands(Group):
-    """The group whose commands are loaded when they are named."""
+    """Group that imports a command's module only when the command is used."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take no argument as any other group takes options alone: `cli` knows what to do."""
+        """Skip the help that `Group` prints without arguments: `cli` decides."""
         return click.Group.parse_args(self, ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return every name, in the order of the help."""
+        """Return all command names in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command from its module, which calls it by the same name."""
+        """Import a command from its module, where it is an attribute of the same name."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"draftsman_tui.cli.{COMMANDS[cmd_name][0]}")
-        found: click.Command = getattr(module, cmd_name)
-        return found
+        command: click.Command = getattr(module, cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands in sections, without loading one."""
+        """List the commands by section, without importing them."""
         for section, commands in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, help) for name, (_, help) in commands.items()])
 
 
-def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
+def _version(ctx: click.Context, _: click.Parameter, enabled: bool) -> None:
+    if enabled and not ctx.resilient_parsing:
         from draftsman import __version__
 
         CommandOutput().print(f"draftsman {__version__}")
@@ -145,29 +148,29 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Durable jobs that stop to ask people, and carry on when anyone answers."""
+    """Durable jobs that pause to ask people questions and resume with the answers."""
     if ctx.invoked_subcommand is not None:
         return
     from draftsman_tui.cli.process.dashboard import dashboard, is_available
 
     if is_available():
-        with dashboard.make_context("dashboard", [], parent=ctx) as shown:
-            dashboard.invoke(shown)
+        with dashboard.make_context("dashboard", [], parent=ctx) as dashboard_ctx:
+            dashboard.invoke(dashboard_ctx)
     else:
         CommandOutput().write(ctx.get_help() + "\n")
-        from draftsman_tui.cli import extras
+        from draftsman_tui.common import extras
 
         if stdio.is_screen() and extras.missing("tui"):
             CommandOutput().info(f"draftsman: {extras.advice('tui')}")
 
 
 def main() -> None:
-    """Run the command line of this process, and exit."""
+    """Run the command line and exit."""
     early_signals.hold()
     deny_inspection()
     stdio.prepare()
     code = run(sys.argv[1:])
-    early_signals.hold()  # what ends by itself is not interrupted on its last lines
+    early_signals.hold()  # a signal must not interrupt the last lines of output
     try:
         sys.stdout.flush()
     except OSError:
@@ -176,12 +179,12 @@ def main() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command; return the exit code. Nothing is raised."""
+    """Run a command and return the exit code; never raises."""
     app = App()
     try:
         return _invoke(args, app)
     except (stdio.BrokenStdout, BrokenPipeError):
-        return READER_GONE
+        return BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort, EOFError):
         CommandOutput().info("" if stdio.is_terminal(sys.stderr) else "draftsman: interrupted")
         return INTERRUPTED
@@ -201,7 +204,7 @@ def _invoke(args: Sequence[str], app: App) -> int:
 
 
 def _completes() -> bool:
-    """Answer the shell's question what may follow, if this is one."""
+    """Answer a completion request if the shell makes it."""
     instruction = os.environ.get("_DRAFTSMAN_COMPLETE")
     if not instruction:
         return False
@@ -210,13 +213,13 @@ def _completes() -> bool:
     try:
         shell_complete(cli, {}, "draftsman", "_DRAFTSMAN_COMPLETE", instruction)
     except (KeyError, ValueError):
-        text = "a completion needs COMP_WORDS and COMP_CWORD as a shell sets them"
+        text = "shell completion requires COMP_WORDS and COMP_CWORD"
         raise click.UsageError(text) from None
     return True
 
 
 def _explain(error: BaseException, app: App) -> int:
-    """Say in one line what went wrong; return the exit code."""
+    """Print the error on one line and return the exit code."""
     from draftsman.errors import DraftsmanError
     from draftsman.log import redact
 
@@ -232,10 +235,10 @@ def _explain(error: BaseException, app: App) -> int:
         message, code = _usage(error), error.exit_code
     elif app.verbose:
         CommandOutput().info(redact("".join(traceback.format_exception(error)).rstrip()))
-        message = "this is an unexpected error"  # which the traceback ends with
+        message = "unexpected error"  # the traceback already shows the message
     else:
         text = f"{type(error).__name__}: {_text(error)}".rstrip(": ")
-        message = f"unexpected {text}; run with -v for the details"
+        message = f"unexpected {text}; run with -v for details"
     CommandOutput().info(f"draftsman: {redact(one_line(message))}")
     return code
 
@@ -252,7 +255,7 @@ def _text(error: BaseException) -> str:
 
 
 def _single(error: BaseException) -> Iterator[BaseException]:
-    """Yield what a group of one holds, the error itself otherwise."""
+    """Yield the only exception of a group, or the error itself."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     yield error

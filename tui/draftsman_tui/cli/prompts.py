@@ -1,4 +1,4 @@
-"""Asking the person at the terminal, on stderr, in the middle of a command."""
+"""Interactive prompts on stderr."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from draftsman_tui.common.output import one_line
 
 
 def prompt(question: str, *, choices: Sequence[str] = (), default: str | None = None) -> str:
-    """Ask for text, or for one of some words. Raises click.Abort on Ctrl-C and at the end."""
+    """Prompt for text or a choice; raises click.Abort on Ctrl-C or end of input."""
     kind = click.Choice(choices) if choices else str
     with _interruptible():
         return str(click.prompt(one_line(question), type=kind, default=default, err=True))
 
 
 def confirm(question: str) -> None:
-    """Ask yes or no; raises Refused on a no, click.Abort on Ctrl-C."""
+    """Ask for confirmation; raises Refused on no, click.Abort on Ctrl-C."""
     with _interruptible():
         if not click.confirm(one_line(question), err=True):
-            raise Refused("nothing was done")
+            raise Refused("canceled; nothing was changed")
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the question, and nothing but the question; so does any shutdown signal.
+    """Let Ctrl-C or a shutdown signal abort the prompt, without stopping the event loop.
 
-    The event loop's own handlers would wait for the loop, which waits for us; and the loop must not
-    hear afterwards of an interrupt that was the answer.
+    The event loop's own handlers run only when the loop does, and the loop is blocked by the
+    prompt; the wakeup descriptor is unset so that the loop does not see the signal afterwards.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

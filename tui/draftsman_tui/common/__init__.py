@@ -1,1 +1,1 @@
-"""What the command line and the dashboard share: output, times, parameters and texts."""
+"""Modules shared by the command line and the dashboard: output, times, parameters and texts."""

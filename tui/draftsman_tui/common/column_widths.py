@@ -1,23 +1,23 @@
-"""Widths of columns from what stands in them. Pure."""
+"""Allocation of column widths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def share(least: Sequence[int], wanted: Sequence[int], room: int) -> list[int]:
-    """Return the cells of each column: `least`, then a fair share of the room up to `wanted`.
+def share(minimum: Sequence[int], preferred: Sequence[int], available: int) -> list[int]:
+    """Allocate a width to each column: `minimum`, plus a fair share up to `preferred`.
 
-    The narrowest grow first (max-min fairness), so that none is cut beside an empty one. What
-    nobody wants is left over; where there is too little room even for `least`, it is kept.
+    The narrowest columns grow first (max-min fairness). Space beyond all preferred widths is not
+    used; minimum widths are kept even if they exceed the available space.
     """
-    sizes, left = list(least), room - sum(least)
-    while left > 0:
-        short = [at for at, size in enumerate(sizes) if size < wanted[at]]
-        if not short:
+    widths, unused = list(minimum), available - sum(minimum)
+    while unused > 0:
+        growing = [index for index, width in enumerate(widths) if width < preferred[index]]
+        if not growing:
             break
-        low = min(sizes[at] for at in short)
-        for at in [at for at in short if sizes[at] == low][:left]:
-            sizes[at] += 1
-            left -= 1
-    return sizes
+        narrowest = min(widths[index] for index in growing)
+        for index in [index for index in growing if widths[index] == narrowest][:unused]:
+            widths[index] += 1
+            unused -= 1
+    return widths

@@ -1,6 +1,6 @@
-"""What commands print: data on stdout, talk on stderr, JSON when it was asked for.
+"""Output of commands: data on stdout, messages on stderr, JSON on request.
 
-Text of people and agents never reaches a terminal raw: control characters are shown, not obeyed.
+Control characters in text of people and agents are escaped before they reach a terminal.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MIN_COLUMN_WIDTH: Final = 8
-"""Cells that a column of a table keeps, however narrow the terminal is."""
+"""Minimum width of a table column in cells."""
 MAX_ERROR_TEXT: Final = 300
-"""Characters of output that an error about it repeats."""
+"""Maximum number of characters of lost output that an error repeats."""
 _CONTROLS: Final = {
     code: ascii(chr(code))[1:-1]
     for code in (
@@ -33,7 +33,7 @@ _CONTROLS: Final = {
         *(0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
     )
 }
-"""Escape sequences and the like, which would let a ticket drive the terminal."""
+"""Control characters, such as terminal escape sequences, that text may contain."""
 
 _ESCAPES: Final = {
     code: f"\\u{code:04x}"
@@ -43,35 +43,35 @@ _ESCAPES: Final = {
         *range(0xFFF9, 0xFFFC),
     )
 }
-"""What JSON may hold raw and a terminal obeys, or does not show; in JSON only strings have it."""
+"""Characters that JSON allows unescaped and that control or confuse a terminal."""
 
 
 def plain(text: str) -> str:
-    """Return the text with its control characters made visible; lines and tabs stay."""
+    """Escape control characters; line breaks and tabs are kept."""
     return text.translate(_CONTROLS)
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, without control characters."""
+    """Join the text into one line without control characters."""
     return plain(" ".join(text.split()))
 
 
 def styled(value: object, style: str = "") -> Text:
-    """Return what people may see of a value, in a style of rich."""
+    """Convert a value to safe text with a rich style."""
     from rich.text import Text
 
     return Text(plain(str(value)), style)
 
 
 def line(*parts: Text | str) -> Text:
-    """Join pieces into one line; plain strings are made safe."""
+    """Join parts into one line; plain strings are escaped."""
     from rich.text import Text
 
     return Text.assemble(*(styled(part) if isinstance(part, str) else part for part in parts))
 
 
 def hanging_indent(text: Text, indent: int) -> Table:
-    """Return the line so that, where it is wrapped, it goes on `indent` cells from the left."""
+    """Indent the continuation lines by `indent` cells if the line is wrapped."""
     from rich.table import Table
 
     grid = Table.grid()
@@ -82,7 +82,7 @@ def hanging_indent(text: Text, indent: int) -> Table:
 
 
 def as_data(value: object) -> Any:
-    """Return what JSON shows: columns under their names, times as ISO 8601, ids as text."""
+    """Convert a value to JSON data: dataclasses as objects, times as ISO 8601, ids as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = (field.name for field in dataclasses.fields(value))
         return {name: as_data(getattr(value, name)) for name in names}
@@ -98,15 +98,15 @@ def as_data(value: object) -> Any:
 
 
 class CommandOutput:
-    """Where one command prints. `json` and `colour` are what its options say."""
+    """Output of a command; `json` and `color` are its options."""
 
-    def __init__(self, *, json: bool = False, colour: bool | None = None) -> None:
+    def __init__(self, *, json: bool = False, color: bool | None = None) -> None:
         self.json = json
-        self.colour = colour
+        self.color = color
 
     @property
     def interactive(self) -> bool:
-        """Whether a person sits there: to be asked, and to read the answer."""
+        """Whether stdin and stderr are terminals, so prompts are possible."""
         return stdio.is_terminal(sys.stdin) and stdio.is_terminal(sys.stderr)
 
     @property
@@ -116,27 +116,27 @@ class CommandOutput:
 
     @property
     def width(self) -> int:
-        """Cells of a line of stdout."""
+        """Width of stdout in cells."""
         return stdio.width(sys.stdout)
 
     def document(self, value: object) -> None:
-        """Print the one JSON document of a command."""
+        """Print the JSON document of a command."""
         self.write(self._json(value, indent=2) + "\n")
 
     def item(self, value: object) -> None:
-        """Print one JSON line of a stream."""
+        """Print a JSON line of a stream."""
         self.write(self._json(value) + "\n")
 
     def print(self, *parts: RenderableType, cut: bool = False) -> None:
-        """Print for people; plain strings are made safe. `cut` keeps a line on one of a screen."""
+        """Print text; plain strings are escaped. `cut` truncates long lines on a terminal."""
         self.write(self._render(sys.stdout, parts, cut=cut))
 
     def print_stderr(self, *parts: RenderableType, cut: bool = False) -> None:
-        """Show a person something on stderr that is not data."""
+        """Print text to stderr, like `print`."""
         stdio.write_stderr(self._render(sys.stderr, parts, cut=cut))
 
     def info(self, text: str) -> None:
-        """Tell a person one thing on stderr."""
+        """Print a message to stderr."""
         stdio.write_stderr(f"{plain(text)}\n")
 
     def table(
@@ -147,9 +147,9 @@ class CommandOutput:
         flexible: int | Sequence[int],
         right: Sequence[int] = (),
     ) -> None:
-        """Print a table; where the terminal is too narrow the `flexible` columns are cut.
+        """Print a table; the `flexible` columns are truncated if the terminal is too narrow.
 
-        They share the room that the others leave, each as much as its text needs.
+        They share the space that the other columns leave, up to the width of their text.
         """
         from rich.table import Table
 
@@ -158,42 +158,42 @@ class CommandOutput:
             max([len(head), *(row[at].cell_len for row in cells)]) for at, head in enumerate(heads)
         ]
         cut = [flexible] if isinstance(flexible, int) else list(flexible)
-        wanted = [widths[at] for at in cut]
-        room = self.width - sum(widths) + sum(wanted) - 2 * (len(heads) - 1)
-        least = [min(MIN_COLUMN_WIDTH, size) for size in wanted]
-        limits = dict(zip(cut, share(least, wanted, room), strict=True))
+        preferred = [widths[at] for at in cut]
+        available = self.width - sum(widths) + sum(preferred) - 2 * (len(heads) - 1)
+        minimum = [min(MIN_COLUMN_WIDTH, size) for size in preferred]
+        limits = dict(zip(cut, share(minimum, preferred, available), strict=True))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for place, head in enumerate(heads):
+        for index, head in enumerate(heads):
             table.add_column(
                 head,
-                justify="right" if place in right else "left",
+                justify="right" if index in right else "left",
                 no_wrap=True,
                 overflow="ellipsis",
-                max_width=limits.get(place),
+                max_width=limits.get(index),
             )
         for row in cells:
             table.add_row(*row)
         self.print(table)
 
     def write(self, text: str) -> None:
-        """Write to stdout; raises CannotWrite, which keeps short text, and ReaderGone."""
-        told = one_line(text)
-        stdio.write(text, told if len(told) <= MAX_ERROR_TEXT else "")
+        """Write to stdout; raises StdoutError with short text that was lost, and BrokenStdout."""
+        lost = one_line(text)
+        stdio.write(text, lost if len(lost) <= MAX_ERROR_TEXT else "")
 
     def _json(self, value: object, indent: int | None = None) -> str:
-        """Return JSON; on a terminal, what would drive or reorder it is escaped."""
+        """Serialize to JSON; on a terminal, escape characters that control or reorder text."""
         text = json.dumps(as_data(value), indent=indent, ensure_ascii=not stdio.is_utf8())
         return text.translate(_ESCAPES) if self.on_screen else text
 
     def _render(self, stream: Any, parts: Iterable[RenderableType], *, cut: bool = False) -> str:
         from rich.console import Console
 
-        coloured = self._coloured(stream)
+        colored = self._colored(stream)
         console = Console(
             file=io.StringIO(),
             width=stdio.width(stream),
-            color_system="standard" if coloured else None,
-            force_terminal=coloured,
+            color_system="standard" if colored else None,
+            force_terminal=colored,
             force_jupyter=False,
             legacy_windows=False,
             emoji=False,
@@ -201,23 +201,23 @@ class CommandOutput:
             highlight=False,
         )
         for part in parts:
-            shown = styled(part) if isinstance(part, str) else part
+            renderable = styled(part) if isinstance(part, str) else part
             if cut:
-                console.print(shown, no_wrap=True, overflow="ellipsis")
+                console.print(renderable, no_wrap=True, overflow="ellipsis")
             else:
-                console.print(_wrapped(shown, console.width))
+                console.print(_wrapped(renderable, console.width))
         lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]
-        return "\n".join(one.rstrip() for one in lines)
+        return "\n".join(text.rstrip() for text in lines)
 
-    def _coloured(self, stream: Any) -> bool:
-        """Return whether the stream takes colour: a terminal, unless somebody said no."""
+    def _colored(self, stream: Any) -> bool:
+        """Return whether to color the stream: a terminal, unless disabled."""
         forbidden = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        wanted = self.colour if self.colour is not None else not forbidden
-        return wanted and stdio.is_terminal(stream)
+        enabled = self.color if self.color is not None else not forbidden
+        return enabled and stdio.is_terminal(stream)
 
 
 def _wrapped(part: RenderableType, width: int) -> RenderableType:
-    """Keep the indentation of a line that is longer than the terminal is wide."""
+    """Indent the continuation lines of a long line like its first."""
     from rich.text import Text
 
     if not isinstance(part, Text) or part.cell_len <= width:

@@ -1,4 +1,4 @@
-"""The command line of draftsman itself, for the processes that it starts."""
+"""Command line that starts draftsman as a child process."""
 
 from __future__ import annotations
 

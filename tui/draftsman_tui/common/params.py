@@ -1,6 +1,6 @@
-"""Kinds of arguments: each reads what a person types, or says in one line what is allowed.
+"""Click parameter types of the command line.
 
-They are read before a database is opened, so that a typing error is told at once.
+Arguments are parsed before the database is opened, so errors in them are reported immediately.
 """
 
 from __future__ import annotations
@@ -24,51 +24,51 @@ if TYPE_CHECKING:
 
     Param = click.ParamType[Any]
 else:
-    Param = click.ParamType  # generic for the type checker alone, in older versions
+    Param = click.ParamType  # older versions are generic only for the type checker
 
 WAITING = "waiting"
-"""Stands for both statuses that wait for a person."""
+"""Alias of both waiting statuses."""
 
 
 class JobParam(Param):
-    """`D-142`, `142`, an id or its prefix."""
+    """A job: `D-142`, `142`, an id or its prefix."""
 
     name = "job"
 
     def convert(self, value: Any, param: object, ctx: object) -> JobRef:
-        """Read it; raises UsageError."""
+        """Parse the job; raises UsageError."""
         from draftsman.domain.ids import JobRef, parse_job
 
         return value if isinstance(value, JobRef) else parse_job(str(value))
 
 
 class QuestionParam(Param):
-    """`D-142/2`; a bare job has no number, which is None then."""
+    """A question `D-142/2`; the ordinal of a bare job is None."""
 
     name = "question"
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[JobRef, int | None]:
-        """Read it; raises UsageError."""
+        """Parse the question; raises UsageError."""
         from draftsman.domain.ids import parse_question
 
         return value if isinstance(value, tuple) else parse_question(str(value))
 
 
 class DurationParam(Param):
-    """`90s`, `10m`, `2h`, `1d` in seconds."""
+    """A duration such as `90s`, `10m`, `2h` or `1d`, in seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: object, ctx: object) -> float:
-        """Read it; raises UsageError."""
+        """Parse the duration; raises UsageError."""
         return value if isinstance(value, float) else times.parse_duration(str(value))
 
 
 class ExtensionParam(DurationParam):
-    """A duration, or `never`, which is infinity."""
+    """A duration, or `never` for infinity."""
 
     def convert(self, value: Any, param: object, ctx: object) -> float:
-        """Read it; raises UsageError."""
+        """Parse the duration; raises UsageError."""
         if str(value).strip().lower() == "never":
             return float("inf")
         try:
@@ -83,35 +83,35 @@ class InstantParam(Param):
     name = "time"
 
     def convert(self, value: Any, param: object, ctx: object) -> datetime:
-        """Read it; raises UsageError."""
+        """Parse the time; raises UsageError."""
         return times.parse_instant(value) if isinstance(value, str) else value
 
 
 class StatusParam(Param):
-    """Statuses, with commas between them; `waiting` is both kinds of it."""
+    """Statuses separated by commas; `waiting` matches both waiting statuses."""
 
     name = "status"
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[Status, ...]:
-        """Read them; raises UsageError with all that there are."""
+        """Parse the statuses; raises UsageError with the allowed values."""
         if isinstance(value, tuple):
             return value
-        found: list[Status] = []
+        statuses: list[Status] = []
         for word in str(value).split(","):
-            wanted = word.strip().lower().replace("-", "_").replace(" ", "_")
-            if wanted == WAITING:
-                found += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
-            elif wanted in list(Status):
-                found.append(Status(wanted))
+            name = word.strip().lower().replace("-", "_").replace(" ", "_")
+            if name == WAITING:
+                statuses += [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
+            elif name in list(Status):
+                statuses.append(Status(name))
             else:
                 raise UsageError(
-                    f"{word.strip()!r} is not a status; choose: {WAITING}, {', '.join(Status)}"
+                    f"unknown status {word.strip()!r}; one of: {WAITING}, {', '.join(Status)}"
                 )
-        return tuple(found)
+        return tuple(statuses)
 
 
 class TextParam(Param):
-    """Text without what the database cannot keep; `-` reads it from stdin."""
+    """Text without characters that the database cannot store; `-` reads it from stdin."""
 
     name = "text"
 
@@ -119,17 +119,17 @@ class TextParam(Param):
         self._stdin = stdin
 
     def convert(self, value: Any, param: object, ctx: object) -> str:
-        """Read it."""
+        """Clean the text."""
         return read_stdin() if self._stdin and value == "-" else str(clean(str(value)))
 
 
 class JsonParam(Param):
-    """A JSON object, or `@file` that holds one."""
+    """A JSON object, or `@FILE`."""
 
     name = "json"
 
     def convert(self, value: Any, param: object, ctx: object) -> dict[str, Any]:
-        """Read it; raises UsageError."""
+        """Parse the object; raises UsageError."""
         if isinstance(value, dict):
             return value
         text, origin = str(value), "--payload"
@@ -140,17 +140,17 @@ class JsonParam(Param):
 
 
 class PairParam(Param):
-    """`key=value`; the value is read as JSON where it is, else taken as text."""
+    """A pair `key=value`; the value is parsed as JSON if possible, otherwise it is text."""
 
     name = "key=value"
 
     def convert(self, value: Any, param: object, ctx: object) -> tuple[str, Any]:
-        """Read it; raises UsageError."""
+        """Parse the pair; raises UsageError."""
         if isinstance(value, tuple):
             return value
         key, equals, text = str(value).partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"{value!r} is not key=value; give it as --override max_iterations=3")
+            raise UsageError(f"{value!r} is not key=value; example: --override max_iterations=3")
         try:
             return clean(key.strip()), json.loads(text)
         except (ValueError, RecursionError):
@@ -158,35 +158,35 @@ class PairParam(Param):
 
 
 def json_object(text: str, origin: str) -> dict[str, Any]:
-    """Read a JSON object; raises UsageError that names the origin and the place."""
+    """Parse a JSON object; errors name the origin and the position."""
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except json.JSONDecodeError as error:
-        at = f"line {error.lineno} column {error.colno}"
-        raise UsageError(f"{origin}: not JSON at {at}: {error.msg}") from None
+        position = f"line {error.lineno} column {error.colno}"
+        raise UsageError(f"{origin}: invalid JSON at {position}: {error.msg}") from None
     except ValueError:
-        raise UsageError(f"{origin}: a number has too many digits; give it as text") from None
+        raise UsageError(f"{origin}: number has too many digits; use a string") from None
     except RecursionError:
-        raise UsageError(f"{origin}: nested too deeply; flatten it") from None
-    if not isinstance(found, dict):
-        raise UsageError(f'{origin}: not a JSON object; give one such as {{"key": "value"}}')
-    return found
+        raise UsageError(f"{origin}: nested too deeply") from None
+    if not isinstance(data, dict):
+        raise UsageError(f'{origin}: must be a JSON object, e.g. {{"key": "value"}}')
+    return data
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text, or stdin's for `-`; raises UsageError."""
+    """Read a text file, or stdin for `-`; raises UsageError."""
     if str(path) == "-":
         return read_stdin()
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give a file that can be read") from None
+        raise UsageError(f"{path}: {error.strerror}; use a readable file") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: not UTF-8 text; save it as such") from None
+        raise UsageError(f"{path}: not UTF-8 text; convert the file to UTF-8") from None
 
 
 def read_stdin() -> str:
-    """Return all of stdin; what is not UTF-8 in it is replaced."""
+    """Read stdin, replacing invalid UTF-8."""
     return str(clean(sys.stdin.buffer.read().decode("utf-8", "replace")))
 
 

@@ -1,7 +1,7 @@
-"""The standard streams: whether a person is there, how wide it is, and what failing means.
+"""Standard streams: terminal detection, width, and errors of stdout.
 
-All of stdout goes through `write`, so that a full disk, or a reader that went away, is told from
-everything else that may fail.
+All writes to stdout go through `write`, to distinguish a full disk or a closed pipe from other
+errors.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from draftsman.errors import DraftsmanError
 
 MIN_WIDTH: Final = 40
 DUMB: Final = ("dumb", "unknown")
-"""Values of TERM that promise no more than lines of text."""
+"""Values of TERM for terminals without cursor control."""
 PIPED_WIDTH: Final = 10_000
-"""Cells: what another program reads is never cut."""
+"""Width in cells if stdout is not a terminal, so that lines are not truncated."""
 
 
 class BrokenStdout(Exception):
-    """Whoever read our stdout closed it."""
+    """The reader of stdout closed the pipe."""
 
 
 class StdoutError(DraftsmanError):
-    """Standard output cannot be written."""
+    """Writing to stdout failed."""
 
 
 def is_terminal(stream: Any) -> bool:
-    """Return whether a person sits at the stream."""
+    """Return whether the stream is a terminal; False if it is closed."""
     try:
         return stream is not None and bool(stream.isatty())
     except ValueError:  # closed
@@ -40,42 +40,42 @@ def is_terminal(stream: Any) -> bool:
 
 
 def is_screen() -> bool:
-    """Return whether a person sits at a terminal that more than lines can be shown on."""
+    """Return whether all streams are terminals with cursor control."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return all(map(is_terminal, streams)) and os.environ.get("TERM") not in DUMB
 
 
 def width(stream: Any) -> int:
-    """Return the cells of a line."""
+    """Return the width of the stream in cells."""
     if not is_terminal(stream):
         return PIPED_WIDTH
     return max(MIN_WIDTH, shutil.get_terminal_size((80, 24)).columns)
 
 
 def is_utf8() -> bool:
-    """Return whether stdout takes every character."""
+    """Return whether stdout is UTF-8."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def write(text: str, told: str = "") -> None:
-    """Write to stdout; raises ReaderGone, and CannotWrite with what should have been `told`."""
-    _write(lambda: sys.stdout.write(text), told)
+def write(text: str, lost: str = "") -> None:
+    """Write to stdout; raises BrokenStdout, or StdoutError with the `lost` text."""
+    _write(lambda: sys.stdout.write(text), lost)
 
 
 def write_bytes(data: bytes) -> None:
-    """Write a file's bytes to stdout; raises like `write`."""
+    """Write bytes to stdout; raises like `write`."""
     _write(lambda: sys.stdout.buffer.write(data), "")
 
 
 def write_stderr(text: str) -> None:
-    """Write to stderr; one that is gone does not matter."""
+    """Write to stderr; a closed stream is ignored."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 def abandon_stdout() -> None:
-    """Send the rest of stdout nowhere: the interpreter's own flush at exit must not fail again."""
+    """Redirect stdout to the null device, so that the flush at exit cannot fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError):
         os.dup2(nowhere, sys.stdout.fileno())
@@ -83,7 +83,7 @@ def abandon_stdout() -> None:
 
 
 def prepare() -> None:
-    """Fill closed streams: the next file opened must not become our stdout. Let nothing garble."""
+    """Open closed standard streams on the null device, and escape unencodable characters."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)
@@ -93,12 +93,12 @@ def prepare() -> None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
-def _write(put: Callable[[], object], told: str) -> None:
+def _write(put: Callable[[], object], lost: str) -> None:
     try:
         put()
         sys.stdout.flush()
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.ECONNRESET):
             raise BrokenStdout from None
-        said = f"; it would have said: {told}" if told else ""
-        raise StdoutError(f"standard output: {error.strerror}{said}") from None
+        detail = f"; lost output: {lost}" if lost else ""
+        raise StdoutError(f"standard output: {error.strerror}{detail}") from None

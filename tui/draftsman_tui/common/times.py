@@ -1,4 +1,4 @@
-"""Times as people type and read them."""
+"""Parsing and formatting of times and durations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)\s*([smhdw])", re.IGNORECASE)
 _DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+", re.IGNORECASE)
 MAX_DURATION: Final = 366 * 86_400.0
-"""Seconds; what is further away is a typing error."""
+"""Maximum duration in seconds."""
 YEARS: Final = range(2000, 3000)
-"""Years that a time may be in."""
+"""Allowed years of a time."""
 
 
 class OutOfRange(UsageError):
-    """A duration is too short or too long."""
+    """A duration that is too short or too long."""
 
 
 def parse_duration(text: str) -> float:
-    """Read `90s`, `10m`, `2h`, `1d`, `1h30m` as seconds; a bare number is seconds too.
+    """Parse `90s`, `10m`, `2h`, `1d` or `1h30m` into seconds; a bare number is seconds.
 
     Raises UsageError.
     """
@@ -33,14 +33,14 @@ def parse_duration(text: str) -> float:
     elif _DURATION.fullmatch(text):
         seconds = sum(float(count) * _UNITS[unit.lower()] for count, unit in _PART.findall(text))
     else:
-        raise UsageError(f"{text!r} is not a duration; give it as 90s, 10m, 2h, 1d or 1h30m")
+        raise UsageError(f"invalid duration {text!r}; examples: 90s, 10m, 2h, 1d, 1h30m")
     if not 0 < seconds <= MAX_DURATION:
-        raise OutOfRange(f"the duration {text!r} is out of range; give 1s to 366d")
+        raise OutOfRange(f"duration {text!r} is out of range; allowed: 1s to 366d")
     return seconds
 
 
 def format_duration(seconds: float) -> str:
-    """Return seconds as `duration` reads them, in the longest unit that is exact: `2h`."""
+    """Format seconds for `parse_duration`, in the longest exact unit, e.g. `2h`."""
     for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds % long == 0:
             return f"{seconds / long:.0f}{unit}"
@@ -48,19 +48,19 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_instant(text: str) -> datetime:
-    """Read an ISO 8601 time; one without an offset is local. Raises UsageError."""
-    found = None
+    """Parse an ISO 8601 time; without an offset it is local. Raises UsageError."""
+    moment = None
     with contextlib.suppress(ValueError):
-        found = datetime.fromisoformat(text.strip())
-    if found is None or found.year not in YEARS:
+        moment = datetime.fromisoformat(text.strip())
+    if moment is None or moment.year not in YEARS:
         raise UsageError(
-            f"{text!r} is not a time; give it as 2030-12-31T18:00, with +02:00 or Z if not local"
+            f"invalid time {text!r}; example: 2030-12-31T18:00, with +02:00 or Z if not local"
         )
-    return found.astimezone() if found.tzinfo is None else found
+    return moment.astimezone() if moment.tzinfo is None else moment
 
 
 def span(seconds: float) -> str:
-    """Return a length of time in two digits and a unit: `42 s`, `12 min`, `3.5 h`, `4 d`."""
+    """Format a duration with two digits and a unit: `42 s`, `12 min`, `3.5 h`, `4 d`."""
     seconds = abs(seconds)
     if seconds < 1:
         return "0 s" if seconds < 0.05 else f"{seconds:.1f} s"
@@ -75,23 +75,23 @@ def span(seconds: float) -> str:
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
-    """Return how long ago something was."""
+    """Format the time since a moment, e.g. `12 min ago`."""
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     return "now" if seconds < 1 else f"{span(seconds)} ago"
 
 
 def left(moment: datetime, now: datetime | None = None) -> str:
-    """Return how long something still has: `in 12 min`, or `due` once its time has come."""
+    """Format the time until a moment: `in 12 min`, or `due` if it passed."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     return f"in {span(seconds)}" if seconds > 0 else "due"
 
 
 def due(seconds: float | None) -> str:
-    """Return when something is due that many seconds from now: `in 12 min`, or `now`."""
+    """Format a delay in seconds: `in 12 min`, or `now`."""
     return f"in {span(seconds)}" if seconds is not None and seconds > 0 else "now"
 
 
 def clock(moment: datetime, now: datetime | None = None) -> str:
-    """Return the local time of day, with the date where it is not today."""
+    """Format the local time of day, with the date if it is not today."""
     here, today = moment.astimezone(), (now or datetime.now(UTC)).astimezone().date()
     return here.strftime("%H:%M:%S" if here.date() == today else "%Y-%m-%d %H:%M:%S")

@@ -1,4 +1,4 @@
-"""Values of payloads and results, and what runs used, in lines that people read."""
+"""Text rendering of payloads, results and usage."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any, Final
 from draftsman_tui.common.output import one_line
 
 MAX_DEPTH: Final = 4
-"""Levels of a value that get lines of their own; what is deeper is JSON on one line."""
+"""Nesting levels that are rendered as lines; deeper values are rendered as JSON."""
 MAX_FIELDS: Final = 60
-"""Lines that are shown of a value."""
+"""Maximum number of lines per value."""
 MAX_VALUE_LENGTH: Final = 2000
-"""Characters that are shown of a text."""
+"""Maximum number of characters of a string."""
 MAX_JOINED_LENGTH: Final = 100
-"""Characters of a list of short values that still stands on one line."""
+"""Maximum number of characters of a list on one line."""
 MAX_NAME_WIDTH: Final = 20
-"""Characters of a name up to which the values beside it are aligned."""
+"""Maximum width of a name that is aligned with others."""
 USED: Final = {
     "input_tokens": "input tokens",
     "output_tokens": "output tokens",
     "cost_usd": "cost",
     "models": "models",
 }
-"""Amounts of agents and model calls, in the order shown, and in words."""
+"""Labels of usage figures, in the order of output."""
 
 
 def fields(value: Mapping[str, Any], more: str) -> list[str]:
-    """Return a line for each field, those of a nested value indented below its name.
+    """Render the fields as lines, with nested values indented below their name.
 
     `more` is the command that shows the rest of a value with more than 60 lines.
     """
@@ -51,7 +51,7 @@ def _mapping(value: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 
 def _long(value: Any, depth: int) -> Iterator[str]:
-    """Yield the lines of a value that does not stand beside its name."""
+    """Yield the lines of a value that does not fit beside its name."""
     if isinstance(value, str):
         yield from _cut(value).splitlines()
     elif isinstance(value, Mapping):
@@ -65,7 +65,7 @@ def _long(value: Any, depth: int) -> Iterator[str]:
 
 
 def _short(value: Any, depth: int) -> str | None:
-    """Return a value that stands on one line; None for another."""
+    """Return a value that fits on one line, otherwise None."""
     if isinstance(value, str):
         text = _cut(value)
         return None if len(text.splitlines()) > 1 else text or '""'
@@ -77,9 +77,11 @@ def _short(value: Any, depth: int) -> str | None:
         return "none"
     if depth >= MAX_DEPTH:
         return _cut(json.dumps(value, ensure_ascii=False, default=str))
-    if isinstance(value, Mapping) or any(isinstance(one, Mapping | list | tuple) for one in value):
+    if isinstance(value, Mapping) or any(
+        isinstance(item, Mapping | list | tuple) for item in value
+    ):
         return None
-    items = [_short(one, depth) for one in value]
+    items = [_short(item, depth) for item in value]
     joined = ", ".join(item for item in items if item is not None)
     return None if None in items or len(joined) > MAX_JOINED_LENGTH else joined
 
@@ -90,20 +92,20 @@ def _cut(text: str) -> str:
     return f"{text[:MAX_VALUE_LENGTH]}… {len(text) - MAX_VALUE_LENGTH:,} more characters"
 
 
-def usage_lines(used: Mapping[str, Any]) -> str:
-    """Return what a run used: tokens, cost, models, then what else it reported."""
-    known = [name for name in USED if name in used]
-    names = [*known, *sorted(used.keys() - set(known))]
+def usage_lines(usage: Mapping[str, Any]) -> str:
+    """Render the usage of a run on one line: tokens, cost, models, other figures."""
+    known = [name for name in USED if name in usage]
+    names = [*known, *sorted(usage.keys() - set(known))]
     return one_line(
-        " · ".join(f"{USED.get(name, name)} {_amount(name, used[name])}" for name in names)
+        " · ".join(f"{USED.get(name, name)} {_amount(name, usage[name])}" for name in names)
     )
 
 
-def sum_usage(used: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """Return the sums of numbers, and all that lists named."""
+def sum_usage(usages: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Add up the numbers and merge the lists of several usages."""
     sums: dict[str, Any] = {}
-    for one in used:
-        for name, value in (one or {}).items():
+    for usage in usages:
+        for name, value in (usage or {}).items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 sums[name] = sums.get(name, 0) + value
             elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""How a worker is, as seen from here."""
+"""Health of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""delivery -> channel. At least once on the way, shown once: what may be there is looked for."""
+"""Sending of deliveries: at least once, and only after a look for an earlier copy."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from draftsman.store.postgres.database import Connection, Database
 COPIED_KINDS: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
 )
-"""Kinds that may need files beside them, or copies for others."""
+"""Kinds that may need files, or copies for other people."""
 PERSONAL_CHANNELS: Final = frozenset({ChannelName.SLACK})
-"""Channels where somebody can be told alone."""
+"""Channels with private messages."""
 URGENT_RESERVE: Final = 1
-"""Calls of each bucket with a burst that are kept for urgent deliveries."""
+"""Tokens of each rate limit bucket with a burst that are reserved for urgent deliveries."""
 _log = logging.getLogger(__name__)
 
 
 class DeliverySender:
-    """Claims deliveries, sends them, and writes how that ended."""
+    """Claims deliveries, sends them, and records the outcome."""
 
     def __init__(
         self,
@@ -92,32 +92,33 @@ class DeliverySender:
         after: str = "",
         sender: int | None = None,
     ) -> list[ClaimedDelivery]:
-        """Take what is due of one channel, of targets behind `after`, a share of each.
+        """Claim due deliveries of a channel, `share` at most for each target after `after`.
 
-        Targets that are `reserved` give their urgent deliveries alone. What is claimed under the
-        session lock `sender` is another's as soon as that is free; else when the lease is over.
+        Of `reserved` targets, only urgent deliveries are claimed. A claim under the session lock
+        `sender` ends as soon as that lock is free; otherwise when its lease expires.
         """
-        wanted = {"free": free, "share": share, "busy": busy, "reserved": reserved, "after": after}
-        wanted |= {"lease": self._lease, "sender": sender}
+        params = {"free": free, "share": share, "busy": busy, "reserved": reserved, "after": after}
+        params |= {"lease": self._lease, "sender": sender}
         async with self._db.connection() as conn:
-            return await delivery_claims.claim(conn, channel, **wanted)  # type: ignore[arg-type]
+            return await delivery_claims.claim(conn, channel, **params)  # type: ignore[arg-type]
 
     async def reclaim(self, channels: Sequence[ChannelName]) -> int:
-        """Make due what processes that ended have in their hands; return how many."""
+        """Make the claims of processes that ended due again; return their number."""
         async with self._db.connection() as conn:
             return await delivery_claims.reclaim(conn, channels)
 
     async def next_due(self, channel: ChannelName) -> float | None:
-        """Return the seconds until something of the channel is due; None: nothing is waiting."""
+        """Return the seconds until a delivery of the channel is due; None without any."""
         async with self._db.connection() as conn:
             return await delivery_claims.next_due(conn, channel)
 
     async def send(
         self, item: ClaimedDelivery, channel: Channel, until: float | None = None
     ) -> DeliveryOutcome:
-        """Say it, unless it was said or there is nothing to say any more.
+        """Send a delivery, unless it was sent before or is obsolete.
 
-        Not after `until`, by the monotonic clock: whoever was stopped may have been taken for dead.
+        Nothing is sent after `until`, by the monotonic clock: another process may have claimed the
+        delivery while this one was suspended.
         """
         async with self._db.connection() as conn:
             facts = await store.message_facts(conn, item.seq)
@@ -127,70 +128,75 @@ class DeliverySender:
             if item.kind in QUESTION_KINDS:
                 policy = await with_identity_links(conn, policy, item.channel)
         message = build_message(item, facts, question, policy)
-        if item.in_doubt and (found := await channel.find(message)) is not None:
-            return found
+        if item.in_doubt and (receipt := await channel.find(message)) is not None:
+            return receipt
         if item.call_left > 0:
             return Deferred(item.call_left, limited=False)
         if item.kind in QUESTION_KINDS and question and question.status is not QuestionStatus.OPEN:
             return Obsolete()
         if item.kind is DeliveryKind.QUESTION_CLOSED:
-            copy = await self._copy(message, facts, channel)
+            copy = await self._find_copy(message, facts, channel)
             if not isinstance(copy, Receipt):
                 return copy
             message = replace(message, edits=copy.ref)
         elif item.kind is DeliveryKind.STATUS and facts.root is not None:
             message = replace(message, edits=facts.root)
-        if wait := await self._take(_limits(channel.limits(message), item)):
+        if wait := await self._consume_tokens(_limits(channel.limits(message), item)):
             return Deferred(wait)
         if until is not None and time.monotonic() > until:
-            return Unconfirmed("the lease was all but over")
-        ended = await self._call_leased(item, channel, message)
-        if ended is None:
+            return Unconfirmed("the lease was about to expire")
+        result = await self._call_leased(item, channel, message)
+        if result is None:
             return Deferred(0.0, limited=False)
-        await self._heed(channel, message, ended)
-        return ended
+        await self._apply_retry_after(channel, message, result)
+        return result
 
     async def record(
         self, item: ClaimedDelivery, outcome: DeliveryOutcome
     ) -> DeliveryStatus | None:
-        """Write how it ended, its job locked first; None when another process took it over."""
-        end = after_attempt(outcome, item.attempts, self._limits)
-        if end.error is not None:
-            end = replace(end, error=redact(end.error)[:2000])
-        if _is_limited(outcome) and (end.delay or 0) <= delivery_claims.HEAD_START:
-            end = replace(end, due=item.due_at)  # the bucket lets it wait, and it keeps its place
+        """Record the outcome under the job's lock; return the new status.
+
+        None: another process took the delivery over.
+        """
+        transition = after_attempt(outcome, item.attempts, self._limits)
+        if transition.error is not None:
+            transition = replace(transition, error=redact(transition.error)[:2000])
+        if _is_limited(outcome) and (transition.delay or 0) <= delivery_claims.HEAD_START:
+            transition = replace(
+                transition, due=item.due_at
+            )  # keeps its place in the order while the bucket is empty
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
             await store.lock(conn, item.job)
-            fallback = await self._instead(conn, item, outcome)
-            written = await store.finish(conn, item, end, fallback)
-            if isinstance(outcome, Receipt) and written is not None:
-                await self._follow(conn, item, outcome)
-            return written
+            fallback = await self._fallback_target(conn, item, outcome)
+            result = await store.finish(conn, item, transition, fallback)
+            if isinstance(outcome, Receipt) and result is not None:
+                await self._write_follow_ups(conn, item, outcome)
+            return result
 
-        written = await self._db.run_transaction(work)
-        if written is None:
-            _log.warning("D-%s: delivery %s was taken over by another", item.job, item.seq)
+        result = await self._db.run_transaction(work)
+        if result is None:
+            _log.warning("D-%s: delivery %s was taken over by another process", item.job, item.seq)
             return None
-        status, instead = written
+        status, replacement = result
         if status is DeliveryStatus.DEAD_LETTER:
-            _mourn(item, end, instead)
+            _log_dead(item, transition, replacement)
         return status
 
     async def pause(self, channel: ChannelName, seconds: float, reason: str) -> None:
-        """Send nothing of a channel for so long, in any process."""
+        """Pause a channel in all processes for so many seconds."""
         async with self._db.connection() as conn:
             await store.pause(conn, str(channel), seconds, redact(reason)[:500])
 
     async def resume(self, channel: ChannelName) -> None:
-        """Send at once what waits because the channel was paused; nothing, where it is not."""
+        """End the pause of a channel and make the paused deliveries due."""
         async with self._db.connection() as conn:
             await store.resume(conn, channel)
 
-    async def _instead(
+    async def _fallback_target(
         self, conn: Connection, item: ClaimedDelivery, outcome: DeliveryOutcome
     ) -> Target | None:
-        """Return the target of a replacement: the requester where the channel refused for good."""
+        """Return the target of a replacement: the requester after a permanent refusal."""
         refused = isinstance(outcome, Failure) and classify(outcome) is ErrorClass.PERMANENT
         if not refused or item.channel not in PERSONAL_CHANNELS:
             return self._fallback
@@ -201,8 +207,10 @@ class DeliverySender:
             return self._fallback
         return Target(item.channel, person)
 
-    async def _follow(self, conn: Connection, item: ClaimedDelivery, sent: Receipt) -> None:
-        """Write what belongs to it: its files, and a copy for those asked who cannot see it."""
+    async def _write_follow_ups(
+        self, conn: Connection, item: ClaimedDelivery, receipt: Receipt
+    ) -> None:
+        """Write the files of a sent delivery, and copies for people who cannot see it."""
         if item.channel not in CHAT_CHANNELS or item.kind not in COPIED_KINDS:
             return
         facts = await store.message_facts(conn, item.seq)
@@ -211,46 +219,48 @@ class DeliverySender:
             question = await questions.get(conn, item.job, item.question)
         message = build_message(item, facts, question, self._policy)
         await store.attach(conn, item.seq, overflow_files(message))
-        if sent.absent:
-            await store.copy_to(conn, item.seq, sent.absent)
+        if receipt.absent:
+            await store.copy_to(conn, item.seq, receipt.absent)
 
-    async def _copy(
+    async def _find_copy(
         self, message: Message, facts: store.MessageFacts, channel: Channel
     ) -> DeliveryOutcome:
-        """Return where the copy is that is to be rewritten; Moot where nobody can see one."""
+        """Return the copy to rewrite; Obsolete where there is none."""
         if facts.copy_ref is not None:
             return Receipt(facts.copy_ref)
         if not facts.copy_in_doubt or facts.copy_kind is None:
             return Obsolete()
-        when = facts.copy_created_at or message.created_at
-        copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind, created_at=when)
-        return await channel.find(copy) or Obsolete()
+        created_at = facts.copy_created_at or message.created_at
+        search = replace(
+            message, marker=str(facts.copy_id), kind=facts.copy_kind, created_at=created_at
+        )
+        return await channel.find(search) or Obsolete()
 
     async def _call_leased(
         self, item: ClaimedDelivery, channel: Channel, message: Message
     ) -> SendResult | None:
-        """Call the channel under a lease of the call; None where the delivery is another's.
+        """Call the channel under a lease; None where another process took the delivery.
 
-        The lease is as long as `timeout`, and renewed while the call lasts. The call is given up at
-        half of it: what it sent last has the other half to arrive, before another process that
-        finds no copy repeats it.
+        The lease lasts `timeout` and is renewed during the call. The call is abandoned after half
+        of it, so that its last request has the other half to arrive before another process, which
+        finds no copy, repeats it.
         """
         loop, half = asyncio.get_running_loop(), self._call_lease / 2
-        asked = loop.time()
+        renewed_at = loop.time()
         if not await self._begin_call(item):
             return None
 
         async def renew() -> None:
             while True:
                 await asyncio.sleep(half / 2)
-                asked = loop.time()
+                renewed_at = loop.time()
                 with contextlib.suppress(DraftsmanError):
                     if not await self._begin_call(item):
                         return
-                    deadline.reschedule(asked + half)
+                    deadline.reschedule(renewed_at + half)
 
         try:
-            async with asyncio.timeout_at(asked + half) as deadline:
+            async with asyncio.timeout_at(renewed_at + half) as deadline:
                 renewing = asyncio.create_task(renew())
                 try:
                     return await self._call(channel, message)
@@ -258,7 +268,7 @@ class DeliverySender:
                     renewing.cancel()
                     await asyncio.gather(renewing, return_exceptions=True)
         except TimeoutError:
-            return Unconfirmed("the lease of the call was not renewed")
+            return Unconfirmed("the lease could not be renewed")
 
     async def _begin_call(self, item: ClaimedDelivery) -> bool:
         async with self._db.connection() as conn:
@@ -269,11 +279,11 @@ class DeliverySender:
             return await channel.upload(message, await self._file(message))
         if message.edits is None:
             return await channel.send(message)
-        ended = await channel.edit(message)
-        gone = isinstance(ended, Failure) and ended.code == COPY_GONE
-        if gone and message.kind is DeliveryKind.STATUS:
+        result = await channel.edit(message)
+        copy_is_gone = isinstance(result, Failure) and result.code == COPY_GONE
+        if copy_is_gone and message.kind is DeliveryKind.STATUS:
             return await channel.send(replace(message, edits=None))
-        return Receipt(message.edits) if gone else ended
+        return Receipt(message.edits) if copy_is_gone else result
 
     async def _file(self, message: Message) -> File:
         payload = message.payload or {}
@@ -283,7 +293,7 @@ class DeliverySender:
         async with self._db.connection() as conn:
             return File(name, await checkpoints.content(conn, int(payload.get("artifact") or 0)))
 
-    async def _take(self, limits: Sequence[RateLimit]) -> float | None:
+    async def _consume_tokens(self, limits: Sequence[RateLimit]) -> float | None:
         if not limits:
             return None
         async with self._db.connection() as conn:
@@ -292,33 +302,37 @@ class DeliverySender:
                 self._buckets |= {limit.bucket for limit in new}
             return await store.consume_tokens(conn, limits)
 
-    async def _heed(self, channel: Channel, message: Message, ended: SendResult) -> None:
-        """Let every process wait as long as the other side wants."""
-        if isinstance(ended, Failure) and ended.retry_after:
-            bucket, reason = channel.bucket(message, ended), redact(str(ended))[:500]
-            seconds = min(ended.retry_after, LONGEST_WAIT)
+    async def _apply_retry_after(
+        self, channel: Channel, message: Message, result: SendResult
+    ) -> None:
+        """Pause the bucket in every process for as long as the service asks."""
+        if isinstance(result, Failure) and result.retry_after:
+            bucket, reason = channel.bucket(message, result), redact(str(result))[:500]
+            seconds = min(result.retry_after, LONGEST_WAIT)
             async with self._db.connection() as conn:
                 await store.pause(conn, bucket, seconds, reason)
 
 
 def _limits(limits: Sequence[RateLimit], item: ClaimedDelivery) -> Sequence[RateLimit]:
-    """Return what a delivery takes from: one that is not urgent leaves the reserve."""
+    """Return the rate limits of a delivery; a non-urgent delivery leaves the reserve."""
     if item.urgent:
         return limits
     return [replace(limit, burst=max(1, limit.burst - URGENT_RESERVE)) for limit in limits]
 
 
 def _is_limited(outcome: DeliveryOutcome) -> bool:
-    """Return whether a bucket is closed to what was tried, by us or by the other side."""
+    """Return whether a rate limit, ours or the service's, stopped the delivery."""
     if isinstance(outcome, Deferred):
         return outcome.limited
     return isinstance(outcome, Failure) and bool(outcome.retry_after)
 
 
-def _mourn(item: ClaimedDelivery, end: DeliveryTransition, instead: int | None) -> None:
-    """Let operators know what was not said, and to whom: what it says is not for a log."""
-    where = f"; delivery {instead} says it instead" if instead else ""
+def _log_dead(
+    item: ClaimedDelivery, transition: DeliveryTransition, replacement: int | None
+) -> None:
+    """Log a dead letter without its content."""
+    suffix = f"; replaced by delivery {replacement}" if replacement else ""
     _log.error(
-        "delivery %s (%s) of D-%s to %s:%s is dead: %s%s",
-        *(item.seq, item.kind, item.job, item.channel, item.target, end.error, where),
+        "delivery %s (%s) of D-%s to %s:%s is a dead letter: %s%s",
+        *(item.seq, item.kind, item.job, item.channel, item.target, transition.error, suffix),
     )

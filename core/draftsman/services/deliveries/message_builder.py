@@ -1,4 +1,4 @@
-"""A delivery, and what it says: the job, the question and whom it is for, as things are now."""
+"""Builder of messages from current job and question data, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from draftsman.store import people
 from draftsman.store.postgres.database import Connection
 
 CHANNEL_SOURCES: Final = {ChannelName.SLACK: Source.SLACK, ChannelName.TRELLO: Source.TRELLO}
-"""Where the people of a channel do things."""
+"""The source of requests and answers from each channel."""
 MAX_LINKS: Final = 10_000
-"""Links that are looked at."""
+"""Maximum number of identity links read."""
 
 
 def build_message(
     item: ClaimedDelivery, facts: store.MessageFacts, question: Question | None, policy: Policy
 ) -> Message:
-    """Return what a delivery says, without what looks like a secret."""
+    """Return the redacted message of a delivery."""
     return Message(
         marker=str(item.id),
         seq=item.seq,
@@ -43,14 +43,14 @@ def build_message(
         created_at=item.created_at,
         thread=None if facts.moved else item.thread,
         root=facts.root,
-        question=None if question is None else _public_question(question),
-        payload=_public(item.payload),
-        asked=_asked(policy, question, facts.invoker_id, item.channel) if question else (),
+        question=None if question is None else _redacted_question(question),
+        payload=_redacted(item.payload),
+        asked=_addressees(policy, question, facts.invoker_id, item.channel) if question else (),
     )
 
 
 def build_result(job: Job) -> Message:
-    """Return what would be said of a job's end, without what looks like a secret."""
+    """Return the redacted result message of a job, as if it had just finished."""
     return Message(
         marker=str(job.id),
         seq=0,
@@ -62,28 +62,28 @@ def build_result(job: Job) -> Message:
 
 
 async def with_identity_links(conn: Connection, policy: Policy, channel: ChannelName) -> Policy:
-    """Return the policy whose people have the ids as well that a code joined to them."""
+    """Return the policy extended by the linked identities of a channel."""
     if channel not in CHANNEL_SOURCES:
         return policy
-    source, known = CHANNEL_SOURCES[channel], dict(policy.people)
+    source, people_by_name = CHANNEL_SOURCES[channel], dict(policy.people)
     for link in await people.links(conn, MAX_LINKS):
-        person = known.get(link.person)
+        person = people_by_name.get(link.person)
         if link.channel == source and person is not None and source not in person.ids:
             ids = {**person.ids, source: link.external_id}
-            known[link.person] = replace(person, ids=ids)
-    return replace(policy, people=known)
+            people_by_name[link.person] = replace(person, ids=ids)
+    return replace(policy, people=people_by_name)
 
 
 def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
-    """Return who asked for a job, by the channel's own id; None where the channel has none.
+    """Return the channel id of the job's requester; None where there is none.
 
-    A board that asked, `trello:board:ID`, is nobody who could be told anything.
+    A requesting board, `trello:board:ID`, has none.
     """
     if (person := policy.people.get(invoker)) is not None:
         return person.ids.get(CHANNEL_SOURCES[channel]) if channel in CHANNEL_SOURCES else None
-    place, _, own = invoker.partition(":")
+    source, _, own = invoker.partition(":")
     return (
-        own if channel in CHANNEL_SOURCES and place == channel and own and ":" not in own else None
+        own if channel in CHANNEL_SOURCES and source == channel and own and ":" not in own else None
     )
 
 
@@ -94,56 +94,57 @@ def _subject(facts: store.MessageFacts | Job, id: UUID) -> Subject:
         id=id,
         type=facts.type,
         status=Status(facts.status),
-        title=_public(facts.ticket_title or facts.type),
+        title=_redacted(facts.ticket_title or facts.type),
         agent=facts.agent,
         repo=repo,
         url=facts.ticket_url,
         invoker=facts.invoker_display_name or facts.invoker_id,
-        error=_public(facts.last_error),
+        error=_redacted(facts.last_error),
         denied=facts.error_class == ErrorClass.DENIED,
         canceled_by=actor_name(facts.cancel_requested_by) if facts.cancel_requested_by else None,
-        cancel_reason=_public(facts.cancel_reason),
+        cancel_reason=_redacted(facts.cancel_reason),
         next_retry_at=facts.next_retry_at,
-        result=_public(facts.result),
+        result=_redacted(facts.result),
         created_at=facts.created_at,
         finished_at=facts.finished_at,
     )
 
 
-def _asked(
+def _addressees(
     policy: Policy, question: Question, invoker: str, channel: ChannelName
 ) -> tuple[Person, ...]:
-    """Return whom a question is for: the approvers; or who wants the job, and others it went to.
+    """Return the people that a question is addressed to.
 
-    Where those cannot be reached there, everybody who may answer.
+    For an approval these are the approvers; otherwise the invoker and the people it escalated to,
+    or everyone who may answer where none of them can be reached in the channel.
     """
     gate = question.kind is QuestionKind.APPROVAL
-    able = policy.answering(question.approvers, invoker, gate=gate)
+    eligible = policy.answering(question.approvers, invoker, gate=gate)
     if gate:
-        return tuple(able)
-    named = policy.approvers(question.approvers) | {invoker}
-    nearest = [person for person in able if person.name in named]
+        return tuple(eligible)
+    addressed_names = policy.approvers(question.approvers) | {invoker}
+    nearest = [person for person in eligible if person.name in addressed_names]
     if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
         nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: own}))
-    return tuple(nearest or able)
+    return tuple(nearest or eligible)
 
 
-def _public_question(question: Question) -> Question:
+def _redacted_question(question: Question) -> Question:
     return replace(
         question,
-        text=_public(question.text),
-        context_snippet=_public(question.context_snippet),
-        action=_public(question.action),
-        resolution=_public(question.resolution),
+        text=_redacted(question.text),
+        context_snippet=_redacted(question.context_snippet),
+        action=_redacted(question.action),
+        resolution=_redacted(question.resolution),
     )
 
 
-def _public(value: Any) -> Any:
-    """Return the value without what looks like a secret, all through."""
+def _redacted(value: Any) -> Any:
+    """Return the value with secrets redacted at every level."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {key: _public(item) for key, item in value.items()}
+        return {key: _redacted(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_public(item) for item in value]
+        return [_redacted(item) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""What people and other services do with the outbox: look, send again, say something."""
+"""The outbox as people and services use it: listing, redelivery, notices and files."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from draftsman.store import deliveries as store
 from draftsman.store.postgres.database import Connection, Database
 
 PAYLOAD_LIMIT: Final = 100_000
-"""Bytes of what a service says, as JSON."""
+"""Maximum size of a payload, in bytes of JSON."""
 MAX_DEAD: Final = 1000
-"""Dead deliveries that one call sends again; the rest with the next."""
+"""Maximum number of dead letters in one call; a further call handles the rest."""
 COUNT_LIMIT: Final = 10_000
-"""Dead deliveries that are counted."""
+"""Maximum count of dead letters."""
 
 
 class Outbox:
-    """The rows that nobody has to write by hand: reading them, and adding to them."""
+    """Queries of deliveries, and new deliveries."""
 
     def __init__(self, db: Database, policy: Policy, targets: Targets) -> None:
         self._db = db
@@ -39,9 +39,9 @@ class Outbox:
         limit: int = 50,
         before: int | None = None,
     ) -> list[Delivery]:
-        """Return deliveries, newest first: of a job, or of all.
+        """Return deliveries of a job or of all jobs, newest first.
 
-        Of all, `before` is the seq that the last page ended with.
+        For all jobs, `before` is the seq of the last delivery on the previous page.
         """
         async with self._db.connection() as conn:
             if job is not None:
@@ -49,96 +49,98 @@ class Outbox:
             return await store.page(conn, statuses or list(DeliveryStatus), limit, before)
 
     async def targets(self, job: int) -> list[store.TargetRow]:
-        """Return where the messages of a job go."""
+        """Return the notification targets of a job."""
         async with self._db.connection() as conn:
             return await store.targets(conn, job)
 
     async def dead(self, job: int | None = None) -> list[int]:
-        """Return the oldest dead deliveries, of a job or of all, at most a thousand."""
+        """Return the oldest dead letters of a job or of all jobs, at most 1,000."""
         async with self._db.connection() as conn:
             if job is not None:
                 return [seq for seq, _ in await store.dead_of_job(conn, job, MAX_DEAD)]
             return [seq for seq, _ in await store.all_dead(conn, MAX_DEAD)]
 
     async def dead_count(self) -> int:
-        """Return how many of the newest 10,000 dead deliveries nothing else said instead."""
+        """Return how many of the newest 10,000 dead letters have no replacement."""
         async with self._db.connection() as conn:
             return await store.dead_count(conn, COUNT_LIMIT)
 
     async def unnotified(self) -> list[tuple[str, bool, int]]:
-        """Return (invoker, whether they want none, count) of unfinished jobs without targets."""
+        """Return (invoker, opted out, count) of unfinished jobs without targets."""
         async with self._db.connection() as conn:
             return await store.unnotified(conn, MAX_DEAD)
 
     async def redeliver(self, seqs: Sequence[int], actor: Actor) -> list[int]:
-        """Try dead deliveries anew, each first looked for where it may have arrived.
+        """Make dead letters due again; a copy that arrived before is searched for first.
 
-        Return those that were dead. Raises NotPermitted, NotFound, and Refused where none of them
-        is dead.
+        Return the deliveries that were dead letters. Raises NotPermitted, NotFound, and Refused
+        where there are none.
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.REDELIVER)
 
         async def work(conn: Connection) -> list[int]:
-            known = await store.statuses_of(conn, seqs)
-            if missing := [seq for seq in seqs if seq not in known]:
+            statuses = await store.statuses_of(conn, seqs)
+            if missing := [seq for seq in seqs if seq not in statuses]:
                 raise NotFound(f"there is no delivery {missing[0]}", hint=CommandHint("deliveries"))
-            found = await store.dead(conn, seqs)
-            if not found:
-                how = f"delivery {seqs[0]} is {known[seqs[0]]}, not dead"
-                raise Refused(f"{how}; nothing to send again")
-            await store.lock_jobs(conn, sorted({job for _, job in found}))
-            return await store.redeliver(conn, [seq for seq, _ in found], actor.name)
+            dead = await store.dead(conn, seqs)
+            if not dead:
+                problem = f"delivery {seqs[0]} is {statuses[seqs[0]]}, not a dead letter"
+                raise Refused(f"{problem}; nothing to redeliver")
+            await store.lock_jobs(conn, sorted({job for _, job in dead}))
+            return await store.redeliver(conn, [seq for seq, _ in dead], actor.name)
 
         return await self._db.run_transaction(work) if seqs else []
 
     async def notice(
         self, job: int, key: str, text: str, *, at: Target | None = None, to: str | None = None
     ) -> int:
-        """Say something to the targets of a job, once for a key; return to how many.
+        """Send a notice to the targets of a job, once for each key; return their number.
 
-        `at` is the only target that hears it; `to`, a person by the channel's own id, the only one
-        there who sees it, where the channel can keep a word private.
+        `at` restricts it to a target. `to`, a channel's own user id, restricts it to a person
+        there, where the channel has private messages.
         """
         payload = {"text": text} | ({"to": to} if to else {})
-        return await self._say(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
+        return await self._enqueue(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
-        """Say something that a run wants said: to these targets, or to those of its job.
+        """Send a notice of a run to these targets, or to those of its job.
 
-        See `ports.Notify`.
+        See `ports.Notifier`.
         """
-        at = [parse(one) for one in targets]
-        for target in at:
+        destinations = [parse(target) for target in targets]
+        for target in destinations:
             self._targets.check(target)
         payload = clean_within_limit({"text": text}, PAYLOAD_LIMIT, "a notice")
 
         async def work(conn: Connection) -> list[int]:
-            if not await store.notify(conn, lease, f"notify:{key}", payload, at):
+            if not await store.notify(conn, lease, f"notify:{key}", payload, destinations):
                 raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
             return await store.of_key(conn, lease.job, f"notify:{key}")
 
-        if found := await self._db.run_transaction(work):
-            return found
-        raise UsageError(f"D-{lease.job} tells nobody: name targets, or submit it with --notify")
+        if deliveries := await self._db.run_transaction(work):
+            return deliveries
+        raise UsageError(
+            f"D-{lease.job} has no targets; name targets, or submit the job with --notify"
+        )
 
     async def file(self, job: int, name: str) -> int:
-        """Send the newest artifact of that name to the targets of a job, once; return to how many.
+        """Send the newest artifact of that name to the targets of a job, once; return their number.
 
         Raises NotFound.
         """
         async with self._db.connection() as conn:
-            found = await checkpoints.find_artifact(conn, job, name)
-        if found is None:
+            artifact = await checkpoints.find_artifact(conn, job, name)
+        if artifact is None:
             raise NotFound(
                 f"has no artifact {name!r}",
                 subject=f"D-{job}",
                 hint=CommandHint("artifacts", f"D-{job}"),
             )
-        payload = {"artifact": found.id, "name": found.name}
-        return await self._say(job, DeliveryKind.FILE, f"file:{found.id}", payload)
+        payload = {"artifact": artifact.id, "name": artifact.name}
+        return await self._enqueue(job, DeliveryKind.FILE, f"file:{artifact.id}", payload)
 
-    async def _say(
+    async def _enqueue(
         self,
         job: int,
         kind: DeliveryKind,

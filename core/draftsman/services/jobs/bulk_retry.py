@@ -1,4 +1,4 @@
-"""Many jobs that ended, run anew: each by the one arrow that retries a job, at most once."""
+"""Bulk retry of finished jobs, each in a transaction of its own and at most once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from draftsman.services.jobs.job_control import JobControl
 from draftsman.services.jobs.submissions import SubmittedJob
 from draftsman.store import job_control as store
 from draftsman.store.job_control import (
-    FinishedJob as FinishedJob,  # of `matching`, for those who show it
+    FinishedJob as FinishedJob,
 )
 from draftsman.store.postgres.database import Database
 
 PAGE: Final = 1000
-"""Jobs that one statement looks at."""
+"""Jobs read by one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryResult:
-    """What became of one of them: `made` is its retry, else `error` says why there is none."""
+    """The result for one job: `made` is the retry, or `error` says why there is none."""
 
     retry_of: int
     made: SubmittedJob | None
@@ -31,11 +31,11 @@ class RetryResult:
 
 
 class BulkRetry:
-    """Finds jobs that ended, and retries them one after the other."""
+    """Selection and retry of many finished jobs."""
 
-    def __init__(self, db: Database, operate: JobControl) -> None:
+    def __init__(self, db: Database, job_control: JobControl) -> None:
         self._db = db
-        self._operate = operate
+        self._job_control = job_control
 
     async def matching(
         self,
@@ -46,38 +46,38 @@ class BulkRetry:
         repo: str | None = None,
         since: float | None = None,
     ) -> list[FinishedJob]:
-        """Return the jobs that ended so, `since` seconds ago at most, oldest first.
+        """Return the finished jobs that match every filter, oldest first.
 
-        Those that were retried before come too, with what followed them. Raises UsageError for a
-        status that is no end.
+        `since` is the maximum age of the finish in seconds. Jobs that were retried before are
+        included, with their retry. Raises UsageError for a status that is not final.
         """
         if live := [status for status in statuses if status not in TERMINAL]:
             ends = ", ".join(sorted(TERMINAL - {Status.COMPLETED}))
-            raise UsageError(f"a job that is {live[0]} has not ended; choose: {ends}")
+            raise UsageError(f"only finished jobs can be retried, not {live[0]}; choose: {ends}")
         filters: dict[str, object] = {"type": type, "agent": agent, "repo": repo, "since": since}
-        found = [
+        jobs = [
             job
             for status in dict.fromkeys(statuses)
             async for job in self._ended(status, filters)
             if job.wanted
         ]
-        return sorted(found, key=lambda job: job.number)
+        return sorted(jobs, key=lambda job: job.number)
 
     async def retry(
         self, numbers: Sequence[int], actor: Actor, *, fresh: bool = False, again: bool = False
     ) -> AsyncIterator[RetryResult]:
-        """Retry them in this order, each in a transaction of its own; yield what became of each.
+        """Retry the jobs in this order, each in its own transaction; yield each result.
 
-        One that is refused does not hinder the others. Who is interrupted and does it again gets
-        the jobs that were made before.
+        A job that cannot be retried does not stop the others. A repeated call, as after an
+        interruption, returns the retries that exist.
         """
         for number in numbers:
             try:
-                made = await self._operate.retry(number, actor, fresh=fresh, again=again)
+                submitted = await self._job_control.retry(number, actor, fresh=fresh, again=again)
             except (Refused, Conflict, NotFound) as error:
                 yield RetryResult(number, None, str(error))
             else:
-                yield RetryResult(number, made)
+                yield RetryResult(number, submitted)
 
     async def _ended(
         self, status: Status, filters: dict[str, object]
@@ -85,7 +85,7 @@ class BulkRetry:
         after, page = 0, PAGE
         while page == PAGE:
             async with self._db.connection() as conn:
-                found = await store.finished(conn, status, filters, after, PAGE)
-            for job in found:
+                jobs = await store.finished(conn, status, filters, after, PAGE)
+            for job in jobs:
                 yield job
-            after, page = found[-1].number if found else after, len(found)
+            after, page = jobs[-1].number if jobs else after, len(jobs)

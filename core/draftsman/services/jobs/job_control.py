@@ -1,4 +1,4 @@
-"""What people do to jobs: cancel, retry."""
+"""Job control: cancel and retry."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from draftsman.store import job_control as store
 from draftsman.store import submissions as requests
 from draftsman.store.postgres.database import Connection, Database
 
-AGAIN_OPTION = OptionHint("again", lead="to run it once more give")
-"""What retries a job that completed."""
+AGAIN_OPTION = OptionHint("again", lead="to run it again use")
+"""Hint at the option that retries a completed job."""
 REASON_LIMIT = 2000
-"""Characters of a reason that are kept."""
+"""Maximum length of a stored reason, in characters."""
 _INHERITED = (
     "type",
     "queue",
@@ -50,7 +50,7 @@ _INHERITED = (
 
 @dataclass(frozen=True, slots=True)
 class CancelResult:
-    """What a cancel did: `status` is canceled, or running while its worker is being told."""
+    """The result of a cancel: `status` is canceled, or running until the worker stops the run."""
 
     number: int
     status: Status
@@ -58,7 +58,7 @@ class CancelResult:
 
 
 class JobControl:
-    """Cancels and retries."""
+    """Cancellation and retry of jobs."""
 
     def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
@@ -67,9 +67,9 @@ class JobControl:
     async def cancel(
         self, job: int, actor: Actor, reason: str | None = None, *, force: bool = False
     ) -> CancelResult:
-        """End a job: at once, or through its worker when it is running; `force` does not wait.
+        """End a job at once, or through its worker if it is running and not `force`.
 
-        Raises NotFound, NotPermitted, Refused when the job ended first (the message says how).
+        Raises NotFound, NotPermitted, and Refused where the job has finished.
         """
         actor = self._policy.resolve(actor)
         reason = clean(reason)[:REASON_LIMIT] if reason else None
@@ -89,12 +89,12 @@ class JobControl:
 
         return await self._db.run_transaction(work)
 
-    async def refuse(self, job: int, what: str, event: str, actor: Actor, reason: str) -> None:
-        """Note that somebody wanted to `cancel` or `retry` a job and may not.
+    async def refuse(self, job: int, action: str, event: str, actor: Actor, reason: str) -> None:
+        """Record a denied attempt to `cancel` or `retry` a job.
 
-        Once for the `event` of a channel that may come twice. Raises NotFound.
+        `event` identifies the attempt: each is recorded once. Raises NotFound.
         """
-        detail = {"action": what, "event": event, "reason": reason[:REASON_LIMIT]}
+        detail = {"action": action, "event": event, "reason": reason[:REASON_LIMIT]}
 
         async def work(conn: Connection) -> None:
             if await store.lock(conn, job) is None:
@@ -112,11 +112,12 @@ class JobControl:
         again: bool = False,
         with_answer: bool = False,
     ) -> SubmittedJob:
-        """Make a new job of a finished one, once: a second call finds the first one's job.
+        """Retry a finished job, once: a second call returns the first retry.
 
-        It inherits the request and, unless `fresh`, the newest checkpoint and work bundle; never
-        answers, but `with_answer` carries on with the one that came too late. Raises NotFound,
-        NotPermitted, Refused (not finished; completed without `again`; no late answer).
+        The new job inherits the request and, unless `fresh`, the newest checkpoint and work bundle.
+        Answers are not inherited; `with_answer` passes on the answer that arrived late. Raises
+        NotFound, NotPermitted, and Refused (not finished; completed without `again`; no late
+        answer).
         """
         actor = self._policy.resolve(actor)
 
@@ -131,36 +132,39 @@ class JobControl:
                 )
             if locked.status is Status.COMPLETED and not again:
                 raise Refused("completed", subject=f"D-{job}", hint=AGAIN_OPTION)
-            late = await self._late(conn, job) if with_answer else {}
-            made = await insert_retry(conn, job, actor, late)
-            if made.how == "created" and not fresh:
-                await store.copy_checkpoint(conn, job, made.number)
-            return made
+            late = await self._late_answer(conn, job) if with_answer else {}
+            new = await insert_retry(conn, job, actor, late)
+            if new.how == "created" and not fresh:
+                await store.copy_checkpoint(conn, job, new.number)
+            return new
 
         return await self._db.run_transaction(work)
 
-    async def _late(self, conn: Connection, job: int) -> dict[str, str]:
-        found = await store.late_answer(conn, job)
-        if found is None:
-            raise Refused(f"no answer came too late for D-{job}; retry it without one")
-        return {found[0]: found[1]}
+    async def _late_answer(self, conn: Connection, job: int) -> dict[str, str]:
+        late = await store.late_answer(conn, job)
+        if late is None:
+            raise Refused(f"D-{job} has no late answer; retry it without an answer")
+        return {late[0]: late[1]}
 
 
 async def insert_retry(
     conn: Connection, job: int, actor: Actor, answers: Mapping[str, str] | None = None
 ) -> SubmittedJob:
-    """Make the one retry of a job that the caller has locked.
+    """Insert the single retry of a job that the caller has locked.
 
-    `answers`, by key, are given in the actor's name when the new job asks. Raises Refused when the
-    chain is too long, or the subject has another live job.
+    `answers`, by question key, are given in the actor's name when the new job asks. Raises Refused
+    when the chain is too long, or another job is active for the same subject.
     """
-    found = await store.request_columns(conn, job)
-    if found is None:
+    request = await store.request_columns(conn, job)
+    if request is None:
         raise _unknown(job)
-    old, root = found
+    old, root = request
     length = int(old["chain_length"]) + 1
     if length > CHAIN_LIMIT:
-        raise Refused(f"was retried {CHAIN_LIMIT} times; submit a new request", subject=f"D-{job}")
+        raise Refused(
+            f"was already retried {CHAIN_LIMIT} times, the maximum; submit a new request",
+            subject=f"D-{job}",
+        )
     row: dict[str, Any] = {key: old[key] for key in _INHERITED} | {
         "id": new_id(),
         "idempotency_key": f"retry:{root}:{length}",
@@ -172,29 +176,30 @@ async def insert_retry(
         "has_targets": old["has_targets"],
     }
     if answers:
-        asked = old["overrides"].get("answers")
-        given = asked if isinstance(asked, dict) else {}
-        row["overrides"] = {**old["overrides"], "answers": {**given, **answers}}
-    taken = await _insert(conn, row, actor)
-    if taken.how == "deduplicated" and taken.request_digest != old["request_digest"]:
+        inherited = old["overrides"].get("answers")
+        previous = inherited if isinstance(inherited, dict) else {}
+        row["overrides"] = {**old["overrides"], "answers": {**previous, **answers}}
+    submitted = await _insert(conn, row, actor)
+    if submitted.how == "deduplicated" and submitted.request_digest != old["request_digest"]:
         raise Refused(
-            "has the key of this retry; it was not made by one", subject=f"D-{taken.number}"
+            "already uses the idempotency key of this retry", subject=f"D-{submitted.number}"
         )
-    if taken.how == "joined":
+    if submitted.how == "joined":
         raise Refused(
-            "is live for the same subject; it goes on instead", subject=f"D-{taken.number}"
+            "is active for the same subject; cancel it first, or let it finish",
+            subject=f"D-{submitted.number}",
         )
-    if taken.how == "created" and old["has_targets"]:
-        await deliveries.inherit_targets(conn, job, taken.number)
-    return SubmittedJob(taken.number, taken.id, taken.status, taken.how)
+    if submitted.how == "created" and old["has_targets"]:
+        await deliveries.inherit_targets(conn, job, submitted.number)
+    return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.how)
 
 
 async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> requests.SubmitResult:
-    """Insert one request; nothing comes back while a twin is just being committed: look again."""
+    """Insert a request; repeat while a concurrent duplicate is being committed."""
     for _ in range(SUBMIT_ATTEMPTS):
-        if taken := await requests.submit(conn, [row], actor.name):
-            return taken[0]
-    raise LostRace("another request for the same subject is still being committed")
+        if submitted := await requests.submit(conn, [row], actor.name):
+            return submitted[0]
+    raise LostRace("another request for the same subject is being committed; try again")
 
 
 def _unknown(job: int) -> NotFound:

@@ -1,4 +1,4 @@
-"""What people look at: jobs, trails, workers, why a job waits, whether the data is sound."""
+"""Queries behind the front ends: jobs, events, workers, wait reasons and data checks."""
 
 from __future__ import annotations
 
@@ -19,45 +19,48 @@ from draftsman.store import questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
-from draftsman.store.read_model import ActivityBucket as ActivityBucket  # of `pulse`
-from draftsman.store.read_model import JobSummary as JobSummary  # of `page`, for those who show it
-from draftsman.store.read_model import RetryLink as RetryLink  # of `chain`
+from draftsman.store.read_model import ActivityBucket as ActivityBucket
+from draftsman.store.read_model import JobSummary as JobSummary
+from draftsman.store.read_model import RetryLink as RetryLink
 
 FOLLOW_INTERVAL: Final = 0.2
-"""Seconds between two looks of something that follows."""
+"""Poll interval of followed events and statuses, in seconds."""
 PAGE_SIZE: Final = 200
 SCAN_LIMIT: Final = 100_000
-"""Numbers that one call looks through for an agent, a repository, a tag or an invoker: a tenth of
-a second."""
+"""Job numbers that a call scans for an agent, repository, tag or invoker, in a tenth of a
+second."""
 COUNT_LIMIT: Final = 10_000
-"""Jobs of a terminal status that are counted; more are `at least` so many."""
+"""Maximum count of jobs with the same final status; `at_least` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
-"""Seconds of a span of a pulse."""
+"""Length of an activity bucket, in seconds."""
 ACTIVITY_PAGE_SIZE: Final = 20_000
-"""Events that one query of a pulse reads: a few hundredths of a second."""
+"""Events that a query of the activity reads, in a few hundredths of a second."""
 ACTIVITY_MAX_PAGES: Final = 20
-"""Queries of a pulse at most: what is before so many events is not known."""
+"""Maximum number of queries for an activity; earlier events are left out."""
 MAX_NUMBER: Final = 2**62
-"""A number that no job and no epoch reaches."""
+"""Above every job number and epoch."""
 NOTIFICATION_TIMEOUT: Final = 2.0
-"""Seconds that a notification to ourselves may take."""
+"""Seconds to wait for a notification sent to our own session."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs, newest first; `looked_to` is where the look ended before the page was full."""
+    """Jobs, newest first."""
 
     jobs: list[store.JobSummary]
     scanned_to: int | None = None
-    """Ask for what is before this number to look further; None: there is no more, or a full page
-    ends with its last job."""
+    """Job number where the scan stopped before the page was full.
+
+    Pass it as `before` to continue. None: there are no more jobs, or the page is full and ends with
+    its last job.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of everything; `answer_seconds` is the median of the last day.
+    """Counts of jobs, questions and workers; `answer_seconds` is the median of the last day.
 
-    Jobs that have ended only grow in number: those in `at_least` were counted to 10,000.
+    `at_least` lists the final statuses that were counted only up to 10,000.
     """
 
     jobs: dict[str, int]
@@ -74,55 +77,58 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What happened of late: `spans` of ten seconds, by their number since the epoch."""
+    """Recent activity; `spans` holds ten-second buckets by their number since the epoch."""
 
     spans: dict[int, ActivityBucket]
-    """Where nothing happened there is none."""
+    """Empty buckets are left out."""
     end: store.EventCursor
-    """What to ask after for what comes then."""
+    """Cursor for the next call."""
     since: int
-    """From this span on all of them are known."""
+    """Number of the first bucket that is complete."""
 
 
 class ReadModel:
-    """Reads. Nothing here changes a row."""
+    """Read-only queries."""
 
     def __init__(self, db: Database, lease: float) -> None:
         self._db = db
         self._lease = lease
 
     async def resolve(self, ref: JobRef) -> int:
-        """Return the number of the job that was named; raises NotFound, UsageError (ambiguous)."""
+        """Return the number of the referenced job; raises NotFound, UsageError (ambiguous)."""
         async with self._db.connection() as conn:
             if ref.number is not None:
                 if await store.status(conn, ref.number) is None:
                     raise NotFound(f"there is no job D-{ref.number}", hint=CommandHint("jobs"))
                 return ref.number
-            found = await store.find(conn, ref.lowest, ref.highest)
-        if not found:
-            raise NotFound(f"no job's id starts with {ref.text!r}", hint=CommandHint("jobs"))
-        if len(found) > 1:
-            raise UsageError(f"several jobs' ids start with {ref.text!r}; give more of it")
-        return found[0]
+            numbers = await store.find(conn, ref.lowest, ref.highest)
+        if not numbers:
+            raise NotFound(f"no job id starts with {ref.text!r}", hint=CommandHint("jobs"))
+        if len(numbers) > 1:
+            raise UsageError(f"several job ids start with {ref.text!r}; give more characters")
+        return numbers[0]
 
     async def job(self, number: int) -> Job:
-        """Return one job; raises NotFound."""
+        """Return a job; raises NotFound."""
         async with self._db.connection() as conn:
-            found = await store.get(conn, number)
-        if found is None:
+            job = await store.get(conn, number)
+        if job is None:
             raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
-        return found
+        return job
 
     async def status_and_version(self, number: int) -> tuple[Status, int]:
-        """Return a job's status and version, which grows with each step; raises NotFound."""
+        """Return the status and version of a job; raises NotFound.
+
+        The version grows with each update.
+        """
         async with self._db.connection() as conn:
-            found = await store.status_and_version(conn, number)
-        if found is None:
+            status_and_version = await store.status_and_version(conn, number)
+        if status_and_version is None:
             raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
-        return found
+        return status_and_version
 
     async def jobs(self, **filters: Any) -> list[store.JobSummary]:
-        """Return the jobs of a page."""
+        """Return the jobs of `page`."""
         return (await self.page(**filters)).jobs
 
     async def page(
@@ -137,21 +143,21 @@ class ReadModel:
         before: int | None = None,
         limit: int = 50,
     ) -> JobPage:
-        """Return jobs, newest first; `before` is the number that the last page ended with.
+        """Return jobs, newest first, with a number below `before`.
 
-        An agent, a repository, a tag or an invoker, as `Actor.voter` names them, is looked for
-        among 100,000 numbers at a time.
+        With an agent, repository, tag or invoker (as `Actor.voter`), a call scans at most 100,000
+        numbers.
         """
-        wanted = [str(item) for item in (Status if statuses is None else statuses)]
-        sought = {"agent": agent, "repo": repo, "tag": tag, "invoker": invoker}
-        filters: dict[str, Any] = {**sought, "since": since}
+        status_names = [str(item) for item in (Status if statuses is None else statuses)]
+        scan_filters = {"agent": agent, "repo": repo, "tag": tag, "invoker": invoker}
+        filters: dict[str, Any] = {**scan_filters, "since": since}
         async with self._db.connection() as conn:
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)
-            lowest = max(first, end - SCAN_LIMIT) if any(sought.values()) else first
-            limits = {"statuses": wanted, "before": end, "lowest": lowest, "limit": limit}
-            found = await store.page(conn, filters | limits)
-        return JobPage(found, lowest if len(found) < limit and lowest > max(first, 1) else None)
+            lowest = max(first, end - SCAN_LIMIT) if any(scan_filters.values()) else first
+            limits = {"statuses": status_names, "before": end, "lowest": lowest, "limit": limit}
+            jobs = await store.page(conn, filters | limits)
+        return JobPage(jobs, lowest if len(jobs) < limit and lowest > max(first, 1) else None)
 
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""
@@ -161,47 +167,47 @@ class ReadModel:
     async def latest_runs(
         self, before: tuple[int, int] | None = None, limit: int = PAGE_SIZE
     ) -> list[Run]:
-        """Return runs of all jobs before (job, ordinal), the newest job's first."""
+        """Return runs of all jobs before (job, ordinal), newest job first."""
         async with self._db.connection() as conn:
             return await store.latest_runs(conn, before or (MAX_NUMBER, 0), limit)
 
     async def job_events(self, number: int, after: int = 0, limit: int = PAGE_SIZE) -> list[Event]:
-        """Return one job's events after an event id."""
+        """Return the events of a job after an event id."""
         async with self._db.connection() as conn:
             return await store.job_events(conn, number, after, limit)
 
     async def latest_job_events(
         self, number: int, after: int = 0, limit: int = PAGE_SIZE
     ) -> list[Event]:
-        """Return one job's newest events after an event id, in their order."""
+        """Return the newest events of a job after an event id, oldest first."""
         async with self._db.connection() as conn:
             return (await store.latest_job_events(conn, number, after, limit))[::-1]
 
     async def events(
         self, cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE_SIZE
     ) -> list[Event]:
-        """Return everybody's events after a cursor (epoch, txid, id); none is ever skipped."""
+        """Return the events of all jobs after a cursor (epoch, txid, id), without gaps."""
         async with self._db.connection() as conn:
             return await store.events(conn, cursor, limit)
 
     async def latest_events(
         self, before: tuple[int, int, int] | None = None, limit: int = PAGE_SIZE
     ) -> list[Event]:
-        """Return everybody's events before a cursor, the newest first."""
+        """Return the events of all jobs before a cursor, newest first."""
         async with self._db.connection() as conn:
             return await store.latest_events(conn, before or (MAX_NUMBER, 0, 0), limit)
 
     async def end_cursor(self) -> tuple[int, int, int]:
-        """Return the cursor behind which only new events come."""
+        """Return the cursor after all current events."""
         async with self._db.connection() as conn:
             return await store.end_cursor(conn)
 
     async def follow(
         self, number: int | None, *, new: bool = False, after: tuple[int, int, int] | None = None
     ) -> AsyncIterator[Event]:
-        """Yield events as they come: of one job until it ends, or of all, for ever.
+        """Yield events as they occur: of a job until it finishes, or of all jobs forever.
 
-        `new` leaves out what was there before, `after` what was there up to a cursor.
+        `new` skips existing events, `after` the events up to a cursor.
         """
         if number is not None:
             async for event in self._follow_job(number, new, after):
@@ -217,7 +223,7 @@ class ReadModel:
                 await asyncio.sleep(FOLLOW_INTERVAL)
 
     async def wait(self, number: int, *, questions_too: bool = False) -> Status:
-        """Return the status once the job ended, or, if wanted, waits for a person."""
+        """Return the status once the job finished or, with `questions_too`, waits for a person."""
         stops = TERMINAL | (WAITING if questions_too else frozenset())
         async for status in self.statuses(number):
             if status in stops:
@@ -225,21 +231,21 @@ class ReadModel:
         raise AssertionError("a job's statuses have no end before its own")
 
     async def statuses(self, number: int) -> AsyncIterator[Status]:
-        """Yield a job's status, and again when it has moved, until it ended; raises NotFound.
+        """Yield the status of a job on each change until it finishes; raises NotFound.
 
-        Statuses that it only passes between two looks are left out.
+        Statuses between two polls are skipped.
         """
-        seen: tuple[Status, int] | None = None
-        while seen is None or seen[0] not in TERMINAL:
+        last: tuple[Status, int] | None = None
+        while last is None or last[0] not in TERMINAL:
             async with self._db.connection() as conn:
-                stand = await store.status_and_version(conn, number)
-            if stand is None:
+                current = await store.status_and_version(conn, number)
+            if current is None:
                 raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
-            if stand == seen:
+            if current == last:
                 await asyncio.sleep(FOLLOW_INTERVAL)
                 continue
-            seen = stand
-            yield stand[0]
+            last = current
+            yield current[0]
 
     async def workers(self) -> list[workers.RegisteredWorker]:
         """Return every registered worker."""
@@ -247,7 +253,7 @@ class ReadModel:
             return await workers.all_workers(conn)
 
     async def why(self, number: int) -> WaitReason:
-        """Return what a job waits for, from the claim's own view; raises NotFound."""
+        """Return the reason why a job waits, from the view that claims use; raises NotFound."""
         async with self._db.connection() as conn, conn.transaction():
             facts = await store.why(conn, number, self._lease)
             if facts is not None and facts.status is Status.EXPIRED:
@@ -259,23 +265,25 @@ class ReadModel:
         return explain(facts, question)
 
     async def chain(self, number: int) -> list[RetryLink]:
-        """Return the chain of retries that a job is in, the request first; itself alone, too."""
+        """Return the retry chain of a job, the request first."""
         async with self._db.connection() as conn:
             return await store.chain(conn, number)
 
     async def stats(self) -> Stats:
-        """Return counts of everything."""
-        counts, often = await self.counts()
+        """Return counts of jobs, questions and workers."""
+        counts, capped = await self.counts()
         async with self._db.connection() as conn:
-            asked, soon, following = await store.open_counts(conn)
+            open_count, expiring_soon, next_expiry = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
-            live = [w for w in await workers.all_workers(conn) if w.silent < self._lease]
+            live = [
+                worker for worker in await workers.all_workers(conn) if worker.silent < self._lease
+            ]
         return Stats(
             counts,
-            often,
-            asked,
-            soon,
-            following,
+            capped,
+            open_count,
+            expiring_soon,
+            next_expiry,
             len(live),
             sum(worker.slots for worker in live),
             sum(worker.busy for worker in live),
@@ -284,41 +292,41 @@ class ReadModel:
         )
 
     async def counts(self) -> tuple[dict[str, int], list[str]]:
-        """Return how many jobs each status has, and of which there are at least so many."""
+        """Return the number of jobs by status, and the statuses counted only up to the limit."""
         async with self._db.connection() as conn:
             counts = await store.counts(conn, COUNT_LIMIT)
-        often = [str(status) for status in Status if _ended_often(status, counts)]
-        return {str(status): counts.get(status, 0) for status in Status}, often
+        capped = [str(status) for status in Status if _is_capped(status, counts)]
+        return {str(status): counts.get(status, 0) for status in Status}, capped
 
     async def activity(self, since: datetime, after: store.EventCursor | None = None) -> Activity:
-        """Return what happened since a time, or after the end of the last pulse.
+        """Return the activity since a time, or after the `end` of the last call.
 
-        It reads the events that came since then, and no other: at most the last 400,000.
+        It reads only the events since then, at most the last 400,000.
         """
         first = int(since.timestamp()) // BUCKET_SECONDS
-        spans: dict[int, ActivityBucket] = {}
+        by_number: dict[int, ActivityBucket] = {}
         end = before = await self.end_cursor()
         for _ in range(ACTIVITY_MAX_PAGES):
             async with self._db.connection() as conn:
-                found, rest = await store.activity(
+                buckets, remaining = await store.activity(
                     conn, after or (0, 0, 0), before, BUCKET_SECONDS, ACTIVITY_PAGE_SIZE
                 )
-            for span in found:
-                spans[span.at] = span + spans.get(span.at)
-            if rest is None or any(span.at < first for span in found):
-                return Activity(spans, end, first)
-            before = rest
-        return Activity(spans, end, min(spans) + 1)
+            for bucket in buckets:
+                by_number[bucket.at] = bucket + by_number.get(bucket.at)
+            if remaining is None or any(bucket.at < first for bucket in buckets):
+                return Activity(by_number, end, first)
+            before = remaining
+        return Activity(by_number, end, min(by_number) + 1)
 
     async def health(self) -> tuple[store.ServerHealth, float]:
-        """Return what the server says of itself, and by how many seconds our clock is ahead."""
+        """Return the server's settings, and by how many seconds the local clock is ahead."""
         async with self._db.connection() as conn:
             before = time.time()
-            found = await store.health(conn)
-            return found, (before + time.time()) / 2 - found.clock
+            health = await store.health(conn)
+            return health, (before + time.time()) / 2 - health.clock
 
     async def receives_notifications(self, url: str | None = None) -> bool:
-        """Return whether notifications arrive on a session of this URL (None: the database's)."""
+        """Return whether a session of this URL (None: the database's) receives notifications."""
         connection = await self._db.dedicated_connection(url)
         try:
             with translate_errors():
@@ -327,7 +335,7 @@ class ReadModel:
             await connection.close()
 
     async def invariants(self) -> dict[str, Sequence[tuple[Any, ...]]]:
-        """Return, for each invariant of the data, the rows that break it."""
+        """Return, for each data invariant, the rows that violate it."""
         async with self._db.connection() as conn:
             return await store.invariants(conn)
 
@@ -339,16 +347,16 @@ class ReadModel:
             while events := await self.job_events(number, last):
                 last = events[-1].id
         while True:
-            ended = (await self.job(number)).status in TERMINAL
+            finished = (await self.job(number)).status in TERMINAL
             events = await self.job_events(number, last)
             for event in events:
                 last = event.id
                 yield event
             if len(events) < PAGE_SIZE:
-                if ended:
+                if finished:
                     return
                 await asyncio.sleep(FOLLOW_INTERVAL)
 
 
-def _ended_often(status: Status, counts: dict[str, int]) -> bool:
+def _is_capped(status: Status, counts: dict[str, int]) -> bool:
     return status in TERMINAL and counts.get(status, 0) >= COUNT_LIMIT

@@ -1,4 +1,4 @@
-"""invocation -> job. Sent twice, or a hundred times at once, it is still one job."""
+"""Submission of jobs, deduplicated by idempotency key and subject."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from draftsman.store.postgres.database import (
     translate_errors,
 )
 from draftsman.store.submissions import (
-    RecentDuplicate as RecentDuplicate,  # of `alike`, for those who warn of it
+    RecentDuplicate as RecentDuplicate,
 )
 
 CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
-"""Where people ask who may name no folder of the machines that work for them."""
+"""Sources whose requests may not name a folder of the worker's machine."""
 SUBMIT_ATTEMPTS = 5
-"""How often a batch looks again for rows that a concurrent twin was just committing."""
+"""Maximum attempts to read rows that a concurrent duplicate is committing."""
 MAX_KEPT_TEXT: Final = 3000
-"""Characters of the text of a request that joined a live job."""
+"""Maximum length of the stored text of a request that joined an active job, in characters."""
 MAX_REPOS = 5000
-"""Known repositories that are looked at."""
-_TELLS = "send_notification"
+"""Maximum number of repositories read."""
+_NOTIFICATION_TYPE = "send_notification"
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """The job of an invocation; `how` is created, deduplicated or joined."""
+    """The job of a request; `how` is created, deduplicated or joined."""
 
     number: int
     id: UUID
@@ -61,12 +61,12 @@ class SubmittedJob:
 
     @property
     def name(self) -> str:
-        """What people call it: `D-142`."""
+        """The display name, such as `D-142`."""
         return f"D-{self.number}"
 
 
 class Submissions:
-    """Takes requests in."""
+    """Validation and insertion of requests."""
 
     def __init__(self, db: Database, policy: Policy, limits: JobLimits, targets: Targets) -> None:
         self._db = db
@@ -75,10 +75,10 @@ class Submissions:
         self._targets = targets
 
     async def submit(self, invocation: Invocation, actor: Actor) -> SubmittedJob:
-        """Make the job of this invocation, or find the one it made before.
+        """Create the job of this invocation, or return the existing job.
 
-        Raises NotPermitted, IdempotencyConflict when the key was used for another request, and
-        UsageError when the payload is not what a built-in type takes.
+        Raises NotPermitted, IdempotencyConflict when the key was used for a different request, and
+        UsageError when the payload does not fit its built-in type.
         """
         return (await self.submit_many([invocation], actor))[0]
 
@@ -89,146 +89,165 @@ class Submissions:
         *,
         connection: CallersConnection | None = None,
     ) -> list[SubmittedJob]:
-        """Make a job each in one statement; the answer is in the order of the request.
+        """Create the jobs in one statement; results are in the order of the invocations.
 
-        With a `connection` of the caller, in its transaction. All or nothing is not promised: an
-        IdempotencyConflict names the first conflicting key, and the others are jobs by then;
-        sending the batch again is safe.
+        `connection` is the caller's: the jobs are created in its transaction. Otherwise the batch
+        is not atomic: an IdempotencyConflict names the first conflicting key, and the other jobs
+        exist by then; the same batch can be sent again safely.
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
         rows = [row(item, actor, self._limits) for item in invocations]
-        await self._file(invocations, rows)
+        await self._set_repo_names(invocations, rows)
         await self._check_schemas(invocations)
         if actor.channel in CHAT_SOURCES:
             await self._refuse_folders(invocations)
-        told = [self._told(item) for item in invocations]
-        for one, targets in zip(rows, told, strict=True):
-            one["has_targets"] = bool(targets)
-        taken: dict[int, store.SubmitResult] = {}
+        targets_of_rows = [self._targets_for(item) for item in invocations]
+        for values, targets in zip(rows, targets_of_rows, strict=True):
+            values["has_targets"] = bool(targets)
+        results: dict[int, store.SubmitResult] = {}
         for _ in range(SUBMIT_ATTEMPTS):
-            missing = [place for place in range(len(rows)) if place not in taken]
+            missing = [index for index in range(len(rows)) if index not in results]
             if not missing:
                 break
-            batch = [rows[place] for place in missing]
-            wanted = [told[place] for place in missing]
+            batch = [rows[index] for index in missing]
+            batch_targets = [targets_of_rows[index] for index in missing]
             if connection is not None:
                 with translate_errors():
-                    sent = await _insert(adapt(connection), batch, wanted, actor.name)
+                    inserted = await _insert(adapt(connection), batch, batch_targets, actor.name)
             else:
-                sent = await retry_conflicts(partial(self._send, batch, wanted, actor.name))
-            for item in sent:
-                taken[missing[item.place]] = item
-        if len(taken) < len(rows):
-            raise LostRace("another request with the same key or subject is still being committed")
-        for place, item in taken.items():
-            if item.how == "deduplicated" and item.request_digest != rows[place]["request_digest"]:
-                raise IdempotencyConflict(_conflict(rows[place], item), job=item.number)
+                inserted = await retry_conflicts(
+                    partial(self._send, batch, batch_targets, actor.name)
+                )
+            for item in inserted:
+                results[missing[item.place]] = item
+        if len(results) < len(rows):
+            raise LostRace(
+                "another request with the same key or subject is being committed; try again"
+            )
+        for index, item in results.items():
+            if item.how == "deduplicated" and item.request_digest != rows[index]["request_digest"]:
+                raise IdempotencyConflict(_conflict(rows[index], item), job=item.number)
         return [
             SubmittedJob(item.number, item.id, item.status, item.how)
-            for _, item in sorted(taken.items())
+            for _, item in sorted(results.items())
         ]
 
-    async def _file(self, invocations: Sequence[Invocation], rows: list[dict[str, Any]]) -> None:
-        """Give each row the name of its repository where that is known."""
+    async def _set_repo_names(
+        self, invocations: Sequence[Invocation], rows: list[dict[str, Any]]
+    ) -> None:
+        """Set the repository name of each row where the repository is registered."""
         sources = {item.repo for item in invocations if item.repo}
         if not sources:
             return
         async with self._db.connection() as conn:
             names = repo_names_by_source(await repos.all_repos(conn, MAX_REPOS), sources)
-        for item, one in zip(invocations, rows, strict=True):
+        for item, values in zip(invocations, rows, strict=True):
             if item.repo:
-                one["repo_owner"], one["repo_name"] = names[item.repo]
+                values["repo_owner"], values["repo_name"] = names[item.repo]
 
     async def _refuse_folders(self, invocations: Sequence[Invocation]) -> None:
-        """Raise UsageError for a folder of this machine that nobody made known."""
+        """Raise UsageError for a local folder that is not a registered repository."""
         for item in invocations:
             about = item.stored_payload.get("repo")
             source = about.get("source") if isinstance(about, dict) else about
             if not source or not is_folder(str(source)):
                 continue
             async with self._db.connection() as conn:
-                if not await _is_known(conn, str(source)):
+                if not await _is_registered(conn, str(source)):
                     raise UsageError(
-                        "a folder of a worker cannot be named from chat; give the name of a known"
-                        " repository, or a URL"
+                        "requests from chat cannot name a local folder; use the name of a"
+                        " registered repository, or a URL"
                     )
 
     async def _check_schemas(self, invocations: Sequence[Invocation]) -> None:
-        """Raise UsageError for a payload's schema that is none, or that cannot be checked."""
-        given: dict[str, tuple[str, Any]] = {}
+        """Raise UsageError for an output schema that is invalid or cannot be checked."""
+        schemas: dict[str, tuple[str, Any]] = {}
         for item in invocations:
             if item.type in job_payloads.MODELS and item.type not in self._limits.replaced:
                 schema = job_payloads.output_schema(item.type, item.payload)
                 if schema is not None:
-                    given.setdefault(json.dumps(schema), (item.type, schema))
+                    schemas.setdefault(json.dumps(schema), (item.type, schema))
         async with SchemaChecker() as checker:
-            for type, schema in given.values():
-                if (why := await checker.schema_problem(schema)) is not None:
-                    raise UsageError(f"payload of {type}: output: {why}")
+            for type, schema in schemas.values():
+                if (problem := await checker.schema_problem(schema)) is not None:
+                    raise UsageError(f"payload of {type}: output: {problem}")
 
     async def recent_duplicate(
-        self, number: int, place: Target, seconds: float
+        self, number: int, target: Target, seconds: float
     ) -> RecentDuplicate | None:
-        """Return another job that this one's invoker asked for in the same words, told there too.
+        """Return another job with the same invoker and text that reports to the same target.
 
-        By the database's clock, less than so many seconds before; a canceled one is none.
+        It was submitted less than `seconds` before, by the database's clock, and is not canceled.
         """
         async with self._db.connection() as conn:
-            return await store.recent_duplicate(conn, number, place.channel, place.target, seconds)
+            return await store.recent_duplicate(
+                conn, number, target.channel, target.target, seconds
+            )
 
-    def _told(self, item: Invocation) -> list[Target]:
-        """Return who is told of a request; raises UsageError also for whom it is itself to tell."""
-        told = self._targets.of(item)
-        if item.type == _TELLS and item.type not in self._limits.replaced:
-            named = [parse(text) for text in job_payloads.notification_targets(item.payload)]
-            for target in named:
+    def _targets_for(self, item: Invocation) -> list[Target]:
+        """Return the notification targets of a request; validate those in its payload too.
+
+        Raises UsageError for an unknown target, and for a notification without any.
+        """
+        targets = self._targets.of(item)
+        if item.type == _NOTIFICATION_TYPE and item.type not in self._limits.replaced:
+            payload_targets = [
+                parse(text) for text in job_payloads.notification_targets(item.payload)
+            ]
+            for target in payload_targets:
                 self._targets.check(target)
-            if not named and not any(DeliveryKind.NOTICE in target.kinds for target in told):
-                raise UsageError("nobody would hear it: name targets in its payload, or --notify")
-        return told
+            if not payload_targets and not any(
+                DeliveryKind.NOTICE in target.kinds for target in targets
+            ):
+                raise UsageError(
+                    "the notification has no targets; add targets to its payload, or use --notify"
+                )
+        return targets
 
     async def _send(
-        self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
+        self, rows: list[dict[str, Any]], targets: list[list[Target]], actor: str
     ) -> list[store.SubmitResult]:
-        """Insert a batch: in one statement, or in one transaction with targets or subjects."""
-        if not any(told) and not any(one["subject_key"] for one in rows):
+        """Insert a batch: in one statement, or in a transaction with targets or subjects."""
+        if not any(targets) and not any(values["subject_key"] for values in rows):
             async with self._db.connection() as conn:
                 return await store.submit(conn, rows, actor)
         async with self._db.transaction() as conn:
-            return await _insert(conn, rows, told, actor)
+            return await _insert(conn, rows, targets, actor)
 
 
 async def _insert(
-    conn: Connection, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
+    conn: Connection, rows: list[dict[str, Any]], targets: list[list[Target]], actor: str
 ) -> list[store.SubmitResult]:
-    """Insert a batch, its targets, and an event for each request that joined a live job."""
-    taken = await store.submit(conn, rows, actor)
-    joined = [(item.number, _request(rows[item.place])) for item in taken if item.how == "joined"]
+    """Insert a batch, its targets, and an event for each request that joined an active job."""
+    inserted = await store.submit(conn, rows, actor)
+    joined = [
+        (item.number, _request(rows[item.place])) for item in inserted if item.how == "joined"
+    ]
     if joined:
         await store.join(conn, joined, actor)
     new = [
-        (item.number, told[item.place])
-        for item in taken
-        if item.how != "deduplicated" and told[item.place]
+        (item.number, targets[item.place])
+        for item in inserted
+        if item.how != "deduplicated" and targets[item.place]
     ]
     if new:
         await deliveries.add_targets(conn, new)
-    return taken
+    return inserted
 
 
-async def _is_known(conn: Connection, folder: str) -> bool:
-    """Return whether an operator made a folder known as a repository."""
+async def _is_registered(conn: Connection, folder: str) -> bool:
+    """Return whether a folder is registered as a repository."""
     try:
         repo = Repo.at(parse_repo(folder))
     except UsageError:
         return False
-    known = await repos.find_conflict(conn, repo)
-    return known is not None and known.remote_url == repo.remote_url
+    registered = await repos.find_conflict(conn, repo)
+    return registered is not None and registered.remote_url == repo.remote_url
 
 
 def invocation(**fields: Any) -> Invocation:
-    """Build an Invocation; raises FieldError in one line for what is not allowed."""
+    """Build an Invocation; raises FieldError with a one-line message."""
     try:
         return Invocation(**fields)
     except ValidationError as error:
@@ -241,7 +260,7 @@ def invocation(**fields: Any) -> Invocation:
 
 
 def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]:
-    """Return the columns of the job that an invocation makes; raises UsageError."""
+    """Return the column values for the job of an invocation; raises UsageError."""
     if item.type in job_payloads.MODELS and item.type not in configured.replaced:
         job_payloads.parse(item.type, item.payload)
     job_id = new_id()
@@ -282,9 +301,9 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
 
 
 def _request(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what is kept of a request that joined a live job: the requester, text and key."""
+    """Return the event payload for a request that joined an active job."""
     text, key = row["ticket_text"], row["idempotency_key"]
-    kept = {
+    payload = {
         "requester": row["invoker_id"],
         "name": row["invoker_display_name"],
         "source": row["source"],
@@ -294,7 +313,7 @@ def _request(row: dict[str, Any]) -> dict[str, Any]:
         "key": None if key.startswith("auto:") else key,
         "digest": row["request_digest"],
     }
-    return {name: value for name, value in kept.items() if value}
+    return {name: value for name, value in payload.items() if value}
 
 
 def _first(value: int | None, default: int) -> int:
@@ -303,7 +322,7 @@ def _first(value: int | None, default: int) -> int:
 
 def _conflict(row: dict[str, Any], item: store.SubmitResult) -> str:
     return (
-        f"key {row['idempotency_key']!r} was used for D-{item.number} with another request"
-        f" (digest {item.request_digest[:12]}, this one {row['request_digest'][:12]});"
+        f"key {row['idempotency_key']!r} was already used for D-{item.number} with a different"
+        f" request (digest {item.request_digest[:12]}, now {row['request_digest'][:12]});"
         " use a new key, or send the same request"
     )

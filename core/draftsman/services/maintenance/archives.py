@@ -1,8 +1,8 @@
-"""Pruning: a month of the trail becomes a file, and a file a month of the trail again.
+"""Pruning of event partitions into archive files, and restoring them.
 
-A month leaves in one transaction: its partition is held against writers, archived, the archive is
-read back from the disk, and only then the partition is dropped. Whoever is killed at any point
-leaves the partition, or the verified archive, or both.
+A month is pruned in one transaction: its partition is locked against writers and archived, the
+archive is read back from disk, and only then the partition is dropped. A crash at any point leaves
+the partition, the verified archive, or both.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.sweeps import LeaderTerm
 
 LOCK_TIMEOUT: Final = "1s"
-"""How long anybody may wait behind us for the trail; then we try again another time."""
+"""Maximum time that others may wait behind this lock on the events; then pruning is put off."""
 STATEMENT_TIMEOUT: Final = "1h"
-"""How long one statement over a month may take."""
+"""Maximum time of one statement over a month."""
 MAX_HOLDERS_SHOWN: Final = 5
-"""Jobs named that keep a month."""
+"""Maximum number of jobs listed that hold a month."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionMonth:
-    """A month older than the retention, and what becomes of it: pruned, held, or kept for ever.
+    """A month older than the retention, and whether it can be pruned.
 
-    `held_by` names the first of `holders` jobs. `partition` is False where the month has none of
-    its own: its events are in the default partition, which is never dropped.
+    `held_by` lists the first of `holders` jobs. `partition` is False for a month in the default
+    partition, which is never dropped.
     """
 
     month: date
@@ -56,7 +56,7 @@ class RetentionMonth:
 
     @property
     def how(self) -> str:
-        """Return it in words."""
+        """Describe whether it can be pruned."""
         if not self.partition:
             return "never: its events are in the default partition"
         if not self.holders:
@@ -70,7 +70,7 @@ class RetentionMonth:
 
 
 class Archives:
-    """Prunes, restores, and knows what was pruned."""
+    """Pruning, restoring, and queries of archives."""
 
     def __init__(
         self, db: Database, policy: Policy, retention: RetentionSettings, folder: Path, limit: int
@@ -82,9 +82,9 @@ class Archives:
         self._limit = limit
 
     async def prune(self, term: LeaderTerm) -> int:
-        """Delete old logs, then archive and drop the oldest month that nothing holds.
+        """Delete old logs, then archive and drop the oldest month that no job holds.
 
-        Return how many rows went. Raises Refused (the archive cannot be written), LostRace.
+        Return the number of deleted rows. Raises Refused (the archive cannot be written), LostRace.
         """
         return await self._prune_logs(term) + await self._prune_events(term)
 
@@ -95,58 +95,60 @@ class Archives:
             return []
         async with self._db.connection() as conn:
             due = await store.due(conn, LeaderTerm(), months)
-            found = [await self._look(conn, month, months) for month in due]
-            strays = await store.default_partition_months(conn, months)
-        found += [RetentionMonth(month, events, 0, (), partition=False) for month, events in strays]
-        return sorted(found, key=lambda one: one.month)
+            plan = [await self._plan_month(conn, month, months) for month in due]
+            unpartitioned = await store.default_partition_months(conn, months)
+        plan += [
+            RetentionMonth(month, events, 0, (), partition=False) for month, events in unpartitioned
+        ]
+        return sorted(plan, key=lambda entry: entry.month)
 
     async def all(self) -> Sequence[store.Archive]:
-        """Return every month that left, oldest first."""
+        """Return the archived months, oldest first."""
         async with self._db.connection() as conn:
             return await store.archives(conn)
 
     async def of_job(self, number: int) -> Sequence[store.JobArchive]:
-        """Return the months that left with events of a job."""
+        """Return the archived months with events of a job."""
         async with self._db.connection() as conn:
             return await store.of_job(conn, number)
 
     async def after(self, cursor: tuple[int, int, int]) -> Sequence[store.Archive]:
-        """Return the months that left with events after a cursor of the feed."""
+        """Return the archived months with events after a cursor."""
         return [
-            one
-            for one in await self.all()
-            if (one.last_epoch or 0, one.last_txid or 0, one.last_id or 0) > cursor
+            archive
+            for archive in await self.all()
+            if (archive.last_epoch or 0, archive.last_txid or 0, archive.last_id or 0) > cursor
         ]
 
     async def check(self, path: Path) -> ArchiveContent:
-        """Read an archive whole; return what it holds. Raises Refused."""
+        """Verify an archive and return its content. Raises Refused."""
         return await asyncio.to_thread(check_archive, path)
 
     async def restore(self, path: Path, actor: Actor) -> ArchiveContent:
-        """Bring an archived month back, as it was, with every cursor.
+        """Restore an archived month with its events and cursors.
 
-        Raises NotPermitted, Refused (no whole archive, or not of a month that left), Conflict.
+        Raises NotPermitted, Refused (invalid archive, or not of a pruned month), Conflict.
         """
         self._policy.check(self._policy.resolve(actor), Verb.RESTORE)
-        found = await self.check(path)
+        content = await self.check(path)
         async with self._db.transaction() as conn:
             await self._begin(conn)
-            await self._left(conn, found)
-            await store.make_partition(conn, found.month)  # alone: it locks the trail
+            await self._check_restorable(conn, content)
+            await store.make_partition(conn, content.month)  # alone: it locks the trail
         async with self._db.transaction() as conn:
             await self._begin(conn)
-            await self._left(conn, found)
-            if await store.copy_in(conn, _lines(path)) != found.events:
-                raise Refused(f"{path} changed while it was read")
-            await store.forget(conn, found.month)
-        return found
+            await self._check_restorable(conn, content)
+            if await store.copy_in(conn, _lines(path)) != content.events:
+                raise Refused(f"{path} changed while it was being read")
+            await store.forget(conn, content.month)
+        return content
 
     async def _prune_logs(self, term: LeaderTerm) -> int:
         months = self._retention.logs
         if months is None:
             return 0
         return await self._db.run_transaction(
-            lambda c: store.prune_logs(c, term, months, self._limit)
+            lambda conn: store.prune_logs(conn, term, months, self._limit)
         )
 
     async def _prune_events(self, term: LeaderTerm) -> int:
@@ -156,30 +158,30 @@ class Archives:
         async with self._db.transaction() as conn:
             await self._begin(conn)
             for month in await store.due(conn, term, months):
-                gone = await self._prune_month(conn, term, month, months)
-                if gone is not None:
-                    return gone
+                count = await self._prune_month(conn, term, month, months)
+                if count is not None:
+                    return count
         return 0
 
     async def _prune_month(
         self, conn: Connection, term: LeaderTerm, month: date, months: int
     ) -> int | None:
-        """Archive, verify and drop one month; None when it stays."""
+        """Archive, verify and drop a month; None when it is kept."""
         if not await store.lock_month(conn, month) or await store.holders(conn, month, months, 1):
             return None
         try:
             path, written = await self._write(conn, month)
             read = await self.check(path)
         except OSError as error:
-            where = error.filename or self._folder
-            raise Refused(f"the archive cannot be written: {where}: {error.strerror}") from None
+            location = error.filename or self._folder
+            raise Refused(f"cannot write the archive: {location}: {error.strerror}") from None
         if read != written or read.events != await store.count(conn, month):
-            raise Refused(f"{path} does not hold what was written to it; {month:%Y-%m} stays")
-        named = {"sha256": read.sha256, "host": host.name(), "path": str(path)}
-        gone = await store.drop(conn, term, month, **named)
-        if gone is not None:
-            _log.info("pruned %s events of %s, archived in %s", gone, f"{month:%Y-%m}", path)
-        return gone
+            raise Refused(f"verification of {path} failed; {month:%Y-%m} was not pruned")
+        archive = {"sha256": read.sha256, "host": host.name(), "path": str(path)}
+        count = await store.drop(conn, term, month, **archive)
+        if count is not None:
+            _log.info("pruned %s events of %s, archived in %s", count, f"{month:%Y-%m}", path)
+        return count
 
     async def _write(self, conn: Connection, month: date) -> tuple[Path, ArchiveContent]:
         writer = await asyncio.to_thread(ArchiveWriter, self._folder.absolute(), month)
@@ -195,31 +197,35 @@ class Archives:
         finally:
             writer.discard()
 
-    async def _look(self, conn: Connection, month: date, months: int) -> RetentionMonth:
-        found = await store.holders(conn, month, months, MAX_HOLDERS_SHOWN)
-        names = tuple(f"D-{one.job} ({one.status})" for one in found)
+    async def _plan_month(self, conn: Connection, month: date, months: int) -> RetentionMonth:
+        holders = await store.holders(conn, month, months, MAX_HOLDERS_SHOWN)
+        names = tuple(f"D-{holder.job} ({holder.status})" for holder in holders)
         return RetentionMonth(
-            month, await store.count(conn, month), found[0].of if found else 0, names
+            month, await store.count(conn, month), holders[0].of if holders else 0, names
         )
 
     async def _begin(self, conn: Connection) -> None:
         if not await store.begin(conn, lock=LOCK_TIMEOUT, statement=STATEMENT_TIMEOUT):
-            raise LostRace("another process prunes or restores just now; try again")
+            raise LostRace("another process is pruning or restoring; try again")
 
-    async def _left(self, conn: Connection, found: ArchiveContent) -> None:
-        """Raise unless the month left, with just these events, and is still away."""
-        known = {one.month: one for one in await store.archives(conn)}
-        month = f"{found.month:%Y-%m}"
-        if found.month not in known:
-            raise Refused(f"this database pruned no {month}", hint=CommandHint("archives list"))
+    async def _check_restorable(self, conn: Connection, content: ArchiveContent) -> None:
+        """Raise unless the month was pruned with exactly these events and is still pruned."""
+        archives = {archive.month: archive for archive in await store.archives(conn)}
+        month = f"{content.month:%Y-%m}"
+        if content.month not in archives:
+            raise Refused(
+                f"{month} was not pruned from this database", hint=CommandHint("archives list")
+            )
 
-        if known[found.month].sha256 != found.sha256:
-            raise Refused(f"this is another archive of {month} than the one this database made")
-        if await store.count(conn, found.month):
-            raise Conflict(f"events were written to {month} since it was pruned; it stays archived")
+        if archives[content.month].sha256 != content.sha256:
+            raise Refused(
+                f"the archive of {month} does not have the checksum that was recorded at pruning"
+            )
+        if await store.count(conn, content.month):
+            raise Conflict(f"{month} has new events since it was pruned; it cannot be restored")
 
 
 async def _lines(path: Path) -> AsyncIterator[bytes]:
-    parts = read_blocks(path)
-    while (block := await asyncio.to_thread(next, parts, None)) is not None:
+    blocks = read_blocks(path)
+    while (block := await asyncio.to_thread(next, blocks, None)) is not None:
         yield block

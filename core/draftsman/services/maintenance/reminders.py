@@ -1,4 +1,4 @@
-"""open question -> reminder: at half and at 90 % of its time, and not in the night."""
+"""Reminders of open questions after 50 % and 90 % of their time, outside quiet hours."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from draftsman.store.sweeps import LeaderTerm
 
 
 class Reminders:
-    """Writes reminders to the outbox; the database counts them, three at most for a question."""
+    """Writes reminders to the outbox; the database limits them to three for each question."""
 
     def __init__(self, db: Database, policy: Policy, quiet: QuietHours | None, limit: int) -> None:
         self._db = db
         self._policy = policy
         self._quiet: Final = quiet
-        """The quiet hours of questions that nobody whom we know may answer."""
+        """Quiet hours of questions without known respondents."""
         self._limit = limit
 
     async def remind(self, term: LeaderTerm) -> int:
-        """Remind people of what is due, or put it off to the end of their quiet hours.
+        """Send due reminders, or postpone them to the end of the recipients' quiet hours.
 
-        Return how many were due and are no more.
+        Return how many were due and are no longer.
         """
 
         async def work(conn: Connection) -> int:
             due = await store.due(conn, term, self._limit)
-            return await store.remind(conn, term, [(one, self._later(one)) for one in due])
+            return await store.remind(
+                conn, term, [(reminder, self._postponed_to(reminder)) for reminder in due]
+            )
 
         return await self._db.run_transaction(work)
 
-    def _later(self, due: store.DueReminder) -> datetime | None:
-        """Return when the first of those who may answer wakes; None when one is awake."""
+    def _postponed_to(self, due: store.DueReminder) -> datetime | None:
+        """Return when the first respondent's quiet hours end; None when they are over."""
         gate = due.kind is QuestionKind.APPROVAL
         people = self._policy.answering(due.approvers, due.invoker, gate=gate)
         hours = {person.quiet for person in people} or {self._quiet}
-        when = next_allowed(due.now, hours)
-        return when if when > due.now else None
+        allowed_at = next_allowed(due.now, hours)
+        return allowed_at if allowed_at > due.now else None

@@ -1,4 +1,4 @@
-"""Maintenance, each once: what the leader does in turn and `draftsman sweep` by hand."""
+"""Maintenance sweeps, run in turn by the leader and by hand with `draftsman sweep`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from draftsman.store.postgres.database import Connection, Database
 LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
 INTERVALS: Final = {"prune": 3600.0}
-"""Seconds between two rounds, at least, of what looks at whole months."""
+"""Minimum seconds between two runs of a sweep that handles whole months."""
 LEASE_WAIT: Final = 2.0
-"""Seconds that the leader waits for the session of its lease."""
+"""Seconds to wait for the session of the leader's lease."""
 UNLOCKED_TIMEOUT: Final = 15.0
-"""Seconds that a silent worker's session lock is free before it counts as dead."""
+"""Seconds without a session lock or a heartbeat before a worker counts as dead."""
 _log = logging.getLogger(__name__)
 
 
@@ -45,14 +45,14 @@ class Sweeps:
         reminders: Reminders,
         fallback: Target | None = None,
     ) -> None:
-        """`fallback` hears of dead letters that no target of theirs hears of."""
+        """`fallback` receives dead letters that no other target receives."""
         self._db = db
         self._policy = policy
         self._settings = settings
         self._lease = lease
         self._fallback = fallback
         self._leading = db.dedicated_session(pinned=False)
-        """The session of the leader's lease: it must not wait for a connection of the pool."""
+        """Session of the leader's lease, so that it never waits for a pooled connection."""
         self.names: Final[dict[str, Callable[[store.LeaderTerm], Awaitable[int]]]] = {
             "expire": self.expire,
             "remind": reminders.remind,
@@ -65,14 +65,14 @@ class Sweeps:
         }
 
     async def run_now(self, name: str, actor: Actor) -> int:
-        """Run one sweep now; return how many rows it changed. Raises UsageError, NotPermitted."""
+        """Run a sweep; return the number of changed rows. Raises UsageError, NotPermitted."""
         self._policy.check(self._policy.resolve(actor), Verb.SWEEP)
         if name not in self.names:
-            raise UsageError(f"there is no sweep {name!r}; choose: {', '.join(self.names)}")
+            raise UsageError(f"unknown sweep {name!r}; choose: {', '.join(self.names)}")
         return await self.names[name](store.LeaderTerm())
 
     async def expire(self, term: store.LeaderTerm) -> int:
-        """Escalate or close questions whose time is over: expire, default or continue."""
+        """Escalate or close expired questions, by their on_expire."""
         limit = self._settings.limit
 
         async def work(conn: Connection) -> int:
@@ -85,66 +85,68 @@ class Sweeps:
         """Queue scheduled and retrying jobs that are due."""
         return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
 
-    async def rescue(self, term: store.LeaderTerm, gone: Sequence[UUID] = ()) -> int:
-        """Take jobs back from the dead; `gone` are workers known to have died.
+    async def rescue(self, term: store.LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
+        """Rescue the jobs of dead workers; `gone` are workers known to be dead.
 
-        A worker is dead when its process is gone from this host, or its session lock has been free
-        for 15 s while it was silent; else after the lease.
+        A worker is dead when its process on this host has ended, when it was silent with its
+        session lock free for 15 s, or when its lease expired.
         """
-        dead = [*await self._dead(), *gone]
+        dead = [*await self._dead(), *known_dead]
         return await self._bounded(lambda conn: self.rescue_runs(conn, term, dead))
 
     async def rescue_runs(
         self, conn: Connection, term: store.LeaderTerm, dead: Sequence[UUID]
     ) -> int:
-        """Take back what these workers held and what was silent for too long; return how much.
+        """Rescue the jobs of these workers and those without a heartbeat; return their number.
 
-        One transaction: a job that ends with `on_lost = new_job` has its new one when it commits.
+        A job that ends with `on_lost = new_job` gets its new job in the same transaction.
         """
-        found = await store.rescue(conn, term, self._settings.limit, dead=dead, lease=self._lease)
-        for job in found:
+        rescued = await store.rescue(conn, term, self._settings.limit, dead=dead, lease=self._lease)
+        for job in rescued:
             if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
-                await _successor(conn, job.number)
-        return len(found)
+                await _insert_replacement(conn, job.number)
+        return len(rescued)
 
     async def notify(self, term: store.LeaderTerm) -> int:
-        """Send the fallback the dead letters that no target hears of; without one, log them."""
+        """Send dead letters without a target to the fallback; without a fallback, log them."""
         limit, fallback = self._settings.limit, self._fallback
-        found = await self._db.run_transaction(
+        letters = await self._db.run_transaction(
             lambda conn: store.notify(conn, term, limit, fallback)
         )
-        for number, invoker in found if fallback is None else ():
-            _log.error("D-%s of %s is a dead letter, and nobody is notified", number, invoker)
-        return len(found)
+        for number, invoker in letters if fallback is None else ():
+            _log.error(
+                "D-%s of %s is a dead letter and has no notification target", number, invoker
+            )
+        return len(letters)
 
     async def reap(self, term: store.LeaderTerm) -> int:
-        """Forget dead workers that hold nothing any more."""
+        """Delete dead workers that hold no jobs."""
         dead = await self._dead()
         after = self._settings.reap_after
         return await self._bounded(lambda conn: store.reap(conn, term, dead=dead, after=after))
 
     async def partitions(self, term: store.LeaderTerm) -> int:
-        """Make the trail's partitions for the coming months."""
+        """Create the event partitions of the coming months."""
         return await self._bounded(lambda conn: store.partitions(conn, term, MONTHS_AHEAD))
 
     async def next_due(self) -> float | None:
-        """Return the seconds until something is due; None when nothing is planned."""
+        """Return the seconds until something is due; None when nothing is scheduled."""
         async with self._db.connection() as conn:
             return await store.next_due(conn)
 
     async def acquire(self, owner: UUID, seconds: float) -> int | None:
-        """Take the leader's lease when it is free or its holder has died; return the term."""
+        """Acquire the leader's lease if it is free or its holder is dead; return the term."""
         dead = await self._dead()
         async with self._db.connection() as conn:
             return await workers.acquire(conn, LEADER, owner, seconds, dead)
 
     async def renew(self, term: store.LeaderTerm, seconds: float) -> bool:
-        """Lengthen the lease of this term; False when it is over."""
+        """Renew the lease of this term; False when it has expired."""
         async with self._leading.connection(LEASE_WAIT) as conn:
             return await workers.renew(conn, LEADER, term.owner, term.term or 0, seconds)
 
     async def resign(self, term: store.LeaderTerm) -> None:
-        """Give the lease back, and the session with it."""
+        """Release the lease and its session."""
         try:
             async with self._leading.connection(LEASE_WAIT) as conn:
                 await workers.resign(conn, LEADER, term.owner, term.term or 0)
@@ -152,34 +154,34 @@ class Sweeps:
             await self._leading.close()
 
     async def has_dead_local_workers(self) -> bool:
-        """Return whether a registered worker of this host is gone."""
+        """Return whether the process of a registered worker on this host has ended."""
         async with self._db.connection() as conn:
-            known = await workers.processes(conn)
-        return any(is_dead(place, pid, began) for _, place, pid, began in known)
+            processes = await workers.processes(conn)
+        return any(is_dead(host_id, pid, started) for _, host_id, pid, started in processes)
 
     async def _dead(self) -> list[UUID]:
         async with self._db.connection() as conn:
             await store.watch_locks(conn)
             unlocked = set(await store.unlocked(conn, UNLOCKED_TIMEOUT))
-            known = await workers.processes(conn)
+            processes = await workers.processes(conn)
         return [
             id
-            for id, place, pid, began in known
-            if (is_dead(place, pid, began) if is_this_host(place) else id in unlocked)
+            for id, host_id, pid, started in processes
+            if (is_dead(host_id, pid, started) if is_this_host(host_id) else id in unlocked)
         ]
 
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
         return await self._db.run_transaction(work)
 
 
-async def _successor(conn: Connection, number: int) -> None:
-    """Make the next job of the chain; one that cannot be made harms no other rescue, and is told.
+async def _insert_replacement(conn: Connection, number: int) -> None:
+    """Insert the new job of a lost job; a refusal is recorded and stops no other rescue.
 
-    Raises LostRace when somebody else is in between: then all of the rescue is for the next round.
+    Raises LostRace on a conflict: the next round repeats the whole rescue.
     """
     try:
         async with conn.transaction():
             await insert_retry(conn, number, SYSTEM)
     except Refused as error:
-        _log.error("D-%s was lost and no new job took its place: %s", number, error)
+        _log.error("D-%s was lost and could not be replaced by a new job: %s", number, error)
         await store.not_followed(conn, number, str(error))

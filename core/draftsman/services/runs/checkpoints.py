@@ -1,6 +1,6 @@
-"""What a run saves on its way: checkpoints, steps, events, artifacts, logs, usage.
+"""Data that a run saves: checkpoints, steps, events, artifacts, logs and usage.
 
-Every call proves the run's lease; LeaseLost means that the run must stop and write nothing more.
+Every write proves the run's lease; after LeaseLost the run must stop and write nothing more.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
-"""Bytes of one artifact."""
+"""Maximum size of an artifact, in bytes."""
 MAX_RUN = 2**31 - 1
-"""An ordinal that no run reaches."""
+"""Above every run number."""
 
 
 class Checkpoints:
-    """Saves and reads what runs leave."""
+    """Writes and reads of the data of runs."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
-        """Save the handler's state and, with it, the work in progress.
+        """Save the handler's state and the work bundle.
 
         Raises LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
         """
         data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
         if bundle is not None:
-            _fits(BUNDLE, bundle)
+            _check_size(BUNDLE, bundle)
 
         async def work(conn: Connection) -> bool:
-            kept = None
+            bundle_id = None
             if bundle is not None:
-                kept = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
-                if kept is None:
+                bundle_id = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
+                if bundle_id is None:
                     return False
-            return await store.checkpoint(conn, lease, data, kept)
+            return await store.checkpoint(conn, lease, data, bundle_id)
 
         await self._fenced(lease, work)
 
     async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
-        """Return the newest checkpoint's data and work bundle."""
+        """Return the data and the work bundle of the newest checkpoint."""
         async with self._db.connection() as conn:
-            found = await store.last_checkpoint(conn, job)
-            if found is None:
+            checkpoint = await store.last_checkpoint(conn, job)
+            if checkpoint is None:
                 return None, None
-            data, bundle = found
+            data, bundle = checkpoint
             return data, None if bundle is None else await store.content(conn, bundle)
 
     async def begin_step(
@@ -72,7 +72,7 @@ class Checkpoints:
         invocation_id: str | None = None,
         owner: Owner = Owner.HANDLER,
     ) -> tuple[store.Step, bool]:
-        """Note that an effect is about to happen; return the step, and whether it is new.
+        """Record that an effect is about to happen; return the step, and whether it is new.
 
         Raises UsageError for a key of the other owner.
         """
@@ -83,23 +83,23 @@ class Checkpoints:
         async def work(conn: Connection) -> tuple[bool, store.Step | None]:
             return await store.begin_step(conn, lease, key, invocation, owner)
 
-        owned, known = await self._db.run_transaction(work)
+        owned, existing = await self._db.run_transaction(work)
         if not owned:
             raise _lost(lease)
         new = store.Step(key, "pending", invocation, None, owner)
-        return (known, False) if known else (new, True)
+        return (existing, False) if existing else (new, True)
 
     async def finish_step(
         self, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
     ) -> None:
-        """Record the effect's result; at most 1 MiB of JSON."""
+        """Record the result of the effect; at most 1 MiB of JSON."""
         key = clean(key)
         check_key(key, owner, "step")
         result = clean_within_limit(result, REQUEST_LIMIT, f"the result of step {key!r}")
         await self._fenced(lease, lambda conn: store.finish_step(conn, lease, key, result, owner))
 
     async def steps(self, job: int) -> Sequence[store.Step]:
-        """Return every step of a job."""
+        """Return the steps of a job."""
         async with self._db.connection() as conn:
             return await store.steps(conn, job)
 
@@ -111,21 +111,22 @@ class Checkpoints:
         *,
         unless_after: int | None = None,
     ) -> int:
-        """Append to the trail and return the event's id; over 10 KB the payload is cut and says so.
+        """Append an event and return its id; a payload over 10 KB is truncated and marked.
 
-        Who sends again what may have come through says after which event it would be found.
+        `unless_after` makes a repeated call safe: an equal event of the run after this id is
+        returned instead.
         """
         cut, name = truncate_payload(payload), clean(kind)[:100]
-        made = await self._db.run_transaction(
+        event_id = await self._db.run_transaction(
             lambda conn: store.event(conn, lease, name, cut, unless_after)
         )
-        if made is None:
+        if event_id is None:
             raise _lost(lease)
-        return made
+        return event_id
 
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
-        """Keep a file of at most 25 MB under a name; the same name again replaces it."""
-        _fits(name, data)
+        """Store a file of at most 25 MB by name, replacing one of the same name."""
+        _check_size(name, data)
 
         async def work(conn: Connection) -> bool:
             return await store.artifact(conn, lease, clean(name), kind, data) is not None
@@ -135,61 +136,61 @@ class Checkpoints:
     async def log(self, lease: Lease, seq: int, text: str, limit: int = UNLIMITED) -> bool:
         """Append a chunk of at most 64 KB to the run's log.
 
-        Return whether the job's logs have room for it below `limit` bytes; else it is left out.
+        Return False, without writing it, where the logs of the job would exceed `limit` bytes.
         """
-        owned, kept = await self._db.run_transaction(
+        owned, stored = await self._db.run_transaction(
             lambda conn: store.log(conn, lease, seq, clean(text), limit)
         )
         if not owned:
             raise _lost(lease)
-        return kept
+        return stored
 
     async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
-        """Count one use of so many bytes; return whether the job's quota allows it."""
-        owned, kept = await self._db.run_transaction(
+        """Consume one use of so many bytes; return whether the job's quota allows it."""
+        owned, allowed = await self._db.run_transaction(
             lambda conn: store.consume_quota(conn, lease, quota, size, limit)
         )
         if not owned:
             raise _lost(lease)
-        return kept
+        return allowed
 
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
-        """Record what the run used so far."""
+        """Record the run's usage so far."""
         await self._fenced(lease, lambda conn: run_state.usage(conn, lease, clean(amounts)))
 
     async def artifacts(self, job: int) -> Sequence[store.Artifact]:
-        """Return the files that the runs of a job left."""
+        """Return the artifacts of a job."""
         async with self._db.connection() as conn:
             return await store.artifacts(conn, job)
 
     async def read_artifact(
         self, job: int, name: str, most: int | None = None
     ) -> tuple[store.Artifact, bytes]:
-        """Return the newest artifact of that name and its bytes, of the first so many MiB or all.
+        """Return the newest artifact of that name and its bytes, limited to `most` MiB.
 
-        Raises NotFound with the names.
+        Raises NotFound, which lists the names.
         """
         async with self._db.connection() as conn:
-            found = await store.find_artifact(conn, job, name)
-            if found is None:
+            artifact = await store.find_artifact(conn, job, name)
+            if artifact is None:
                 names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
-                raise NotFound(f"D-{job} has no artifact {name!r}; it has: {names or 'none'}")
-            return found, await store.content(conn, found.id, most)
+                raise NotFound(f"D-{job} has no artifact {name!r}; artifacts: {names or 'none'}")
+            return artifact, await store.content(conn, artifact.id, most)
 
     async def patch(self, job: int, run: int | None = None) -> store.Artifact | None:
-        """Return the patch of a run, or the newest of the job; None: there is none."""
+        """Return the patch of a run, or the newest patch of the job."""
         async with self._db.connection() as conn:
             return await store.find_patch(conn, job, run)
 
     async def content(self, artifact: store.Artifact, most: int | None = None) -> bytes:
-        """Return an artifact's bytes, of the first so many MiB or all."""
+        """Return an artifact's bytes, limited to `most` MiB."""
         async with self._db.connection() as conn:
             return await store.content(conn, artifact.id, most)
 
     async def logs(
         self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
     ) -> Sequence[store.LogChunk]:
-        """Return the chunks of a job's logs that follow (run, seq)."""
+        """Return the chunks of a job's logs after (run, seq)."""
         async with self._db.connection() as conn:
             return await store.logs(conn, job, after, limit)
 
@@ -200,12 +201,12 @@ class Checkpoints:
         before: tuple[int, int] = (MAX_RUN, 0),
         limit: int = 100,
     ) -> Sequence[store.LogChunk]:
-        """Return the newest chunks of a job's logs between two (run, seq), in their order."""
+        """Return the newest chunks of a job's logs between two (run, seq), oldest first."""
         async with self._db.connection() as conn:
             return (await store.log_end(conn, job, after, before, limit))[::-1]
 
     async def now(self) -> datetime:
-        """Return the database's time, which decides what is due."""
+        """Return the database's time."""
         async with self._db.connection() as conn:
             return await store.now(conn)
 
@@ -218,6 +219,6 @@ def _lost(lease: Lease) -> LeaseLost:
     return LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
 
 
-def _fits(name: str, data: bytes) -> None:
+def _check_size(name: str, data: bytes) -> None:
     if len(data) > ARTIFACT_LIMIT:
-        raise UsageError(f"artifact {name!r} has {len(data):,} bytes; at most 25 MB are kept")
+        raise UsageError(f"artifact {name!r} has {len(data):,} bytes; the maximum is 25 MB")

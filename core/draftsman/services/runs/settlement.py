@@ -1,4 +1,4 @@
-"""outcome -> the job's next state. The last write of a run, fenced like all of them."""
+"""Settlement of runs: the outcome decides the job's next status, in the run's last write."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from draftsman.store import run_state as store
 from draftsman.store.postgres.database import Database
 
 MAX_SNOOZE = 86_400.0 * 366
-"""Seconds that a job may be put off."""
+"""Maximum delay of a snoozed job, in seconds."""
 ERROR_LIMIT = 4000
-"""Characters of an error that job and run keep; a longer one is whole in the run's log."""
+"""Maximum length of a stored error, in characters; the run's log has the full text."""
 MAX_ERROR_READ = 10 * ERROR_LIMIT
-"""Characters of an error that are looked through for secrets: more than can be kept."""
+"""Characters of an error that are searched for secrets."""
 _log = logging.getLogger(__name__)
 
 
 class Settlement:
-    """Ends runs."""
+    """Settles runs."""
 
     def __init__(self, db: Database, limits: JobLimits) -> None:
         self._db = db
         self._limits = limits
 
     async def outcome(self, work: ClaimedJob, outcome: Outcome) -> Status | None:
-        """Write what the handler returned; return the job's status, None for a lost run."""
+        """Settle a run by its outcome; return the job's status, None after a lost lease."""
         match outcome:
             case Done(result):
                 value = clean_within_limit(result, REQUEST_LIMIT, "the result")
@@ -45,12 +45,12 @@ class Settlement:
             case Snooze(until):
                 return await self._write(work, _snoozed(until))
             case Cancel(reason):
-                kept = clean(reason)[:2000]
-                ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, reason=kept)
+                stored = clean(reason)[:2000]
+                ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, reason=stored)
                 return await self._write(work, ending)
 
     async def failure(self, work: ClaimedJob, failure: Failure) -> Status | None:
-        """Write a failure and what follows it; return the job's status, None for a lost run."""
+        """Settle a failed run; return the job's status, None after a lost lease."""
         kind = classify(failure)
         after = after_failure(
             kind,
@@ -64,7 +64,7 @@ class Settlement:
         ending = store.RunEnd(
             after.status,
             RunStatus.FAILED,
-            error=kept(str(failure)),
+            error=stored_error(str(failure)),
             error_class=ErrorClass.PERMANENT if kind is ErrorClass.VALID else kind,
             attempt=int(after.spend_attempt),
             retry=int(after.spend_retry),
@@ -77,12 +77,12 @@ class Settlement:
         return settled.status if settled else None
 
     async def release_run(self, work: ClaimedJob, reason: str) -> Status | None:
-        """Return a running job at its checkpoint, spending nothing."""
+        """Return a running job at its checkpoint, without spending an attempt."""
         ending = store.RunEnd(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": reason})
         return await self._write(work, ending)
 
     async def canceled(self, work: ClaimedJob) -> Status | None:
-        """End a run whose job somebody wanted canceled; writes nothing where nobody did."""
+        """Settle a run whose job has a cancel request; without one, write nothing."""
         ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, only_canceled=True)
         return await self._write(work, ending)
 
@@ -95,9 +95,9 @@ class Settlement:
 
 
 def _report(work: ClaimedJob, ending: store.RunEnd, settled: store.SettledJob | None) -> None:
-    """Log a failed run with what follows it: another run, or the end of the job."""
-    what = f"{work.name}: run {work.run} failed"
-    spent = layer(
+    """Log a failed run and the retry or end of its job."""
+    prefix = f"{work.name}: run {work.run} failed"
+    budget = layer(
         ending.error_class,
         attempts=work.attempts + ending.attempt,
         max_attempts=work.max_attempts,
@@ -105,19 +105,21 @@ def _report(work: ClaimedJob, ending: store.RunEnd, settled: store.SettledJob | 
         max_retries=work.max_retries,
     )
     if settled is None:
-        _log.warning("%s, after it had lost its job: %s", what, ending.error)
+        _log.warning("%s after losing its lease: %s", prefix, ending.error)
     elif settled.next_retry_at is not None:
-        at = settled.next_retry_at.astimezone(UTC)
-        _log.warning("%s (%s); retrying at %s: %s", what, spent, f"{at:%FT%TZ}", ending.error)
+        retry_at = settled.next_retry_at.astimezone(UTC)
+        _log.warning(
+            "%s (%s); retrying at %s: %s", prefix, budget, f"{retry_at:%FT%TZ}", ending.error
+        )
     elif settled.status is Status.CANCELED:
-        _log.info("%s, and the job was canceled: %s", what, ending.error)
+        _log.info("%s, and the job was canceled: %s", prefix, ending.error)
     else:
-        why = f" ({spent}; dead letter)" if settled.status is Status.DEAD_LETTER else ""
-        _log.error("%s failed%s: %s", work.name, why, ending.error)
+        suffix = f" ({budget}; dead letter)" if settled.status is Status.DEAD_LETTER else ""
+        _log.error("%s failed%s: %s", work.name, suffix, ending.error)
 
 
-def kept(error: str) -> str:
-    """Return what job, run and event keep of an error: no secret, and as much as people read."""
+def stored_error(error: str) -> str:
+    """Return the redacted and shortened error that job, run and event store."""
     text: str = clean(redact(error[:MAX_ERROR_READ]))
     return text if len(text) <= ERROR_LIMIT else text[: ERROR_LIMIT - 1] + "…"
 

@@ -1,4 +1,4 @@
-"""A worker's row: where it runs, what it knows, and that it is there."""
+"""Registration of workers: host, process, job types and session lock."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from draftsman.store import workers as store
 from draftsman.store.postgres.database import Connection, Database, DedicatedSession
 
 CONNECT_TIMEOUT: Final = 10.0
-"""Seconds to connect before the database counts as unreachable."""
+"""Seconds to wait for a connection before the database counts as unreachable."""
 
 
 class SessionLock:
-    """The lock by which other processes see that this one is there, held by a session of its own.
+    """A session lock that shows other processes that this process is alive.
 
-    It is one of the workers' locks: `Presence` has a registered worker's.
+    For processes without a worker; `WorkerRegistration` holds that of a worker.
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
 
     async def hold(self, conn: Connection) -> None:
-        """Take the lock on this connection, the same one as before."""
+        """Acquire the lock on this connection, with the same number each time."""
         if self.number is None:
             self.number = await store.lock_number(conn)
         await store.hold(conn, self.number)
 
 
 class WorkerRegistration:
-    """Registers one worker process. Its id is new with each start: names outlive processes."""
+    """The registration of a worker process, with a new id at each start."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class WorkerRegistration:
         types: Sequence[str],
         queues: Sequence[str],
         slots: int,
-        line: DedicatedSession | None = None,
+        session: DedicatedSession | None = None,
     ) -> None:
-        """With the session that registers the worker: the heartbeat's, for which nothing waits."""
+        """`session` is the session for registration: the heartbeat's, which is always free."""
         self._db = db
-        self._line = line or db.dedicated_session(pinned=False)
+        self._session = session or db.dedicated_session(pinned=False)
         self._id = id
         self._version = version
         self._types = types
@@ -57,13 +57,13 @@ class WorkerRegistration:
 
     @property
     def number(self) -> int | None:
-        """The number of the session lock, None before it is registered."""
+        """The number of the session lock, None before registration."""
         return self._lock_id
 
     async def register(self) -> None:
-        """Enter the worker, again after somebody took it for dead."""
+        """Register the worker, also again after it was removed as dead."""
         pid = os.getpid()
-        async with self._line.connection(CONNECT_TIMEOUT) as conn:
+        async with self._session.connection(CONNECT_TIMEOUT) as conn:
             self._lock_id = await store.register(
                 conn,
                 id=self._id,
@@ -79,11 +79,11 @@ class WorkerRegistration:
             )
 
     async def hold(self, conn: Connection) -> None:
-        """Take the session lock that tells other hosts that this worker lives."""
+        """Acquire the session lock that shows other hosts that this worker is alive."""
         if self._lock_id is not None:
             await store.hold(conn, self._lock_id)
 
     async def leave(self) -> None:
-        """Take the worker off the list."""
+        """Delete the worker's registration."""
         async with self._db.connection() as conn:
             await store.remove(conn, self._id)

@@ -1,4 +1,4 @@
-"""Connections that a caller opened, with a transaction that is the caller's."""
+"""Connections opened by a caller, used inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from draftsman.errors import UsageError
 from draftsman.store.postgres.database import Connection
 
 CallersConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
-"""A psycopg connection of either kind, with any row factory."""
+"""An asynchronous or blocking psycopg connection, with any row factory."""
 
 
 def adapt(connection: CallersConnection) -> Connection:
     """Return the connection with the interface that the store uses.
 
-    Raises UsageError for what is no connection of psycopg 3, and for one that commits each
-    statement by itself.
+    Raises UsageError for a connection of another library, and for autocommit without a transaction.
     """
     if not isinstance(connection, psycopg.AsyncConnection | psycopg.Connection):
-        given = f"{type(connection).__module__}.{type(connection).__qualname__}"
-        raise UsageError(f"connection is a {given}; give a connection of psycopg 3")
+        class_name = f"{type(connection).__module__}.{type(connection).__qualname__}"
+        raise UsageError(f"connection must be a psycopg 3 connection, not {class_name}")
     if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
         raise UsageError(
-            "connection is in autocommit mode and in no transaction; use: with"
+            "connection is in autocommit mode without a transaction; use: with"
             " connection.transaction()"
         )
     if isinstance(connection, psycopg.AsyncConnection):
@@ -37,7 +36,7 @@ def adapt(connection: CallersConnection) -> Connection:
 
 
 class _Blocking:
-    """A blocking connection whose statements wait in a thread.
+    """A blocking connection whose statements run in a thread.
 
     A statement may wait for a transaction of another thread that itself calls this client: on the
     event loop's thread, both would wait forever.

@@ -1,4 +1,4 @@
-"""Connections, transactions, and what PostgreSQL's errors mean here."""
+"""Database connections, transactions and translation of PostgreSQL errors."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ Connection = AsyncConnection[Any]
 Params = Mapping[str, Any]
 
 CONFLICT_RETRIES: Final = 3
-"""How often an arrow runs again after a deadlock or a serialization failure."""
+"""Retries of a transaction after a deadlock or a serialization failure."""
 RECONNECT_TIMEOUT: Final = 2.0
-"""Seconds of trying to reconnect unasked: then the next one who needs a connection tries at once,
-instead of waiting for a back-off that grows to a minute."""
+"""Seconds of reconnecting in the background: then the next caller that needs a connection
+reconnects at once, instead of waiting for a backoff that grows to a minute."""
 _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "job_status": Status,
     "job_mode": Mode,
@@ -61,7 +61,7 @@ _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "delivery_kind": DeliveryKind,
     "delivery_status": DeliveryStatus,
 }
-_BEHIND = (
+_SCHEMA_ERRORS = (
     errors.UndefinedTable,
     errors.UndefinedColumn,
     errors.UndefinedFunction,
@@ -69,12 +69,12 @@ _BEHIND = (
     errors.InvalidSchemaName,
 )
 _PASSWORD_FILE: Final = re.compile(r'password retrieved from file "(.+)"')
-"""What libpq adds to the server's refusal."""
+"""Addition of libpq to the server's error message."""
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class Database:
-    """A pool of autocommit connections to one database."""
+    """A pool of autocommit connections to a database."""
 
     def __init__(self, url: str, settings: DatabaseSettings, *, read_only: bool = False) -> None:
         self.url = url
@@ -82,50 +82,50 @@ class Database:
         self._read_only = read_only
         self._adapters = AdaptersMap(psycopg.adapters)
         self._pool: AsyncConnectionPool[Connection] | None = None
-        self._how: dict[str, Any] = {
+        self._connect_options: dict[str, Any] = {
             "autocommit": True,
             "application_name": "draftsman",
             "context": self._adapters,
         }
-        self._lines: list[DedicatedSession] = []
+        self._sessions: list[DedicatedSession] = []
 
     async def open(self) -> None:
-        """Connect; raises DatabaseUnreachable or SchemaOutdated at once, in one line."""
+        """Connect; raises DatabaseUnreachable or SchemaOutdated at once."""
         with translate_errors():
             async with await self._connect(self.url) as conn:
-                await self._learn_enums(conn)
+                await self._register_enums(conn)
         self._pool = AsyncConnectionPool(
             self.url,
             min_size=1,
             max_size=self._settings.pool_size,
             timeout=self._settings.connect_timeout,
-            kwargs=self._how,
+            kwargs=self._connect_options,
             configure=self._configure,
             reconnect_timeout=RECONNECT_TIMEOUT,
             open=False,
         )
         with (
             translate_errors()
-        ):  # who asked before the first connection is there would get a second one
+        ):  # a request before the pool is filled would open a second connection
             await self._pool.open(wait=True, timeout=self._settings.connect_timeout)
 
     async def close(self) -> None:
-        """Give the connections back; safe to call twice."""
-        for line in self._lines:
-            await line.close()
+        """Close all connections; safe to call twice."""
+        for session in self._sessions:
+            await session.close()
         if self._pool is not None:
             await self._pool.close()
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
-        """Lend a connection on which each statement is its own transaction.
+        """Lend an autocommit connection of the pool.
 
-        Raises DatabaseUnreachable when there is none within `wait` seconds (None: as configured).
+        Raises DatabaseUnreachable when none is free within `wait` seconds (None: as configured).
         """
         if (pool := self._pool) is None:
             raise DatabaseUnreachable("the database is not open")
         with translate_errors():
-            conn = await _take(pool, wait)
+            conn = await _get_live_connection(pool, wait)
             try:
                 async with conn:
                     yield conn
@@ -134,20 +134,20 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Lend a connection inside one transaction."""
+        """Lend a connection inside a transaction."""
         async with self.connection() as conn, conn.transaction():
             yield conn
 
     async def run_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Run `work` in one transaction, again after a deadlock or a serialization failure."""
-        return await retry_conflicts(lambda: self._once(work))
+        """Run `work` in a transaction; retry after a deadlock or a serialization failure."""
+        return await retry_conflicts(lambda: self._attempt_transaction(work))
 
     async def dedicated_connection(
         self, url: str | None = None, *, pinned: bool = False
     ) -> Connection:
-        """Open a connection outside the pool, for LISTEN and session locks; the caller closes.
+        """Open a connection outside the pool, for LISTEN and session locks; the caller closes it.
 
-        A `pinned` one plans each statement once, as `Line` says.
+        `pinned` fixes the query plans, as in DedicatedSession.
         """
         with translate_errors():
             conn = await self._connect(url or self.url)
@@ -162,14 +162,14 @@ class Database:
         return conn
 
     def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
-        """Return a session outside the pool for one caller, who never waits for others.
+        """Return a session outside the pool for a single caller.
 
-        A `pinned` one is for one statement, over and over.
+        `pinned` is for a session that repeats a single statement.
         """
-        self._lines.append(DedicatedSession(self, pinned=pinned))
-        return self._lines[-1]
+        self._sessions.append(DedicatedSession(self, pinned=pinned))
+        return self._sessions[-1]
 
-    async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _attempt_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self.transaction() as conn:
             return await work(conn)
 
@@ -177,26 +177,26 @@ class Database:
         return await AsyncConnection.connect(
             url,
             connect_timeout=max(2, round(self._settings.connect_timeout)),
-            **self._how,
+            **self._connect_options,
         )
 
-    async def _learn_enums(self, conn: Connection) -> None:
+    async def _register_enums(self, conn: Connection) -> None:
         async with conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_Q["enums"])
             enums = await cursor.fetchall()
         if True in {enum.pop("unsupported") for enum in enums}:
             raise SchemaUnsupported
-        known = {enum["name"]: EnumInfo(**enum) for enum in enums}
-        found = known.keys() & _ENUMS.keys()
-        if not found:
+        infos = {enum["name"]: EnumInfo(**enum) for enum in enums}
+        names = infos.keys() & _ENUMS.keys()
+        if not names:
             raise SchemaOutdated(
-                "the database has no draftsman schema, or an old one",
+                "the database has no draftsman schema, or an outdated schema",
                 hint=CommandHint("migrate", lead="run"),
             )
-        for name in found:
-            kind = _ENUMS[name]
-            texts = {member: member.value for member in kind if member != "VALID"}
-            register_enum(known[name], self._adapters, kind, mapping=texts)
+        for name in names:
+            enum = _ENUMS[name]
+            texts = {member: member.value for member in enum if member != "VALID"}
+            register_enum(infos[name], self._adapters, enum, mapping=texts)
 
     async def _configure(self, conn: Connection) -> None:
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
@@ -206,10 +206,10 @@ class Database:
 
 
 class DedicatedSession:
-    """A session of its own, connected when it is used first and whenever it was cut.
+    """A dedicated session that connects on first use and reconnects when disconnected.
 
     Pinned plans are made once, of index scans and nested loops: no statistics, however old or
-    wrong, make it read a table whole or sort it, and no call pays for planning.
+    wrong, lead to a sequential scan or a sort, and no call pays for planning.
     """
 
     def __init__(self, db: Database, *, pinned: bool = True) -> None:
@@ -219,15 +219,15 @@ class DedicatedSession:
 
     @asynccontextmanager
     async def connection(self, wait: float) -> AsyncIterator[Connection]:
-        """Lend the session; raises DatabaseUnreachable when there is none within `wait` seconds."""
+        """Lend the session; raises DatabaseUnreachable after `wait` seconds."""
         with translate_errors():
-            if self._conn is None or _cut(self._conn):
+            if self._conn is None or _is_disconnected(self._conn):
                 await self.close()
                 self._conn = await self._connect(wait)
             yield self._conn
 
     async def close(self) -> None:
-        """Hang up; safe to call twice."""
+        """Disconnect; safe to call twice."""
         if self._conn is not None:
             await self._conn.close()
             self._conn = None
@@ -241,10 +241,11 @@ class DedicatedSession:
 
 
 class translate_errors:
-    """Turn PostgreSQL's errors into ours; deadlocks pass, `again` handles them.
+    """Translate PostgreSQL errors to draftsman's errors, except deadlocks.
 
-    A connection that breaks while a statement is being cancelled raises its own error instead of
-    the cancellation, which is raised here: who was told to end must not take it for an outage.
+    `retry_conflicts` handles deadlocks. A connection that breaks while a statement is being
+    canceled raises its own error instead of the cancellation; the cancellation is raised here, so
+    that no caller takes it for an outage.
     """
 
     def __enter__(self) -> None:
@@ -260,59 +261,65 @@ class translate_errors:
 
 
 def _cancellations() -> int:
-    """Return how often this task was told to end, also where that came to nothing."""
+    """Return how often this task was canceled, also where that had no effect."""
     task = asyncio.current_task()
     return 0 if task is None else task.cancelling()
 
 
 def to_domain_error(error: Exception) -> DraftsmanError:
-    """Return the error of ours that a database error stands for."""
+    """Return draftsman's error for a database error."""
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, psycopg.Error) and error.sqlstate in ("DM001", "DM002", "DM003"):
         return LostRace(text)
-    if isinstance(error, _BEHIND):
+    if isinstance(error, _SCHEMA_ERRORS):
         return SchemaOutdated(text, hint=CommandHint("migrate", lead="run"))
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return Refused("this session is read-only")
     if isinstance(error, errors.QueryCanceled):
-        return DatabaseUnreachable(f"the database took too long: {text}")
+        return DatabaseUnreachable(f"the database query timed out: {text}")
     if isinstance(error, errors.LockNotAvailable):
-        return LostRace("others hold what this needs; try again")
+        return LostRace("a needed lock is held by another session; try again")
     if isinstance(error, errors.InsufficientPrivilege):
-        return Refused(f"the database role may not do that: {text}")
-    if isinstance(error, errors.ProgramLimitExceeded):  # an OperationalError that waiting keeps
-        return DraftsmanError(f"the database refused: {text}")
-    if found := _PASSWORD_FILE.search(str(error)):
+        return Refused(f"permission denied for the database role: {text}")
+    if isinstance(
+        error, errors.ProgramLimitExceeded
+    ):  # an OperationalError that retries do not resolve
+        return DraftsmanError(f"database error: {text}")
+    if password_file := _PASSWORD_FILE.search(str(error)):
         return DatabaseUnreachable(
-            f"the database refuses the password in {found[1]}: correct it; for the embedded"
-            " PostgreSQL remove that file, and the next command sets another password"
+            f"the database rejected the password in {password_file[1]}; correct it, or for the"
+            " embedded PostgreSQL delete that file: the next command sets a new password"
         )
     if isinstance(error, psycopg.OperationalError | PoolTimeout | PoolClosed):
         return DatabaseUnreachable(f"the database cannot be reached: {text}")
     if isinstance(error, psycopg.InterfaceError):
-        return DatabaseUnreachable(f"the connection to the database is gone: {text}")
-    return DraftsmanError(f"the database refused: {text}")
+        return DatabaseUnreachable(f"the database connection was lost: {text}")
+    return DraftsmanError(f"database error: {text}")
 
 
-async def _take(pool: AsyncConnectionPool[Connection], wait: float | None) -> Connection:
-    """Take a connection; those that were cut while nobody used them are replaced at once.
+async def _get_live_connection(
+    pool: AsyncConnectionPool[Connection], wait: float | None
+) -> Connection:
+    """Get a connection of the pool; replace disconnected connections at once.
 
-    The pool's own check would wait a second after the first of them, then two, then four.
+    The pool's own check waits a second after the first of them, then two, then four.
     """
     before = _cancellations()
-    while _cut(conn := await pool.getconn(timeout=wait)):
+    while _is_disconnected(conn := await pool.getconn(timeout=wait)):
         try:
             await conn.close()
         finally:
             await pool.putconn(conn)
-    if _cancellations() > before:  # the pool loses one that comes together with the connection
+    if (
+        _cancellations() > before
+    ):  # the pool ignores a cancellation that arrives with the connection
         await pool.putconn(conn)
         raise asyncio.CancelledError
     return conn
 
 
-def _cut(conn: Connection) -> bool:
-    """Return whether the server hung up, as far as the socket on this side tells."""
+def _is_disconnected(conn: Connection) -> bool:
+    """Return whether the socket shows that the server closed the connection."""
     if conn.closed:
         return True
     ready = select.poll()
@@ -326,9 +333,9 @@ def _cut(conn: Connection) -> bool:
 
 
 async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
-    """Await `work`, up to three times more after a deadlock or a serialization failure.
+    """Await `work`; retry three times after a deadlock or a serialization failure.
 
-    Raises LostRace after the last one.
+    Raises LostRace after the last retry.
     """
     for attempt in range(CONFLICT_RETRIES):
         try:
@@ -338,13 +345,13 @@ async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return await work()
     except (errors.DeadlockDetected, errors.SerializationFailure) as error:
-        raise LostRace("other work kept getting in the way; try again") from error
+        raise LostRace("too many conflicts with other transactions; try again") from error
 
 
 async def fetch_all(
     conn: Connection, query: LiteralString, params: Params | None, row: type[T]
 ) -> list[T]:
-    """Return every row as `row`, built by column names."""
+    """Return all rows as `row`, built by column names."""
     async with conn.cursor(row_factory=class_row(row)) as cursor:
         await cursor.execute(query, params)
         return await cursor.fetchall()
@@ -360,7 +367,7 @@ async def fetch_one(
 
 
 async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:
-    """Return the first column of the first row, or None where there is no row."""
+    """Return the first column of the first row, or None without a row."""
     async with conn.cursor(row_factory=scalar_row) as cursor:
         await cursor.execute(query, params)
         return await cursor.fetchone()
@@ -369,12 +376,12 @@ async def scalar(conn: Connection, query: LiteralString, params: Params | None =
 async def rows(
     conn: Connection, query: LiteralString, params: Params | None = None
 ) -> Sequence[tuple[Any, ...]]:
-    """Return every row as a tuple."""
+    """Return all rows as tuples."""
     async with conn.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute(query, params)
         return await cursor.fetchall()
 
 
 async def execute(conn: Connection, query: LiteralString, params: Params | None = None) -> int:
-    """Run the statement; return how many rows it touched."""
+    """Run the statement; return the number of affected rows."""
     return (await conn.execute(query, params)).rowcount

@@ -1,4 +1,4 @@
-"""LISTEN, which needs a session connection of its own."""
+"""LISTEN and NOTIFY on a dedicated session."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ _Q = load("schema")
 
 
 async def listen(conn: Connection) -> None:
-    """Hear of claimable jobs (`draftsman_jobs`) and of runs to stop (`draftsman_runs`).
+    """Listen for claimable jobs (`draftsman_jobs`) and runs to stop (`draftsman_runs`).
 
-    And of what is due to be sent: `draftsman_deliveries`, with the channel.
+    Also for due deliveries, with the channel as payload (`draftsman_deliveries`).
     """
     await conn.execute(_Q["listen"])
 
 
 async def receives_notifications(conn: Connection, seconds: float) -> bool:
-    """Return whether a notification sent on this connection comes back on it in so many seconds."""
+    """Return whether a notification sent on this connection arrives within `seconds`."""
     await conn.execute(_Q["listen"])
     await conn.execute(_Q["wake"])
     async for _ in conn.notifies(timeout=seconds, stop_after=1):
@@ -28,6 +28,6 @@ async def receives_notifications(conn: Connection, seconds: float) -> bool:
 
 
 async def notifications(conn: Connection) -> AsyncIterator[tuple[str, str]]:
-    """Yield (channel, payload) as they come."""
+    """Yield (channel, payload) of each notification."""
     async for notice in conn.notifies():
         yield notice.channel, notice.payload

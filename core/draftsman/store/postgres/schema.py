@@ -1,4 +1,4 @@
-"""The schema's own rows: which migrations ran here, and the epoch of the feed."""
+"""Applied migrations, group roles and the epoch of the event feed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _Q = load("schema")
 
 
 async def lock(conn: Connection) -> None:
-    """Wait for every other migration; the lock goes with the session."""
+    """Acquire the migration lock, which ends with the session."""
     await execute(conn, _Q["lock"])
 
 
 async def applied(conn: Connection) -> dict[str, tuple[str | None, datetime]]:
-    """Return checksum and time of every migration that ran here, by name."""
+    """Return (checksum, time) of the applied migrations, by name."""
     try:
         return {name: (checksum, at) for name, checksum, at in await rows(conn, _Q["applied"])}
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -26,7 +26,7 @@ async def applied(conn: Connection) -> dict[str, tuple[str | None, datetime]]:
 
 
 async def apply(conn: Connection, name: str, sql: str, checksum: str, lock: float) -> None:
-    """Run one file, which records itself, in one transaction, and add its checksum.
+    """Run a migration, which records itself, in one transaction, and add its checksum.
 
     It waits at most `lock` seconds for each lock.
     """
@@ -37,15 +37,15 @@ async def apply(conn: Connection, name: str, sql: str, checksum: str, lock: floa
 
 
 async def lock_holders(conn: Connection) -> list[str]:
-    """Return who has held locks on the schema's tables for longest."""
+    """Return the sessions that have held locks on draftsman's tables for longest."""
     return [row[0] for row in await rows(conn, _Q["lock_holders"])]
 
 
 async def grant_roles(conn: Connection) -> str:
-    """Give the group roles their rights; return what a DBA has to run first, else nothing."""
+    """Grant the rights of the group roles; return the SQL that an administrator must run first."""
     return str(await scalar(conn, _Q["grant_roles"]))
 
 
 async def new_epoch(conn: Connection) -> int:
-    """Start a new epoch of the feed."""
+    """Start a new epoch of the event feed."""
     return int(await scalar(conn, _Q["new_epoch"]))

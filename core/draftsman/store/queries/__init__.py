@@ -1,4 +1,4 @@
-"""The loader of the named queries beside it."""
+"""Loader of the named queries in this folder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 @cache
 def load(family: str) -> dict[str, LiteralString]:
-    """Return the queries of `<family>.sql` by their names.
+    """Return the queries of `<family>.sql` by name.
 
-    Sections start with `-- name: NAME`. The text ships with the package, so it counts as literal.
-    Comments and indentation are left out: psycopg parses a text of over 4,096 characters anew at
-    each call.
+    A query starts with `-- name: NAME`. The text ships with the package, so it counts as literal.
+    Comments and indentation are removed: psycopg caches the parsed query only up to 4,096
+    characters.
     """
     parts = _NAME.split(files(__package__).joinpath(f"{family}.sql").read_text(encoding="utf-8"))
     return {

@@ -1,6 +1,6 @@
--- Approval tokens are kept as hashes.
+-- Approval tokens, stored as hashes.
 
--- An approver's newest token replaces the older one.
+-- An approver's newest token replaces the previous token.
 -- name: mint
 SELECT draftsman.mint_token(%(hash)s::text, %(job)s::bigint, %(ordinal)s::int, %(approver)s::text,
                             %(minted_by)s::text)

@@ -1,14 +1,14 @@
--- Months of the trail that leave the database, and come back.
+-- Archived months of events.
 
--- A pruning or a restoring is one transaction, one at a time. Times are written as UTC, so that the
--- same events give the same bytes.
+-- Pruning and restoring run in a transaction that excludes others. Times are written as UTC, so
+-- that the same events give the same bytes.
 -- name: begin
 SELECT set_config('lock_timeout', %(lock)s, true),
        set_config('statement_timeout', %(statement)s, true),
        set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, MDY', true),
        pg_try_advisory_xact_lock(1146242646)
 
--- Months that are over for longer than the retention, oldest first.
+-- Months that ended before the retention, oldest first.
 -- name: due
 SELECT m.month FROM draftsman.event_months m
  WHERE (m.month + interval '1 month') AT TIME ZONE 'UTC'
@@ -19,7 +19,7 @@ SELECT m.month FROM draftsman.event_months m
           AND term = %(term)s AND expires_at > draftsman.now()))
  ORDER BY m.month
 
--- Such months of which the default partition has events: they have no partition to drop.
+-- Such months with events in the default partition: there is no partition to drop.
 -- name: default_partition_months
 SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month, count(*) AS events
   FROM draftsman.job_events_default
@@ -32,7 +32,7 @@ SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month, count(
 SELECT count(*) FROM draftsman.job_events
  WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
 
--- Jobs that keep a month: not ended, or not for long enough; so many of how many.
+-- Jobs that hold a month: unfinished, or finished too recently; `of` is their number.
 -- name: holders
 SELECT e.job, coalesce(j.status::text, 'missing') AS status, count(*) OVER () AS of
   FROM (SELECT DISTINCT job FROM draftsman.job_events
@@ -82,8 +82,8 @@ SELECT a.month, p.events, a.host, a.path
  WHERE p.job = %(job)s
  ORDER BY a.month
 
--- The logs of jobs that ended longer ago than their retention, oldest jobs first. It goes from job
--- to job by the key, and no further than to the first that was made later than that.
+-- Logs of jobs that finished before the retention, oldest jobs first. It walks the jobs by key, up
+-- to the first that was created after that.
 -- name: prune_logs
 WITH RECURSIVE limits AS MATERIALIZED (
     SELECT draftsman.now() - make_interval(months => %(months)s) AS before

@@ -1,6 +1,6 @@
--- What a run saves on its way. Each statement locks the job by the run's lease first: a predicate
--- alone would let an insert commit after the next claim. A job that somebody wants canceled takes
--- no more progress, so that its run learns it with the next write; only its log goes on.
+-- Data that a run saves. Each statement locks the job by the run's lease first: a predicate alone
+-- would let an insert commit after the next claim. A job with a cancel request accepts no more
+-- progress, so that its run learns of it with the next write; only the log continues.
 
 -- name: checkpoint
 WITH mine AS MATERIALIZED (
@@ -21,7 +21,8 @@ WITH mine AS MATERIALIZED (
 )
 SELECT id FROM made
 
--- One whose bundle was replaced by a file of an agent, as older versions let it, does not count.
+-- A checkpoint whose bundle was replaced by an agent's file, as older versions allowed, is left
+-- out.
 -- name: last_checkpoint
 SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
  WHERE c.job = %(job)s
@@ -30,7 +31,7 @@ SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
  ORDER BY c.id DESC
  LIMIT 1
 
--- The step as it was before this call, or nothing when this call made it.
+-- The step as it was before this call, or no row when this call created it.
 -- name: begin_step
 WITH mine AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
@@ -70,7 +71,7 @@ SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
  WHERE job = %(job)s
  ORDER BY created_at, key
 
--- A run that sends an event again, because no reply came, finds the one that came through.
+-- A run that repeats an event, because no reply arrived, gets the event that was stored.
 -- name: event
 WITH mine AS MATERIALIZED (
     SELECT number, run_count, worker_id FROM draftsman.jobs
@@ -111,7 +112,7 @@ DELETE FROM draftsman.artifact_chunks WHERE artifact = %(artifact)s
 INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
 VALUES (%(artifact)s, %(seq)s, %(data)s)
 
--- A chunk, while the logs of the job have room for it.
+-- A chunk, if the logs of the job have room for it.
 -- name: log
 WITH mine AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
@@ -133,8 +134,7 @@ WITH mine AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
 
--- One use of a quota; a use that would be over the limit is not counted. The lock of the job keeps
--- two writes apart.
+-- A use of a quota; a use over the limit is not counted. The job's lock serializes writes.
 -- name: consume_quota
 WITH mine AS MATERIALIZED (
     SELECT number FROM draftsman.jobs
@@ -157,21 +157,21 @@ SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifac
  WHERE job = %(job)s AND kind <> 'bundle'
  ORDER BY run, id
 
--- The newest of that name.
+-- The newest artifact with this name.
 -- name: find_artifact
 SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
  WHERE job = %(job)s AND name = %(name)s
  ORDER BY run DESC
  LIMIT 1
 
--- The patch of a run, or the newest of the job.
+-- The patch of a run, or the newest patch of the job.
 -- name: find_patch
 SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
  WHERE job = %(job)s AND kind = 'patch' AND (%(run)s::int IS NULL OR run = %(run)s)
  ORDER BY run DESC, id DESC
  LIMIT 1
 
--- The first so many, or all.
+-- The first chunks, or all.
 -- name: chunks
 SELECT data FROM draftsman.artifact_chunks
  WHERE artifact = %(artifact)s AND seq < coalesce(%(most)s::int, 2147483647)

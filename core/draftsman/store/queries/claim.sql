@@ -1,8 +1,8 @@
--- Jobs come into the hands of a worker, and leave them.
+-- Claims of jobs by workers, and their release.
 
--- The worker's whole loop in one statement: settle what is done, claim for the slots that are
--- free. A queue that is named first is served first; unknown types are only claimed, not started.
--- A settled job that another transaction holds is left for the next call.
+-- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
+-- Queues are served in the order given; jobs of unknown types are only claimed, not
+-- started. A finished job that another transaction has locked is left for the next call.
 -- name: exchange
 WITH clock AS MATERIALIZED (
     SELECT draftsman.now() AS now
@@ -84,7 +84,7 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        to_jsonb(created_at) #>> '{}'
   FROM taken
 
--- Prefetched jobs get a slot. One that was canceled meanwhile does not come back.
+-- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
 -- name: start
 WITH mine AS MATERIALIZED (
     SELECT j.number
@@ -113,7 +113,7 @@ SELECT number, lease_token AS token, run_count AS run, status::text, type, queue
        to_jsonb(created_at) #>> '{}'
   FROM taken
 
--- Claimed, never started: back to where they came from, spending nothing.
+-- Jobs that were claimed but never started go back without spending an attempt.
 -- name: release_claims
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
@@ -135,7 +135,7 @@ WITH context AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
 
--- Live workers that know the type, and every type that a live worker knows.
+-- Live workers that handle the type, and all types that a live worker handles.
 -- name: known_types
 SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS able,
        coalesce(array_agg(DISTINCT t.type ORDER BY t.type), '{}') AS types
@@ -143,8 +143,8 @@ SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS able,
  CROSS JOIN LATERAL unnest(w.types) AS t (type)
  WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
 
--- Seconds that a job ran before this run. A lost run, which has an error, ran until its last
--- heartbeat: nobody ran it while nobody was there to notice.
+-- Seconds that a job ran before this run. A lost run, which has an error, counts until its last
+-- heartbeat.
 -- name: previous_runtime
 SELECT coalesce(sum(extract(epoch FROM
            CASE WHEN status = 'interrupted' AND error IS NOT NULL
@@ -158,11 +158,11 @@ SELECT j.number, j.id, r.ordinal
   LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'running'
  WHERE j.number = ANY (%(jobs)s::bigint[])
 
--- What this worker holds in the database and does not know of, because a reply was lost on its way:
--- nothing of it ever ran here, so it goes back and spends nothing.
+-- Claims of this worker that it does not know of, because a reply was lost: they were never
+-- started, so they go back without spending an attempt.
 -- name: release_lost_claims
 WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.detail', '{"reason": "the claim was not heard of"}', true)
+    SELECT set_config('draftsman.detail', '{"reason": "the reply to the claim was lost"}', true)
 ), mine AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from,
            j.cancel_requested_at IS NOT NULL AS canceled

@@ -1,6 +1,6 @@
--- The outbox: targets and deliveries. Triggers of 0007_deliveries.sql write those of a job's changes.
+-- The outbox: targets and deliveries. Triggers of 0007_deliveries.sql insert those of job changes.
 
--- Adding a target locks its job first: what happens to it meanwhile is told, once.
+-- Adding a target locks its job first, so that each change of the job is delivered once.
 -- name: lock_jobs
 SELECT number FROM draftsman.jobs WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
    FOR NO KEY UPDATE
@@ -36,7 +36,8 @@ SELECT job, ordinal, channel, target, thread, kinds::text[], outcomes::text[], c
  WHERE job = %(job)s
  ORDER BY ordinal
 
--- What services say to a job whose lock they hold, to the targets that want the kind, or to one.
+-- A message of a service for a job that it has locked, to all targets of its kind, or to a single
+-- target.
 -- name: enqueue
 INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
        dedupe_key)
@@ -48,7 +49,7 @@ SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s
  ORDER BY t.ordinal
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- A message of a run, to places that it names or to its job's targets; it locks the job by its lease.
+-- A message of a run, to its own targets or to those of its job; it locks the job by its lease.
 -- name: notify
 WITH mine AS MATERIALIZED (
     SELECT number FROM draftsman.jobs
@@ -80,7 +81,7 @@ SELECT number FROM mine
 -- name: of_key
 SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
 
--- What a message says is looked up when it is sent.
+-- The data of a message is read when it is sent.
 -- name: message_facts
 SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
        j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
@@ -106,13 +107,14 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
         LIMIT 1) m ON true
  WHERE d.seq = %(seq)s
 
--- The job before its delivery; what is then looked at, in a statement of its own, is committed.
+-- Locks the job before its delivery; the next statement then reads committed data.
 -- name: lock
 SELECT number FROM draftsman.jobs WHERE number = %(job)s FOR NO KEY UPDATE
 
--- How a try ended. One that is to be tried again is not, where something newer is waiting to be
--- said or nobody is asked any more; when it may have arrived it always is, to find out. A dead one
--- is replaced at the fallback, a dead replacement once more; one that rewrites a copy never is.
+-- The result of an attempt. A retry is dropped where a newer message is waiting or the question is
+-- closed, unless the message may have arrived: then the retry finds out. A dead letter is replaced
+-- by a delivery to the fallback, a dead replacement once more; a rewrite of a copy is never
+-- replaced.
 -- name: finish
 WITH verdict AS MATERIALIZED (
     SELECT d.seq, d.in_doubt OR %(doubt)s AS in_doubt, (CASE
@@ -173,8 +175,8 @@ WITH verdict AS MATERIALIZED (
 )
 SELECT e.status, (SELECT seq FROM instead) AS instead FROM ended e
 
--- What belongs to a message that was sent: the whole of what it shows a part of, the newest artifacts
--- of each name of a job whose result it is, and the patch that a gate was asked with.
+-- Deliveries that follow a sent message: the full text where it was shortened, the newest artifact
+-- of each name with a result, and the patch with an approval.
 -- name: attach
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind, payload,
        dedupe_key)
@@ -197,7 +199,7 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
  ORDER BY f.place, f.n
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- People who cannot see a question or its reminder where it was posted get a copy of it.
+-- People who cannot see a question or its reminder in the target get a copy.
 -- name: copy_to
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, payload,
        dedupe_key)
@@ -214,7 +216,7 @@ SELECT d.job, d.question, d.channel, p.target,
  ORDER BY p.target
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- Takes from all buckets or from none: then it returns the seconds until the next try is worth it.
+-- Takes from all buckets or from none, and then returns the seconds until the next attempt.
 -- name: make_buckets
 INSERT INTO draftsman.channel_limits (bucket)
 SELECT bucket FROM unnest(%(buckets)s::text[]) AS b (bucket) ORDER BY bucket
@@ -240,7 +242,7 @@ WITH held AS MATERIALIZED (
 )
 SELECT extract(epoch FROM until - draftsman.now())::float8 FROM closed
 
--- What another says to wait counts for every process.
+-- A retry-after applies to every process.
 -- name: pause
 INSERT INTO draftsman.channel_limits AS l (bucket, paused_until, reason)
 VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reason)s)
@@ -248,7 +250,8 @@ VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reas
        SET paused_until = greatest(l.paused_until, excluded.paused_until),
            reason = excluded.reason
 
--- What was tried while the channel was paused waits for as long; what another has in its hands is its.
+-- Deliveries that were attempted during the pause are delayed by it; those claimed by another
+-- process stay as they are.
 -- name: resume
 WITH opened AS (
     UPDATE draftsman.channel_limits SET paused_until = draftsman.now()
@@ -281,7 +284,7 @@ SELECT seq, id, job, question, original, channel, target, thread, kind, status, 
  ORDER BY seq DESC
  LIMIT %(limit)s
 
--- What can be sent again: these, those of a job, or any, of which there may be too many to look at.
+-- Dead letters to redeliver: these, those of a job, or all, in pages.
 -- name: dead
 SELECT seq, job FROM draftsman.deliveries
  WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[])
@@ -299,7 +302,7 @@ SELECT seq, job FROM draftsman.deliveries
  ORDER BY status, seq
  LIMIT %(limit)s
 
--- Where a dead one may have arrived is not known for sure: it is looked for first.
+-- A dead letter may have arrived: a copy is searched for first.
 -- name: redeliver
 WITH revived AS (
     UPDATE draftsman.deliveries d
@@ -334,7 +337,8 @@ SELECT count(*)
         WHERE i.job = g.job AND i.seq > g.seq AND i.original = g.seq
           AND i.dedupe_key = 'instead:' || g.seq AND 'sent' IN (i.status, k.status))
 
--- Who asked for unfinished jobs without targets, and how many: those that want none, and others.
+-- Invokers of unfinished jobs without targets, and the number of jobs: those that opted out, and
+-- others.
 -- name: unnotified
 SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS wanted, count(*)
   FROM (SELECT invoker_id, overrides, has_targets

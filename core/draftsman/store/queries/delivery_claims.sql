@@ -1,9 +1,9 @@
--- Deliveries as processes take them to send them.
+-- Claims of deliveries by the processes that send them.
 
--- Deliveries that are due in a channel: a share of each target that is not busy or paused, the
--- targets in turn. Urgent ones come first, and alone in a reserved target, unless another has been
--- due for longer by the head start. A delivery that was being sent is in doubt, but for one of a
--- known sender that had not begun its call.
+-- Due deliveries of a channel: a share for each target that is not busy or paused, the targets in
+-- turn. Urgent deliveries come first, and exclusively in a reserved target, unless another delivery
+-- has been due longer by the head start. A delivery that was being sent is in doubt, unless a known
+-- sender had not begun its call.
 -- name: claim
 WITH RECURSIVE due AS (
     (SELECT target FROM draftsman.deliveries
@@ -75,8 +75,8 @@ RETURNING d.seq, d.id, d.job, d.question, d.original, d.channel, d.target, d.thr
               AS urgent,
           greatest(0, extract(epoch FROM d.call_ends_at - draftsman.now()))::float8 AS call_left
 
--- What a process has in its hands whose session lock is free, is due at once: its token counts until
--- another takes it.
+-- Claims of a process whose session lock is free are due at once: the token is valid until another
+-- process claims the delivery.
 -- name: reclaim
 UPDATE draftsman.deliveries d
    SET next_attempt_at = draftsman.now()
@@ -93,14 +93,14 @@ UPDATE draftsman.deliveries d
            FOR NO KEY UPDATE OF o SKIP LOCKED) g
  WHERE d.seq = g.seq
 
--- A call begins, or goes on, for so many seconds; not once the lease is over or another's.
+-- A call begins, or continues, for so many seconds; not after the lease expired or was replaced.
 -- name: begin_call
 UPDATE draftsman.deliveries
    SET call_ends_at = draftsman.now() + make_interval(secs => %(seconds)s)
  WHERE seq = %(seq)s AND lease_token = %(token)s AND status = 'sending'
    AND next_attempt_at > draftsman.now()
 
--- Seconds until something of a channel is due, NULL when nothing ever will.
+-- Seconds until a delivery of a channel is due, NULL without any.
 -- name: next_due
 WITH RECURSIVE due AS (
     (SELECT target, next_attempt_at FROM draftsman.deliveries

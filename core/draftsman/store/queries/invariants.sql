@@ -1,5 +1,4 @@
--- What must always hold. Each query returns jobs that break it, and how:
--- a hundred at most.
+-- Data invariants. Each query returns at most a hundred jobs that violate it, and the problem:
 
 -- name: terminal_has_finished
 SELECT number, 'status ' || status || ', finished_at ' || coalesce(finished_at::text, 'missing')
@@ -45,7 +44,7 @@ SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
  LIMIT 100
 
 -- name: answered_has_an_accepted_answer
-SELECT q.job, 'question ' || q.ordinal || ' was answered by nobody'
+SELECT q.job, 'question ' || q.ordinal || ' was answered without an accepted answer'
   FROM draftsman.job_questions q
  WHERE q.status = 'answered' AND q.resolution ->> 'via' = 'person'
    AND NOT EXISTS (SELECT FROM draftsman.job_answers a
@@ -74,7 +73,7 @@ SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(
 HAVING j.run_count <> coalesce(max(r.ordinal), 0)
  LIMIT 100
 
--- Events that were archived count too.
+-- Archived events count too.
 -- name: version_counts_the_events
 SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.transitions), 0)
                || ' status events'
@@ -87,7 +86,7 @@ HAVING j.version <> count(e.job) + coalesce(max(a.transitions), 0)
  LIMIT 100
 
 -- name: last_event_is_the_status
-SELECT j.number, 'the job is ' || j.status || ', its trail ends with ' || e.to_status
+SELECT j.number, 'the job is ' || j.status || ', its last event is ' || e.to_status
   FROM draftsman.jobs j
  CROSS JOIN LATERAL (
        SELECT to_status FROM draftsman.job_events
@@ -97,7 +96,7 @@ SELECT j.number, 'the job is ' || j.status || ', its trail ends with ' || e.to_s
    AND NOT EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = j.number)
  LIMIT 100
 
--- name: trail_is_a_path
+-- name: status_events_are_contiguous
 SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coalesce(before, 'none')
   FROM (SELECT job, id, from_status,
                lag(to_status::text) OVER (PARTITION BY job ORDER BY id) AS before
@@ -113,8 +112,8 @@ SELECT e.job, 'event ' || e.id || ' has no job'
  WHERE NOT EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = e.job)
  LIMIT 100
 
--- name: archived_months_have_left
-SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, and has events of this job'
+-- name: archived_months_are_empty
+SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, but has events of this job'
   FROM draftsman.archived_jobs p
  WHERE EXISTS (SELECT FROM draftsman.job_events e
                 WHERE e.job = p.job
@@ -130,15 +129,15 @@ SELECT retry_of, count(*) || ' retries'
 HAVING count(*) > 1
  LIMIT 100
 
--- name: targets_are_heeded
-SELECT t.job, 'target ' || t.ordinal || ' is not told what happens'
+-- name: has_targets_is_set
+SELECT t.job, 'target ' || t.ordinal || ' exists, but has_targets is false'
   FROM draftsman.job_targets t
   JOIN draftsman.jobs j ON j.number = t.job
  WHERE NOT j.has_targets AND j.finished_at IS NULL
  LIMIT 100
 
--- name: newest_status_is_told
-SELECT t.job, t.thread_key || ' was told of version ' || coalesce(d.version, 0) || ' of ' || j.version
+-- name: newest_status_is_queued
+SELECT t.job, t.thread_key || ' received version ' || coalesce(d.version, 0) || ' of ' || j.version
   FROM draftsman.job_targets t
   JOIN draftsman.jobs j ON j.number = t.job
  CROSS JOIN LATERAL (
@@ -148,8 +147,8 @@ SELECT t.job, t.thread_key || ' was told of version ' || coalesce(d.version, 0) 
    AND coalesce(d.version, 0) < j.version - CASE WHEN j.status = 'claimed' THEN 1 ELSE 0 END
  LIMIT 100
 
--- name: open_question_is_told
-SELECT q.job, 'question ' || q.ordinal || ' was not put to ' || t.thread_key
+-- name: open_question_is_queued
+SELECT q.job, 'question ' || q.ordinal || ' was not sent to ' || t.thread_key
   FROM draftsman.job_questions q
   JOIN draftsman.job_targets t ON t.job = q.job
  WHERE q.status = 'open' AND 'question' = ANY (t.kinds)
@@ -159,7 +158,7 @@ SELECT q.job, 'question ' || q.ordinal || ' was not put to ' || t.thread_key
  LIMIT 100
 
 -- name: closed_question_is_not_posted
-SELECT d.job, 'delivery ' || d.seq || ' would ask question ' || d.question || ', which is ' || q.status
+SELECT d.job, 'delivery ' || d.seq || ' is due for question ' || d.question || ', which is ' || q.status
   FROM draftsman.deliveries d
   JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
  WHERE d.status = 'pending' AND d.kind IN ('question', 'reminder') AND q.status <> 'open'
@@ -175,8 +174,8 @@ SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', whi
                     WHERE s.job = d.job AND s.original = d.seq AND s.kind = 'question_closed')
  LIMIT 100
 
--- name: one_of_a_thread_has_its_turn
-SELECT d.job, 'delivery ' || d.seq || ' waits, and nothing of ' || d.thread_key || ' is due'
+-- name: each_thread_has_a_due_delivery
+SELECT d.job, 'delivery ' || d.seq || ' waits, but nothing of ' || d.thread_key || ' is due'
   FROM draftsman.deliveries d
  WHERE d.status IN ('pending', 'sending', 'unconfirmed') AND d.next_attempt_at IS NULL
    AND NOT EXISTS (SELECT FROM draftsman.deliveries e
@@ -184,13 +183,13 @@ SELECT d.job, 'delivery ' || d.seq || ' waits, and nothing of ' || d.thread_key 
  LIMIT 100
 
 -- name: sent_has_a_reference
-SELECT job, 'delivery ' || seq || ' was sent to nobody knows where'
+SELECT job, 'delivery ' || seq || ' was sent without a reference'
   FROM draftsman.deliveries
  WHERE status = 'sent' AND external_ref IS NULL
  LIMIT 100
 
--- Only the leader escalates. Older versions let an agent send an event of this kind: what a run says
--- does not count, and nothing that is stored is cast.
+-- Only the leader escalates. Older versions let an agent send an event of this kind: events of runs
+-- do not count, and no stored value is cast.
 -- name: question_is_escalated_once
 SELECT e.job, count(*) || ' escalations of question ' || coalesce(e.payload ->> 'question', 'none')
   FROM draftsman.job_events e
@@ -201,21 +200,21 @@ SELECT e.job, count(*) || ' escalations of question ' || coalesce(e.payload ->> 
 HAVING count(*) > 1 OR max(t.escalated_at) IS NULL
  LIMIT 100
 
--- name: escalating_question_names_others
-SELECT q.job, 'question ' || q.ordinal || ' escalates to nobody'
+-- name: escalating_question_has_a_target
+SELECT q.job, 'question ' || q.ordinal || ' has no escalation target'
   FROM draftsman.job_questions q
  WHERE q.on_expire = 'escalate'
    AND NOT EXISTS (SELECT FROM draftsman.question_times t
                     WHERE t.job = q.job AND t.question = q.ordinal AND t.escalate_to IS NOT NULL)
  LIMIT 100
 
--- name: reminders_are_few
-SELECT job, 'question ' || question || ' has had ' || reminders || ' reminders'
+-- name: reminders_are_limited
+SELECT job, 'question ' || question || ' has ' || reminders || ' reminders'
   FROM draftsman.question_times
  WHERE reminders NOT BETWEEN 0 AND 3
  LIMIT 100
 
--- Those that stand in for a dead one excepted.
+-- Except replacements of a dead letter.
 -- name: reminders_are_counted
 SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' || d.question
               || ', of ' || coalesce(max(t.reminders), 0)
@@ -226,16 +225,16 @@ SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' |
 HAVING count(*) > coalesce(max(t.reminders), 0)
  LIMIT 100
 
--- name: closed_question_is_not_reminded_of
-SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', and people are to be reminded'
+-- name: closed_question_has_no_reminder
+SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', but a reminder is due'
   FROM draftsman.question_times t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 
--- Answers of before who vouches was recorded count as the owner's.
--- name: answers_are_vouched_for
-SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' is vouched for by '
+-- Answers from before the session's role was recorded count as the owner's.
+-- name: answers_are_attested
+SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' was recorded by '
               || coalesce(nullif(a.session_role, ''), 'nobody')
   FROM draftsman.job_answers a
  WHERE CASE split_part(a.session_role, ':', 1)
@@ -249,7 +248,7 @@ SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id |
 
 -- name: approvals_have_their_votes
 SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome') || ' by '
-              || coalesce(q.resolution ->> 'by', 'nobody') || ', which its answers do not bear out'
+              || coalesce(q.resolution ->> 'by', 'nobody') || ', which its answers do not support'
   FROM draftsman.job_questions q
  WHERE q.status = 'answered' AND q.kind = 'approval'
    AND CASE q.resolution ->> 'outcome'
@@ -267,9 +266,9 @@ SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome'
        END IS NOT TRUE
  LIMIT 100
 
--- Each passage of a gate is one question that was decided; a later asking supersedes it.
--- name: gates_were_decided
-SELECT e.job, count(*) || ' passages of a gate, ' || max(g.decided) || ' gates decided'
+-- Each passed approval belongs to a question that was decided; asking again supersedes it.
+-- name: approvals_were_decided
+SELECT e.job, count(*) || ' passed approvals, ' || max(g.decided) || ' decided'
   FROM draftsman.job_events e
  CROSS JOIN LATERAL (
        SELECT count(DISTINCT a.question) AS decided FROM draftsman.job_answers a
@@ -279,10 +278,10 @@ SELECT e.job, count(*) || ' passages of a gate, ' || max(g.decided) || ' gates d
 HAVING count(*) > max(g.decided)
  LIMIT 100
 
--- Older versions let an agent send events of these kinds: a worker decides nothing, and its do not
--- count.
+-- Older versions let an agent send events of these kinds: a worker decides nothing, so its events
+-- do not count.
 -- name: decisions_were_made_by_their_actor
-SELECT e.job, 'event ' || e.id || ' says ' || e.kind || ' of ' || e.actor || ', who gave no answer'
+SELECT e.job, 'event ' || e.id || ' says ' || e.kind || ' of ' || e.actor || ', without an answer'
   FROM draftsman.job_events e
  WHERE e.kind IN ('answer_received', 'vote_received') AND NOT starts_with(e.actor, 'worker:')
    AND NOT EXISTS (SELECT FROM draftsman.job_answers a

@@ -1,4 +1,4 @@
--- What people do to jobs.
+-- Cancel and retry of jobs.
 
 -- name: lock
 SELECT number, status, invoker_id, worker_id, run_count, cancel_requested_at IS NOT NULL AS canceling
@@ -6,17 +6,18 @@ SELECT number, status, invoker_id, worker_id, run_count, cancel_requested_at IS 
  WHERE number = %(job)s
    FOR NO KEY UPDATE
 
--- A running job is asked to stop; its worker hears of it at once and at its next fenced write.
+-- A running job is requested to stop; its worker is notified, and learns of it with its next fenced
+-- write.
 -- name: request_cancel
 SELECT draftsman.request_cancel(
     %(job)s::bigint, %(by)s::text, %(reason)s::text, %(detail)s::jsonb)
 
--- Ends a job that is not finished, its open question and its open run with it.
+-- Cancels an unfinished job, with its open question and its open run.
 -- name: cancel_now
 SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)
 
--- The whole request of a job, and the first of its chain, which has the overrides that were asked
--- for: a retry in between may have been given answers besides, which nobody inherits.
+-- All columns of a job, and the first job of its chain, which has the original overrides: a retry
+-- may have been given additional answers, which are not inherited.
 -- name: request_columns
 WITH RECURSIVE chain AS (
     SELECT number, retry_of, overrides FROM draftsman.jobs WHERE number = %(job)s
@@ -29,8 +30,8 @@ SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c
  CROSS JOIN chain c
  WHERE j.number = %(job)s AND c.retry_of IS NULL
 
--- A page of the jobs that ended so, in the order of their numbers, and which of them are wanted and
--- what followed them. All of the page come back, so that the next one begins where it ended.
+-- A page of jobs that finished with this status, by number, whether they match the filters, and
+-- their retry. All jobs of the page are returned, so that the next page starts after it.
 -- name: finished
 SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.finished_at,
        (%(type)s::text IS NULL OR j.type = %(type)s)
@@ -51,11 +52,11 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
  ORDER BY j.status, j.number
  LIMIT %(limit)s
 
--- The newest checkpoint and its work bundle go to the retry, as those of a run before its first.
+-- The newest checkpoint and its work bundle are copied to the retry, as those of a run 0.
 -- name: copy_checkpoint
 SELECT draftsman.inherit_checkpoint(%(old)s::bigint, %(new)s::bigint)
 
--- The newest answer that only came too late for an expired question, and the question's key.
+-- The newest answer that arrived after its question expired, and the question's key.
 -- name: late_answer
 SELECT q.key, coalesce(a.payload ->> 'value', a.payload ->> 'text')
   FROM draftsman.job_answers a
@@ -65,7 +66,7 @@ SELECT q.key, coalesce(a.payload ->> 'value', a.payload ->> 'text')
  ORDER BY a.id DESC
  LIMIT 1
 
--- Once for what the channel calls it; the job's lock is held.
+-- Once for each source event; the job's lock is held.
 -- name: refuse
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 SELECT %(job)s, 'action_refused', %(by)s, %(detail)s::jsonb

@@ -1,6 +1,6 @@
--- Who somebody in a channel is, joined by a code.
+-- Identity links, created with a code, and people.
 
--- A new code takes the place of the one before; who is linked stays so until it is used.
+-- A new code replaces the previous code; an existing link stays until the code is used.
 -- name: create_link_code
 SELECT draftsman.issue_link_code(%(channel)s::draftsman.channel, %(id)s::text, %(name)s::text,
                             %(hash)s::text, %(seconds)s::float8)
@@ -22,7 +22,7 @@ SELECT channel, external_id, display_name, person, linked_by, linked_at
  ORDER BY person, channel, external_id
  LIMIT %(limit)s
 
--- Everybody that is known, as one document.
+-- All people, as a document.
 -- name: directory
 SELECT jsonb_build_object(
     'people', (SELECT jsonb_agg(jsonb_build_object(

@@ -1,9 +1,9 @@
--- Questions are asked, answered, expired, extended.
+-- Questions: asking, answers, expiry and extension.
 
--- The run asks and parks: question, waiting job, paused run, in one statement. When somebody
--- canceled the job meanwhile, it settles as canceled instead. Asking a key again with another
--- text or action supersedes what was there: old answers never carry over. It names the patch that
--- the run saved before it asked.
+-- The run asks and parks: question, waiting job and paused run, in a single statement. A job with a
+-- cancel request settles as canceled instead. Asking a key again with another text or action
+-- supersedes the previous question: old answers never carry over. The question refers to the patch
+-- that the run saved before.
 -- name: ask
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
@@ -58,7 +58,7 @@ WITH context AS MATERIALIZED (
 )
 SELECT m.number, a.ordinal FROM moved m LEFT JOIN asked a ON a.job = m.number
 
--- The question of this key that still counts.
+-- The current question with this key.
 -- name: of_key
 SELECT * FROM draftsman.questions
  WHERE job = %(job)s AND key = %(key)s AND status IN ('answered', 'expired', 'open')
@@ -71,8 +71,8 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
 -- name: of_job
 SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 
--- Open questions after a place, those that expire soonest first, then those that never do: each of
--- the two is a range of the index.
+-- Open questions after a cursor, soonest expiry first, then those that never expire: each of the
+-- two is a range of the index.
 -- name: open
 WITH soonest AS MATERIALIZED (
     (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
@@ -103,7 +103,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         LIMIT 1) j
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
--- Those of some jobs, each of which has at most one.
+-- The open questions of some jobs, at most one for each.
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
@@ -125,7 +125,7 @@ SELECT j.status, j.invoker_id, j.queue FROM draftsman.jobs j
  WHERE j.number = %(job)s
    FOR NO KEY UPDATE
 
--- Until it was escalated, a question that escalates is not over when its time is.
+-- A question with an escalation is not due at its expiry until it was escalated.
 -- name: lock
 WITH held AS MATERIALIZED (
     SELECT q.job, q.ordinal FROM draftsman.job_questions q
@@ -154,7 +154,7 @@ SELECT voter FROM draftsman.job_answers
  WHERE job = %(job)s AND question = %(ordinal)s AND accepted
  ORDER BY id
 
--- A resolution closes the question and moves the job, whose lock is held.
+-- A resolution closes the question and updates the job, whose lock is held.
 -- name: resolve
 SELECT new_status, notified FROM draftsman.resolve_question(
     %(job)s::bigint, %(ordinal)s::int, %(status)s::draftsman.question_status,
@@ -169,7 +169,7 @@ VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
 SELECT expires_at, expires_at IS NULL FROM draftsman.extend_question(
     %(job)s::bigint, %(ordinal)s::int, %(seconds)s::float8, %(actor)s::text)
 
--- Refused answers that are kept, of a voter and of all.
+-- Stored refused answers of a voter, and of all.
 -- name: refused
 SELECT count(*) FILTER (WHERE voter = %(voter)s), count(*) FROM draftsman.job_answers
  WHERE job = %(job)s AND question = %(ordinal)s AND NOT accepted

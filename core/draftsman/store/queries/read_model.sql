@@ -1,4 +1,4 @@
--- What people look at.
+-- Queries behind the front ends.
 
 -- name: get
 SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
@@ -18,12 +18,12 @@ SELECT number FROM draftsman.jobs
  ORDER BY id
  LIMIT 2
 
--- The newest jobs first, between two numbers. The status index gives each status in this order, so
--- that a page costs its rows however long the past is; what other filters refuse is bounded by the
--- caller's `lowest`. The bounds stand twice: compared as rows they are the ends of a scan, apart
--- PostgreSQL can tell how few rows they leave, and does not read the table whole instead. That the
--- status is one is not said: the index of numbers would give the order then, and be read from end to
--- end for a status that few jobs have.
+-- Jobs by number, newest first, between two numbers. The status index gives each status in this
+-- order, so that the cost of a page does not grow with the history; rows rejected by other filters
+-- are bounded by the caller's `lowest`. The bounds are written twice: as row comparisons they limit
+-- the scan, as plain comparisons they let PostgreSQL estimate the few rows, so that it avoids a
+-- sequential scan. There is no condition for a single status: PostgreSQL would use the index of
+-- numbers for the order then, and read it to the end for a rare status.
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
@@ -53,8 +53,8 @@ SELECT p.*
 -- name: newest
 SELECT coalesce(max(number), 0) FROM draftsman.jobs
 
--- Before which number no job is as new as that: numbers follow time, but for clocks that were set
--- back, by up to an hour. Halves what is left until nothing is.
+-- The number below which all jobs are older: numbers follow time, except for clocks that were set
+-- back, by up to an hour. A binary search.
 -- name: first_since
 WITH RECURSIVE half AS (
     SELECT 0::bigint AS low, (SELECT coalesce(max(number), 0) + 1 FROM draftsman.jobs) AS high
@@ -79,7 +79,7 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
  WHERE job = %(job)s
  ORDER BY ordinal
 
--- The runs of all jobs, the newest job's first: the key gives this order, so a page costs its rows.
+-- The runs of all jobs, newest job first: the key gives this order, so a page costs its rows.
 -- name: latest_runs
 SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
        finished_at, exit_code, error, error_class::text, usage, result
@@ -88,7 +88,7 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
  ORDER BY job DESC, ordinal DESC
  LIMIT %(limit)s
 
--- One job's trail: its row lock orders the ids.
+-- The events of a job: its row lock orders the ids.
 -- name: job_events
 SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
        txid::text::bigint AS txid
@@ -97,7 +97,7 @@ SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, c
  ORDER BY id
  LIMIT %(limit)s
 
--- The end of one job's trail: its newest events after an id.
+-- The newest events of a job after an id.
 -- name: latest_job_events
 SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
        txid::text::bigint AS txid
@@ -106,8 +106,8 @@ SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, c
  ORDER BY id DESC
  LIMIT %(limit)s
 
--- Everybody's trail, safe to follow: never past a transaction that may still commit. Ordered by the
--- column: a bare `txid` would be the output's number, which no index has.
+-- The event feed of all jobs, safe to follow: never past a transaction that may still commit.
+-- Ordered by the column: a bare `txid` would be the output's number, which no index has.
 -- name: events
 SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
        e.created_at, e.epoch, e.txid::text::bigint AS txid
@@ -117,7 +117,7 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
  ORDER BY e.epoch, e.txid, e.id
  LIMIT %(limit)s
 
--- The same feed backwards, from before a cursor: the newest first.
+-- The same feed backwards, from before a cursor, newest first.
 -- name: latest_events
 SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
        e.created_at, e.epoch, e.txid::text::bigint AS txid
@@ -127,18 +127,18 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
  ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
  LIMIT %(limit)s
 
--- Planners know nothing of an epoch and its transactions together: they expect one event after any
--- cursor, and would sort all of a long trail; nor of how many jobs a status has between two numbers.
--- For this transaction only an index gives the order.
+-- The planner has no joint statistics of epoch and transaction: it expects a single event after any
+-- cursor, and would sort the whole feed; nor of statuses between two numbers. In this transaction
+-- only an index may give the order.
 -- name: in_order
 SELECT set_config('enable_sort', 'off', true)
 
--- Where the feed ends now: the cursor of somebody who wants only what comes.
+-- The current end of the feed: the cursor for new events only.
 -- name: end_cursor
 SELECT draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 
--- What the newest so many events between two cursors tell, in spans of so many seconds: how many jobs
--- ended, and how long the questions had waited that were answered. `rest` is where to go on.
+-- The activity of the newest events between two cursors, in buckets of some seconds: the number of
+-- finished jobs, and the wait of each answered question. `rest` is the cursor of the next call.
 -- name: activity
 WITH passed AS MATERIALIZED (
     SELECT e.epoch, e.txid, e.id, e.job, e.to_status,
@@ -182,7 +182,8 @@ SELECT status FROM draftsman.jobs WHERE number = %(job)s
 -- name: status_and_version
 SELECT status, version FROM draftsman.jobs WHERE number = %(job)s
 
--- The chain of a job, from the request to the newest: each retry has the next key of the first.
+-- The chain of a job, from the request to the newest retry: each retry has the next key of the
+-- first.
 -- name: chain
 WITH RECURSIVE first AS (
     SELECT j.number, j.type
@@ -205,7 +206,7 @@ WITH RECURSIVE first AS (
 SELECT number, status, retry_of, chain_length, last_error, error_class::text FROM chain
  ORDER BY chain_length
 
--- Why a job is where it is: its place by the claim's own view, and who could take it.
+-- Why a job waits: its place in the view that claims use, and the workers that could claim it.
 -- name: why
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
        j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
@@ -238,7 +239,8 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   FROM draftsman.jobs j
  WHERE j.number = %(job)s
 
--- What is live exactly; of what has ended, which only grows, at most so many of a status.
+-- Exact counts of active jobs; finished jobs, which only increase, are counted up to a limit for
+-- each status.
 -- name: counts
 SELECT w.status::text, c.count
   FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
@@ -259,8 +261,8 @@ SELECT count(*) AS open,
   FROM draftsman.job_questions
  WHERE status = 'open'
 
--- Answers of the last day, at most the last 10,000: how many, and the median seconds from asking to
--- answering.
+-- Answers of the last day, at most the last 10,000: their number, and the median seconds from
+-- question to answer.
 -- name: answer_times
 SELECT count(*),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM q.answered_at - q.asked_at))

@@ -1,4 +1,5 @@
--- Reminders of open questions. Their count is kept with the question, so that a restart repeats none.
+-- Reminders of open questions. Their number is stored with the question, so that a restart repeats
+-- none.
 
 -- name: due
 SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invoker,
@@ -13,9 +14,8 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
  ORDER BY t.remind_at
  LIMIT %(limit)s
 
--- Each of them is said, put off until the quiet hours of those who may answer are over, or dropped
--- where the question's time ends before that. Nobody who would hear it: the point passes in silence.
--- What another leader did meanwhile has moved `remind_at`.
+-- Each reminder is sent, postponed until the respondents' quiet hours end, or dropped where the
+-- question expires before that or has no recipients. A concurrent leader has changed `remind_at`.
 -- name: remind
 WITH wanted AS (
     SELECT * FROM unnest(%(jobs)s::bigint[], %(questions)s::int[], %(seen)s::timestamptz[],

@@ -1,4 +1,4 @@
--- Repositories that are known, the labels that stand for them, and their profiles.
+-- Registered repositories, their label mappings, and their profiles.
 
 -- name: all_repos
 SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
@@ -13,7 +13,7 @@ SELECT id, trello_label_id, trello_label_name, repo, path, added_by, created_at
  ORDER BY id
  LIMIT %(limit)s
 
--- Folders that have a profile of their own.
+-- Folders with a profile.
 -- name: profiled_folders
 SELECT repo, path FROM draftsman.repo_profiles ORDER BY repo, path LIMIT %(limit)s
 
@@ -23,7 +23,7 @@ VALUES (%(host)s, %(owner)s, %(name)s, %(remote_url)s, %(default_branch)s, %(act
     ON CONFLICT DO NOTHING
 RETURNING id
 
--- The one that keeps another from being added.
+-- The repository that prevents another from being added.
 -- name: find_conflict
 SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
@@ -46,7 +46,7 @@ UPDATE draftsman.repos SET is_default = true, updated_at = draftsman.now()
  WHERE id = %(id)s
 RETURNING id
 
--- A label's id stands for one repository: the newest word counts.
+-- A label's id maps to a single repository: the newest mapping replaces the others.
 -- name: map_id
 INSERT INTO draftsman.repo_mappings (trello_label_id, trello_label_name, repo, path, added_by)
 VALUES (%(label_id)s, %(label_name)s, %(repo)s, %(path)s, %(actor)s)
@@ -63,7 +63,7 @@ VALUES (%(label_name)s, %(repo)s, %(path)s, %(actor)s)
        DO UPDATE SET added_by = excluded.added_by, updated_at = draftsman.now()
 RETURNING id
 
--- By the label's id or by its name; of one repository, or of whichever.
+-- By the label's id or by its name; of a repository, or of all.
 -- name: unmap
 DELETE FROM draftsman.repo_mappings
  WHERE (trello_label_id = %(label)s OR lower(trello_label_name) = lower(%(label)s))
@@ -113,7 +113,7 @@ UPDATE draftsman.repo_profiles
  WHERE repo = %(repo)s AND path = %(path)s
 RETURNING id
 
--- The repository of a job that was asked for without one.
+-- The repository of a job that was submitted without a repository.
 -- name: assign
 UPDATE draftsman.jobs
    SET repo_owner = %(owner)s, repo_name = %(name)s, updated_at = draftsman.now()

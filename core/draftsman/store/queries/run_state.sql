@@ -1,6 +1,7 @@
--- A run ends. Every statement locks the job by its lease: nothing locked, nothing written.
+-- The end of a run. Every statement locks the job by its lease: without the lock, it writes
+-- nothing.
 
--- One outcome. A job that somebody canceled settles as canceled, whatever the outcome was.
+-- The outcome of a run. A job with a cancel request settles as canceled, whatever the outcome was.
 -- name: settle
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
@@ -55,8 +56,8 @@ SELECT e.status, e.next_retry_at,
        CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS notified
   FROM ended e
 
--- Which of these runs are still ours, and which of them people want stopped; the heartbeat of the
--- runs and of the worker. A run that another transaction holds is ours and beats the next time.
+-- The heartbeat of the worker and its runs, which returns the runs it still owns and those with a
+-- cancel request. A run that another transaction has locked is owned and gets the next heartbeat.
 -- name: heartbeat
 WITH alive AS (
     UPDATE draftsman.workers SET heartbeat_at = draftsman.now(), draining = %(draining)s

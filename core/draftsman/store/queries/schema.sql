@@ -1,4 +1,4 @@
--- The schema itself, and sessions.
+-- Migrations and sessions.
 
 -- name: lock
 SELECT pg_advisory_lock(1146242645)
@@ -24,15 +24,15 @@ SELECT 'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), a.use
  ORDER BY a.xact_start
  LIMIT 3
 
--- The group roles get their rights; what a DBA has to run first comes back.
+-- Grants the rights of the group roles; returns the SQL that an administrator must run first.
 -- name: grant_roles
 SELECT draftsman.grant_roles()
 
 -- name: new_epoch
 SELECT draftsman.raise_epoch(1)
 
--- Every enum with its labels in order, all at once: a process asks for them before anything else.
--- Only versions before the first release had a table `feed`.
+-- All enums with their labels in order, in a single query: a process needs them before anything
+-- else. Only versions before the first release had a table `feed`.
 -- name: enums
 SELECT t.typname AS name, t.oid, t.typarray AS array_oid, t.oid::regtype::text AS regtype,
        array_agg(e.enumlabel::text ORDER BY e.enumsortorder) AS labels,
@@ -42,13 +42,13 @@ SELECT t.typname AS name, t.oid, t.typarray AS array_oid, t.oid::regtype::text A
  WHERE t.typnamespace = to_regnamespace('draftsman')
  GROUP BY t.oid
 
--- What every session of ours has. A statement of ours reads few rows, and compiling it (`jit`, on by
--- default) takes longer than running it.
+-- Settings of every session. Statements read few rows, and compiling them (`jit`, on by default)
+-- takes longer than running them.
 -- name: configure
 SELECT set_config('statement_timeout', %(timeout)s, false), set_config('jit', 'off', false)
 
--- The session's statements are planned once, of index scans and nested loops. Hash joins stay: the
--- trigger that writes the trail joins two transition tables, which have no index.
+-- The session's statements are planned once, with index scans and nested loops. Hash joins stay:
+-- the trigger that writes events joins two transition tables, which have no index.
 -- name: pin_plans
 SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
        set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),

@@ -1,9 +1,9 @@
--- Requests become jobs.
+-- Insertion of requests as jobs.
 
--- One statement for one request or a thousand: the job, and its event by trigger. What all requests
--- of a batch share is read once. Keys are inserted in sorted order, so that two batches cannot
--- deadlock; numbers and positions follow the order of the request. A request whose job is there
--- already, or is just being committed by a concurrent twin, leaves no row.
+-- A single statement for any number of requests: the job, and its event by trigger. The columns
+-- shared by the batch are read once. Keys are inserted in sorted order, so that two batches cannot
+-- deadlock; numbers and positions follow the order of the requests. A request whose job exists, or
+-- is being committed by a concurrent duplicate, returns no row.
 -- name: submit
 WITH fresh AS MATERIALIZED (
     SELECT w.*, nextval('draftsman.jobs_number_seq') AS number,
@@ -19,7 +19,7 @@ WITH fresh AS MATERIALIZED (
            IS NULL
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', %(actor)s, true),
-           set_config('draftsman.detail', '', true)  -- of what led to it, earlier in a transaction
+           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
 )
 INSERT INTO draftsman.jobs AS j (number, id, type, idempotency_key, request_digest, queue, priority,
        position, subject_key, status, mode, source, source_type, external_event_id, invoker_id,
@@ -45,7 +45,7 @@ SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.p
 RETURNING j.number, j.id, j.status,
           CASE WHEN j.status = 'queued' THEN pg_notify('draftsman_jobs', j.queue)::text END AS notified
 
--- The jobs that were there before: of the same type and key, else a live one of the same subject.
+-- The existing jobs: of the same type and key, else an active job of the same subject.
 -- name: existing
 SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
   FROM unnest(%(types)s::text[], %(keys)s::text[], %(subjects)s::text[])
@@ -63,16 +63,16 @@ SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
         ORDER BY same_key DESC
         LIMIT 1) j
 
--- Requests that joined live jobs leave an event each, in the order of the jobs they lock.
+-- Requests that joined active jobs add an event each, in the order of the jobs they lock.
 -- name: join
 SELECT draftsman.join_request(r.job, %(actor)s, r.request)
   FROM (SELECT job, request
           FROM unnest(%(jobs)s::bigint[], %(requests)s::jsonb[]) AS w (job, request)
          ORDER BY job) r
 
--- Another job that the same person asked for in the same words, told at the same place, less than so
--- many seconds before this one or meanwhile. Whoever commits second sees the other; both bounds keep
--- it to jobs that are near.
+-- Another job with the same invoker, text and target, submitted less than so many seconds before
+-- this job or meanwhile. The second transaction to commit sees the other; both bounds restrict it
+-- to nearby jobs.
 -- name: recent_duplicate
 SELECT o.number, o.status,
        greatest(0, extract(epoch FROM draftsman.now() - o.created_at))::float8 AS ago

@@ -1,8 +1,8 @@
--- Maintenance. Each statement carries the leader's lease (a NULL term: run by hand), is bounded,
--- and harms nothing when two leaders run it: candidates unlocked, jobs locked, condition repeated.
+-- Maintenance. Each statement proves the leader's lease (a NULL term: run by hand), is bounded, and
+-- is safe when two leaders run it: candidates are read unlocked, jobs locked, conditions repeated.
 
--- A question that nobody answered in time goes to others as well, once: it stays open for as long
--- again as it was, and every target is asked anew, where the first copy does not still wait.
+-- An expired question with an escalation goes to more people, once: it stays open for the same time
+-- again, and every target is asked again, unless its first copy is still waiting.
 -- name: escalate
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
@@ -150,8 +150,8 @@ SELECT extract(epoch FROM least(
            (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1))
        - draftsman.now())::float8
 
--- Dead letters that no target of theirs hears of are told to the fallback, once; without one they are
--- only returned.
+-- Dead letters without a target are sent to the fallback, once; without a fallback they are only
+-- returned.
 -- name: notify
 WITH due AS MATERIALIZED (
     SELECT j.number, j.invoker_id FROM draftsman.unnotified_jobs u
@@ -178,10 +178,10 @@ WITH due AS MATERIALIZED (
 )
 SELECT number, invoker_id FROM due ORDER BY number
 
--- Runs of the workers that are known to be dead, and runs without a heartbeat for too long. A
--- claimed job goes back and spends nothing; a running one spends an attempt and follows on_lost.
--- New jobs of a chain have counters of their own, so it is the chain that counts: those that were
--- made one after the other since a person last asked.
+-- Runs of dead workers, and runs without a heartbeat for too long. A claimed job goes back and
+-- spends nothing; a running job spends an attempt and follows on_lost. The new jobs of a chain have
+-- their own counters, so the chain is limited: by the number of consecutive new jobs since a
+-- person's last request.
 -- name: rescue
 WITH gone AS MATERIALIZED (
     SELECT j.number FROM draftsman.jobs j
@@ -224,9 +224,9 @@ WITH gone AS MATERIALIZED (
 ), chains AS MATERIALIZED (
     SELECT l.number, c.made,
            CASE WHEN c.made >= l.max_attempts
-                THEN c.made || ' of ' || l.max_attempts || ' new jobs in its place are spent'
+                THEN c.made || ' of ' || l.max_attempts || ' replacement jobs are used up'
                 WHEN l.chain_length >= %(longest)s
-                THEN 'it was retried ' || l.chain_length || ' times' END AS over
+                THEN 'it was already retried ' || l.chain_length || ' times' END AS over
       FROM locked l
      CROSS JOIN LATERAL (
            WITH RECURSIVE back AS (
@@ -275,12 +275,12 @@ SELECT number, status, on_lost,
             THEN pg_notify('draftsman_jobs', queue)::text END AS notified
   FROM moved
 
--- A lost job that should have got a new one and did not; its rescue holds its lock.
+-- A lost job that could not be replaced by a new job; its rescue holds its lock.
 -- name: not_followed
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 VALUES (%(job)s, 'retry_not_created', 'system', jsonb_build_object('reason', %(reason)s::text))
 
--- Workers whose session lock is free, since when; their own host looks at the process instead.
+-- Workers whose session lock is free, and since when; their own host checks the process instead.
 -- name: watch_locks
 UPDATE draftsman.workers w
    SET unlocked_at = CASE WHEN s.connected THEN NULL
@@ -308,7 +308,7 @@ DELETE FROM draftsman.workers w
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
           AND term = %(term)s AND expires_at > draftsman.now()))
 
--- Partitions of the trail, for this month and so many after it; returns how many were made.
+-- Event partitions for this month and the following months; returns the number created.
 -- name: partitions
 SELECT draftsman.make_event_partitions(%(ahead)s)
  WHERE %(term)s::bigint IS NULL OR EXISTS (

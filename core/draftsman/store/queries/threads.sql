@@ -1,7 +1,7 @@
--- Threads in chat: which jobs a reply is about, and what became of a reply.
+-- Topics of chat threads, and changes of answers.
 
--- Jobs that were asked for in a Slack thread, or whose messages it hangs under; `question` where that
--- message is a question's own. The newest first.
+-- Jobs submitted in a Slack thread, or with messages in it; `question` where the thread's root is a
+-- question's message. Newest first.
 -- name: slack
 SELECT job, max(question) AS question
   FROM (SELECT t.job, NULL::int AS question
@@ -15,9 +15,9 @@ SELECT job, max(question) AS question
  ORDER BY job DESC
  LIMIT %(limit)s
 
--- Whether a message that a thread may hang under is on its way to one of these conversations: it was
--- posted, perhaps, and nobody has written down where. What belongs under a card begins no thread.
--- Clocks may differ by five minutes.
+-- Whether a message that may be the thread's root is being sent to any of these conversations: it
+-- may be posted, but its reference is not recorded yet. Messages below a status message start no
+-- thread. Clocks may differ by five minutes.
 -- name: has_pending_message
 SELECT EXISTS (
        SELECT FROM draftsman.deliveries d
@@ -30,8 +30,8 @@ SELECT EXISTS (
                WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
                  AND r.status = 'sent')))
 
--- Jobs that a Trello card hears of, and the copies of their questions that are on it, or may be. The
--- newest first.
+-- Jobs that post to a Trello card, and the copies of their questions on it, confirmed or possible.
+-- Newest first.
 -- name: trello
 SELECT t.job, d.question, d.external_ref AS ref
   FROM (SELECT job FROM draftsman.job_targets
@@ -47,7 +47,7 @@ SELECT t.job, d.question, d.external_ref AS ref
 SELECT EXISTS (SELECT FROM draftsman.deliveries
                 WHERE channel = 'trello' AND external_ref = %(ref)s)
 
--- Questions of the newest jobs that wait, asked in a channel less than so many seconds ago.
+-- Questions of the newest waiting jobs, asked in a channel less than so many seconds ago.
 -- name: open_questions_in
 SELECT q.job, q.ordinal
   FROM (SELECT job, ordinal, asked_at
@@ -62,8 +62,8 @@ SELECT q.job, q.ordinal
  WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s)
  ORDER BY q.job DESC
 
--- Messages of open questions of the newest waiting jobs. The thread of such a message is the one of
--- its target, or the one below the status message of the job there.
+-- Messages of open questions of the newest waiting jobs. The thread of such a message is that of
+-- its target, or that of the job's status message there.
 -- name: question_messages
 SELECT q.job, d.question, d.external_ref AS ref, d.thread,
        (SELECT r.external_ref FROM draftsman.deliveries r
@@ -85,7 +85,7 @@ SELECT q.job, d.question, d.external_ref AS ref, d.thread,
         LIMIT %(limit)s) d
  ORDER BY q.job DESC, d.seq
 
--- The job's lock is held. Once for what the channel calls it.
+-- The job's lock is held. Once for each source event.
 -- name: record_answer_change
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 SELECT a.job, %(kind)s, %(actor)s,

@@ -1,4 +1,4 @@
--- Boards of Trello: how they are configured, what was seen on their cards, how far they were read.
+-- Trello boards: configuration, observed labels, and read positions.
 
 -- name: listed
 SELECT board_id, name, url, labels, ignored_list_ids, queued_label_id, ready_for_review_list_id,
@@ -30,7 +30,7 @@ VALUES (%(board_id)s, %(name)s, %(url)s, %(labels)s, %(ignored_list_ids)s, %(que
                      take_existing = excluded.take_existing, webhook_id = excluded.webhook_id,
                      updated_at = draftsman.now()
 
--- The episodes stay: added again, the board makes no job twice.
+-- The episodes stay: when the board is added again, no job is created twice.
 -- name: remove
 DELETE FROM draftsman.trello_board_configs WHERE board_id = %(board)s
 
@@ -45,9 +45,10 @@ SELECT card, label FROM draftsman.trello_labels WHERE board = %(board)s AND pres
 -- name: present_on
 SELECT card, label FROM draftsman.trello_labels WHERE card = ANY (%(cards)s::text[]) AND present
 
--- Labels that were looked for from `began` on, and are there: an episode begins where the last one
--- was seen to end. What somebody else saw later than that stands. One statement, in the order of the
--- key, so that two who see the same wait for each other, and one of them finds it done.
+-- Labels that a poll since `began` found present: an episode begins after the end of the previous
+-- episode. A later observation of another process takes precedence. A single statement, in the
+-- order of the key, so that two concurrent observers wait for each other, and the second finds it
+-- done.
 -- name: begin_episodes
 INSERT INTO draftsman.trello_labels AS l (card, label, board, episode, present, stage, changed_at)
 SELECT w.card, w.label, %(board)s, 1, true, 'pending', greatest(%(began)s::timestamptz, w.at)
@@ -60,7 +61,7 @@ SELECT w.card, w.label, %(board)s, 1, true, 'pending', greatest(%(began)s::times
      WHERE NOT l.present AND l.seen_at < %(began)s::timestamptz
 RETURNING card, label, board, episode, present, stage, job
 
--- Labels that were looked for from `began` on, and are not there. Locked in the order of the key.
+-- Labels that a poll since `began` found absent. Locked in the order of the key.
 -- name: end_episodes
 WITH locked AS MATERIALIZED (
     SELECT l.card, l.label, greatest(%(began)s::timestamptz, w.at) AS at
@@ -77,7 +78,7 @@ UPDATE draftsman.trello_labels l
   FROM locked
  WHERE l.card = locked.card AND l.label = locked.label
 
--- Trello says that the label was taken off at a time that nothing known is newer than.
+-- A Trello action removed the label, and there is no newer observation.
 -- name: end_removed_episode
 UPDATE draftsman.trello_labels
    SET present = false, stage = 'done', seen_at = draftsman.now(), changed_at = %(at)s
@@ -105,7 +106,7 @@ SELECT board, actions_until, baseline_at, polled_at,
   FROM draftsman.poll_cursors
  WHERE board = %(board)s
 
--- It never goes back, whoever read the board.
+-- The position never moves back.
 -- name: advance
 UPDATE draftsman.poll_cursors
    SET actions_until = greatest(actions_until, %(until)s::timestamptz), polled_at = draftsman.now()
@@ -129,7 +130,7 @@ UPDATE draftsman.trello_labels
    SET stage = %(stage)s, job = coalesce(%(job)s::bigint, job)
  WHERE card = %(card)s AND label = %(label)s AND episode = %(episode)s AND stage <> 'done'
 
--- We took the label off: whoever puts it on again begins another episode.
+-- Draftsman removed the label: adding it again begins another episode.
 -- name: end_swapped_episode
 UPDATE draftsman.trello_labels
    SET present = false, stage = 'done', seen_at = draftsman.now(),

@@ -1,4 +1,4 @@
--- Workers, and the leader among them.
+-- Workers, and leases such as the leader's.
 
 -- name: register
 INSERT INTO draftsman.workers (id, lock_id, host, host_id, pid, pid_started, version, types,
@@ -11,11 +11,11 @@ RETURNING lock_id
 -- name: lock_number
 SELECT nextval('draftsman.workers_lock_id_seq')
 
--- Held as long as the worker's session lives: 1146242644 is "DRFT" in ASCII.
+-- Held for the life of the worker's session: 1146242644 is "DRFT" in ASCII.
 -- name: hold
 SELECT pg_advisory_lock(1146242644, %(lock_id)s)
 
--- One that still holds jobs stays on the list: that its process is gone is how others learn it.
+-- A worker that still holds jobs stays registered: its missing process shows others that it died.
 -- name: remove
 DELETE FROM draftsman.workers w
  WHERE w.id = %(id)s
@@ -43,8 +43,8 @@ SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queu
 -- name: processes
 SELECT id, host_id, pid, pid_started FROM draftsman.workers
 
--- A lease that nobody has, that is over, or whose holder is known to be dead or has lost the session
--- that it was taken under: one statement, one winner.
+-- A lease that is free or expired, or whose holder is dead or lost the session lock that it was
+-- acquired under: a single statement, a single winner.
 -- name: acquire
 INSERT INTO draftsman.leases AS l (name, owner, term, expires_at, lock_id)
 VALUES (%(name)s, %(owner)s, 1, draftsman.now() + make_interval(secs => %(ttl)s), %(lock_id)s)

@@ -1,4 +1,4 @@
-"""Messages, mentions and replies: which of them are requests, which answers, and which neither."""
+"""Messages, mentions and replies: requests, answers, or neither."""
 
 from __future__ import annotations
 
@@ -21,31 +21,33 @@ from tests.support.clock import Clock
 
 OWN_WORDS = QuestionSpec(key="why", text="Why?", freeform=True)
 BOT = {"bot_id": "B0OTHER"}
-"""An app that writes in somebody's name."""
+"""An app that posts in a user's name."""
 
 
 def _named(bench: SlackBotHarness, text: str) -> str:
     return f"<@{bench.slack.bot_user}> {text}"
 
 
-async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: SlackBotHarness) -> None:
+async def test_mention_delivered_six_times_creates_one_job_in_its_thread(
+    bench: SlackBotHarness,
+) -> None:
     ack = await bench.slack.mention(
         ANNA, bench.general, "fix it", copies=3, new_event_id=True, reordered=True
     )
     assert len(ack.copies) == 6
     assert await bench.jobs() == ["it"]
-    (made,) = await bench.rt.read_model.jobs()
-    (target,) = await bench.rt.outbox.targets(made.number)
+    (created,) = await bench.rt.read_model.jobs()
+    (target,) = await bench.rt.outbox.targets(created.number)
     assert (target.target, target.thread) == (bench.general, ack.ts)
     key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
-    assert (await bench.rt.read_model.job(made.number)).idempotency_key == key
-    assert await bench.whispered(ANNA) == []
+    assert (await bench.rt.read_model.job(created.number)).idempotency_key == key
+    assert await bench.ephemeral_texts(ANNA) == []
 
 
-async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(
+async def test_mention_is_handled_before_the_bot_identity_is_known(
     bench: SlackBotHarness,
 ) -> None:
-    bench.desk.identity.bot_user = bench.desk.identity.bot_id = None
+    bench.ctx.identity.bot_user = bench.ctx.identity.bot_id = None
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.mention(ANNA, bench.general, "fix it")
     await bench.slack.mention(BEN, bench.general, "because", root)
@@ -55,15 +57,15 @@ async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(
 
 async def test_a_refusal_of_both_copies_is_said_once(bench: SlackBotHarness) -> None:
     await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
-    (said,) = await bench.whispered(MALLORY)
-    assert "who may: anna" in said
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert "allowed: anna" in text
     assert await bench.jobs() == []
 
 
 async def test_words_that_are_no_request_are_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
-    (said,) = await bench.whispered(ANNA)
-    assert said.startswith("it is nothing that draftsman does; begin with one of: fix, ")
+    (text,) = await bench.ephemeral_texts(ANNA)
+    assert text.startswith("Unknown command: it. Commands: fix, ")
     assert await bench.jobs() == []
 
 
@@ -77,11 +79,11 @@ async def test_a_private_message_is_a_request_told_in_its_thread(bench: SlackBot
 
 async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: SlackBotHarness) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fxi it")
-    said = f"<@{bench.slack.bot_user}> fix it"
-    await bench.slack.edit(bench.general, ack.ts, said)
+    text = f"<@{bench.slack.bot_user}> fix it"
+    await bench.slack.edit(bench.general, ack.ts, text)
     assert await bench.jobs() == ["it"]
     assert await bench.jobs() == ["it"]
-    assert len(await bench.whispered(ANNA)) == 1, "of what was no request"
+    assert len(await bench.ephemeral_texts(ANNA)) == 1, "of what was no request"
 
 
 @pytest.mark.parametrize("events", [MENTIONS, MENTIONS | {"message.channels"}])
@@ -91,18 +93,18 @@ async def test_an_edited_request_says_that_nothing_changed(
     bench.slack.subscribed = events
     ack = await bench.slack.mention(ANNA, bench.general, "fix it --ref=main")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix it  --ref=main"))
-    assert await bench.whispered(ANNA) == [], "it asks for the same"
+    assert await bench.ephemeral_texts(ANNA) == [], "it asks for the same"
     for text in ("fix it and more", "fix it --ref=next", "oh, never mind"):
         await bench.slack.edit(bench.general, ack.ts, _named(bench, text), copies=2)
     assert await bench.jobs() == ["it"]
-    said = await bench.whispered(ANNA)
+    message = await bench.ephemeral_texts(ANNA)
     [job] = await bench.rt.read_model.jobs()
-    nothing = f"D-{job.number} was made from this message as it was: the edit changes nothing."
-    assert [one.startswith(nothing) for one in said] == [True] * 3
-    assert f"`/draftsman cancel D-{job.number}`" in said[0]
+    nothing = f"D-{job.number} was created from the original message; the edit has no effect."
+    assert [item.startswith(nothing) for item in message] == [True] * 3
+    assert f"`/draftsman cancel D-{job.number}`" in message[0]
     await bench.slack.command(ANNA, bench.general, f"cancel D-{job.number}")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix that"))
-    assert (await bench.whispered(ANNA))[-1].endswith("write a new message.")
+    assert (await bench.ephemeral_texts(ANNA))[-1].endswith("write a new message.")
     assert await bench.jobs() == ["it"]
 
 
@@ -110,14 +112,14 @@ async def test_a_reply_in_the_thread_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "Blue", root)
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
 
 
 async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "green", root)
-    (said,) = await bench.whispered(BEN)
-    assert "'green' is not a choice; choose: 1 red, 2 blue" in said
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert "'green' is not a choice; choose: 1 red, 2 blue" in text
     assert await bench.is_open(question)
 
 
@@ -126,9 +128,11 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
 ) -> None:
     question, root = await bench.asked()
     await bench.slack.say(MALLORY, bench.general, "blue", root)
-    (said,) = await bench.whispered(MALLORY)
-    assert said.startswith(f"That did not count: <@{MALLORY}> may not answer"), "no bare id"
-    assert "who may: ben" in said
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert text.startswith(f"Your answer was not accepted: <@{MALLORY}> may not answer"), (
+        "no bare id"
+    )
+    assert "allowed: ben" in text
     assert await bench.is_open(question)
 
 
@@ -138,13 +142,13 @@ async def test_a_mention_in_the_thread_answers_too(bench: SlackBotHarness) -> No
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_11_an_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
+async def test_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.say(BEN, bench.general, "&lt;b&gt; &amp; &amp;lt;", root)
     assert await bench.answer(question) == ("<b> & &lt;", ("ben",))
 
 
-async def test_case_25_the_bots_own_words_are_no_answer(bench: SlackBotHarness) -> None:
+async def test_own_messages_are_not_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     own = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
     await bench.slack.say(BEN, bench.general, "because", root, more=own)
@@ -153,7 +157,7 @@ async def test_case_25_the_bots_own_words_are_no_answer(bench: SlackBotHarness) 
     assert len(await bench.jobs()) == 1
 
 
-async def test_case_26_an_update_of_our_own_message_is_nothing(bench: SlackBotHarness) -> None:
+async def test_update_of_an_own_message_is_ignored(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     own = {"bot_id": bench.slack.world.bot, "ts": "1.1", "thread_ts": root, "text": "new"}
     change: dict[str, Any] = {
@@ -167,7 +171,9 @@ async def test_case_26_an_update_of_our_own_message_is_nothing(bench: SlackBotHa
 
 
 @pytest.mark.parametrize("more", [BOT, BOT | {"subtype": "bot_message", "user": None}])
-async def test_case_27_another_bot_is_nobody(bench: SlackBotHarness, more: dict[str, str]) -> None:
+async def test_messages_of_other_bots_are_ignored(
+    bench: SlackBotHarness, more: dict[str, str]
+) -> None:
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.say(BEN, bench.general, "because", root, more=more)
     await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=more)
@@ -175,7 +181,7 @@ async def test_case_27_another_bot_is_nobody(bench: SlackBotHarness, more: dict[
     assert len(await bench.jobs()) == 1
 
 
-async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: SlackBotHarness) -> None:
+async def test_edit_of_a_rejected_reply_can_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "bleu", root)
     assert await bench.is_open(question)
@@ -183,7 +189,7 @@ async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: SlackB
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: SlackBotHarness) -> None:
+async def test_edit_after_acceptance_is_recorded_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.edit(bench.general, ack.ts, "red", copies=2, new_event_id=True)
@@ -192,7 +198,7 @@ async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: Slack
     assert (note["question"], note["text"]) == (1, "red")
 
 
-async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: SlackBotHarness) -> None:
+async def test_deleted_reply_keeps_its_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.delete(bench.general, ack.ts, copies=2)
@@ -200,17 +206,17 @@ async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: SlackBo
     assert len(await bench.job_events(question, "answer_deleted")) == 1
 
 
-async def test_case_30_a_link_that_unfolds_is_no_edit(bench: SlackBotHarness) -> None:
+async def test_link_unfurl_is_not_an_edit(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.unfurl(bench.general, ack.ts)
     assert await bench.job_events(question, "answer_edited") == []
     mentioned = await bench.slack.mention(ANNA, bench.general, "nonsense")
     await bench.slack.unfurl(bench.general, mentioned.ts)
-    assert len(await bench.whispered(ANNA)) == 1
+    assert len(await bench.ephemeral_texts(ANNA)) == 1
 
 
-async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(
+async def test_reply_broadcast_to_the_channel_counts_once(
     bench: SlackBotHarness,
 ) -> None:
     question, root = await bench.asked()
@@ -220,19 +226,19 @@ async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
-async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_once(
+async def test_message_outside_the_thread_gets_one_hint(
     bench: SlackBotHarness,
 ) -> None:
     question, _ = await bench.asked()
     for user in (MALLORY, BEN, BEN):
         await bench.slack.say(user, bench.general, "blue")
     assert await bench.is_open(question)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith(f"If that was meant for {question.name}: reply in its thread")
-    assert await bench.whispered(MALLORY) == []
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith(f"To answer {question.name}, reply in its thread")
+    assert await bench.ephemeral_texts(MALLORY) == []
 
 
-async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
+async def test_reply_to_two_open_questions_asks_which_question(
     bench: SlackBotHarness,
 ) -> None:
     one, root = await bench.asked(OWN_WORDS)
@@ -240,17 +246,19 @@ async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
     await bench.slack.say(BEN, bench.general, "because", root)
     assert await bench.is_open(one)
     assert await bench.is_open(two)
-    assert await bench.whispered(BEN) == ["Which question does that answer?"]
-    (said,) = bench.slack.ephemerals(bench.general, BEN)
-    await bench.slack.press(BEN, bench.general, said["ts"], one.name)
-    await bench.desk.background.idle()
+    assert await bench.ephemeral_texts(BEN) == ["Which question does this answer?"]
+    (message,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, message["ts"], one.name)
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
     assert await bench.answer(one) == ("because", ("ben",))
     assert await bench.is_open(two)
 
 
-async def test_case_33_words_and_decisions_are_told_apart(bench: SlackBotHarness) -> None:
+async def test_decision_word_and_free_text_reach_different_questions(
+    bench: SlackBotHarness,
+) -> None:
     gate, root = await bench.asked(GATE)
     question, _ = await bench.asked(OWN_WORDS, root=root)
     await bench.slack.say(CAROL, bench.general, "approve", root)
@@ -265,23 +273,22 @@ async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str)
     await bench.slack.say(CAROL, bench.general, text, root)
     await bench.slack.say(CAROL, bench.general, text, root)
     assert await bench.is_open(gate)
-    (said,) = await bench.whispered(CAROL)
-    assert said.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
+    (message,) = await bench.ephemeral_texts(CAROL)
+    assert message.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
 
 
-async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHarness) -> None:
+async def test_reply_after_cancel_is_refused_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.rt.job_control.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
-    (said,) = await bench.whispered(BEN)
-    assert (
-        said == f"That did not count: {question.name} was canceled by root (in a terminal) before"
-    )
+    (text,) = await bench.ephemeral_texts(BEN)
+    verdict = f"{question.name} was already canceled by root (in a terminal)"
+    assert text == f"Your answer was not accepted: {verdict}"
     await bench.slack.say(BEN, bench.general, "a pity", root)
-    assert len(await bench.whispered(BEN)) == 1
+    assert len(await bench.ephemeral_texts(BEN)) == 1
 
 
-async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
+async def test_reply_after_decision_or_expiry_is_refused(
     bench: SlackBotHarness, clock: Clock
 ) -> None:
     done, root = await bench.asked(GATE)
@@ -290,39 +297,39 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     await clock.forward(3601)
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
-    (said,) = await bench.whispered(DAVE)
-    assert said == f"That did not count: {done.name} was approved by carol before"
-    (said,) = await bench.whispered(BEN)
-    assert said == f"That did not count: {over.name} expired before this answer came"
+    (text,) = await bench.ephemeral_texts(DAVE)
+    assert text == f"Your answer was not accepted: {done.name} was already approved by carol"
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text == f"Your answer was not accepted: {over.name} expired before this answer arrived"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
-async def test_case_34_who_answered_may_go_on_talking(bench: SlackBotHarness) -> None:
+async def test_more_replies_of_the_responder_are_silent(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.say(BEN, bench.general, "thanks", root)
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
-async def test_case_35_a_file_is_no_answer(bench: SlackBotHarness) -> None:
+async def test_file_without_text_is_not_an_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
     await bench.slack.say(BEN, bench.general, "", root, more=more)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith("A file alone is no answer")
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith("A file is not an answer")
     assert await bench.is_open(question)
     await bench.slack.say(BEN, bench.general, "as drawn", root, more=more)
     assert await bench.answer(question) == ("as drawn", ("ben",))
 
 
-async def test_case_62_a_stranger_is_refused(bench: SlackBotHarness) -> None:
+async def test_external_user_is_refused_in_a_shared_channel(bench: SlackBotHarness) -> None:
     shared = bench.slack.channel("shared", [], shared=True)
     eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}
     await bench.slack.mention(eve, shared, "fix it")
-    (said,) = await bench.whispered(eve, shared)
-    assert "another workspace" in said
+    (text,) = await bench.ephemeral_texts(eve, shared)
+    assert "another workspace" in text
     await bench.slack.mention(ANNA, shared, "fix this")
     assert await bench.jobs() == ["this"]
 
@@ -330,4 +337,4 @@ async def test_case_62_a_stranger_is_refused(bench: SlackBotHarness) -> None:
 async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "lunch?")
     await bench.slack.say(MALLORY, bench.general, "approve", root.ts)
-    assert await bench.whispered(MALLORY) == []
+    assert await bench.ephemeral_texts(MALLORY) == []

@@ -1,4 +1,4 @@
-"""Replies that Slack never delivered: found in the threads of open questions, and counted once."""
+"""Replies that Slack did not deliver are found in the threads of open questions, once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.factories import QUESTION, Factory
 from tests.support.slack import FakeSlack, Fault
 from tests.support.waits import until
 
-LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
+RATE_LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
 READ = "conversations.replies"
 BEN = "U-BEN"
 
 
 @dataclass
 class Scene:
-    """A question that is asked in a thread, while Slack delivers nothing."""
+    """A question in a thread, while Slack delivers no events."""
 
     rt: Runtime
     slack: FakeSlack
@@ -36,7 +36,7 @@ class Scene:
     root: str = ""
 
     async def ask(self, ask: QuestionSpec = QUESTION) -> None:
-        """Let a job ask, and wait until its message is known to be there."""
+        """Ask a question, and wait until its message is recorded."""
         self.slack.subscribed -= {"message.channels", "app_mention"}
         work = await self.make.asked(ask, notify=(f"slack:{self.general}",))
         self.job = work.number
@@ -50,13 +50,13 @@ class Scene:
         await until(look, f"{count} question(s)")
 
     async def say(self, text: str) -> str:
-        """Reply in the thread; no event says so."""
+        """Reply in the thread without an event."""
         ack = await self.slack.say(BEN, self.general, text, self.root)
         assert ack.copies == ()
         return ack.ts
 
     async def limited(self) -> None:
-        assert (await self.slack.event(LIMITED)).acked
+        assert (await self.slack.event(RATE_LIMITED)).acked
 
     async def answered(self, ordinal: int = 1) -> str:
         async def look() -> bool:
@@ -79,13 +79,11 @@ async def scene(patient: Runtime, slack: FakeSlack, make: Factory) -> Scene:
 
 @pytest.fixture
 async def service(patient: Runtime, slack: FakeSlack, scene: Scene) -> AsyncIterator[Service]:
-    async with serving(patient, slack) as one:
-        yield one
+    async with serving(patient, slack) as service:
+        yield service
 
 
-async def test_case_60_a_reply_that_was_held_back_answers_once(
-    scene: Scene, service: Service
-) -> None:
+async def test_delayed_reply_is_backfilled_once(scene: Scene, service: Service) -> None:
     await scene.ask()
     ts = await scene.say("blue")
     await scene.limited()
@@ -94,15 +92,13 @@ async def test_case_60_a_reply_that_was_held_back_answers_once(
     scene.slack.subscribed.add("message.channels")
     assert (await scene.slack.echo(scene.general, ts)).acked
     assert await event_kinds(scene.rt, scene.job) == before, "its event changes nothing"
-    _, given = await scene.rt.questions.of_job(scene.job)
-    assert [one.source_event_id for one in given] == [
+    _, values = await scene.rt.questions.of_job(scene.job)
+    assert [item.source_event_id for item in values] == [
         f"slack:msg:{scene.slack.team}:{scene.general}:{ts}"
     ]
 
 
-async def test_case_60_the_bots_own_words_and_commands_are_no_answers(
-    scene: Scene, service: Service
-) -> None:
+async def test_backfill_skips_own_messages_and_commands(scene: Scene, service: Service) -> None:
     await scene.ask()
     await scene.say(f"<@{scene.slack.bot_user}> cancel D-{scene.job}")
     await scene.say("2")
@@ -111,9 +107,7 @@ async def test_case_60_the_bots_own_words_and_commands_are_no_answers(
     assert scene.slack.ephemerals(scene.general, BEN) == []
 
 
-async def test_case_60_what_may_have_been_meant_for_another_question_is_not_guessed_at(
-    scene: Scene, service: Service
-) -> None:
+async def test_backfill_skips_ambiguous_replies(scene: Scene, service: Service) -> None:
     await scene.ask()
     first, here = scene.job, f"slack:{scene.general}/{scene.root}"
     scene.job = (await scene.make.asked(QUESTION, notify=(here,))).number
@@ -125,9 +119,7 @@ async def test_case_60_what_may_have_been_meant_for_another_question_is_not_gues
     assert await scene.answered() == "red"
 
 
-async def test_case_60_a_read_that_is_put_off_goes_on_where_it_was(
-    scene: Scene, service: Service
-) -> None:
+async def test_rate_limited_backfill_continues(scene: Scene, service: Service) -> None:
     await scene.ask()
     await scene.say("blue")
     scene.slack.faults.next(READ, Fault.RATE_LIMIT(0.05), times=2)
@@ -136,24 +128,22 @@ async def test_case_60_a_read_that_is_put_off_goes_on_where_it_was(
     assert scene.reads() == ["rate limit", "rate limit", "ok"]
 
 
-async def test_case_60_without_the_scope_health_says_so_and_nobody_asks_twice(
-    scene: Scene, service: Service
-) -> None:
+async def test_backfill_without_the_scope_is_reported_once(scene: Scene, service: Service) -> None:
     await scene.ask()
     scene.slack.world.scopes.discard("channels:history")
     await scene.limited()
 
-    async def said() -> bool:
+    async def is_reported() -> bool:
         return "needs channels:history" in service.health.as_json()["notes"].get(
             backfill.HEALTH_KEY, ""
         )
 
-    await until(said, "the note")
+    await until(is_reported, "the note")
     assert service.health.ready
     assert scene.reads() == ["missing_scope"]
 
 
-async def test_case_60_what_is_held_back_until_the_end_is_read_afterwards(
+async def test_backfill_reads_again_after_the_rate_limit(
     scene: Scene, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "AFTERWARDS", 0.3)
@@ -173,7 +163,7 @@ async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
     await scene.say("blue")
     async with serving(patient, scene.slack):
         assert await scene.answered() == "blue"
-    assert scene.slack.ephemerals(scene.general, BEN) == [], "nobody is told of old words"
+    assert scene.slack.ephemerals(scene.general, BEN) == [], "no reply to old messages"
 
 
 async def test_a_reply_of_a_long_time_without_connections_is_found(
@@ -189,9 +179,11 @@ async def test_a_reply_of_a_long_time_without_connections_is_found(
     assert await scene.answered() == "blue"
 
 
-def test_case_60_the_warning_fades() -> None:
+def test_rate_limit_warning_expires() -> None:
     health = BotHealth()
-    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=app_events.NOTE_SECONDS)
-    assert health.as_json()["notes"] == {app_events.LIMITED: app_events.HELD_BACK}
-    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=0)
+    health.note(
+        app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=app_events.NOTE_SECONDS
+    )
+    assert health.as_json()["notes"] == {app_events.RATE_LIMITED: app_events.RATE_LIMITED_TEXT}
+    health.note(app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=0)
     assert health.as_json()["notes"] == {}

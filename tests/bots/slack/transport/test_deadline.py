@@ -1,6 +1,6 @@
-"""Slack gets an answer in time whatever the database does, and no 200 for what was not committed.
+"""Slack gets a response in time whatever the database does, and no 200 before the commit.
 
-Whether an answer comes in time says the fake: after three seconds it takes none.
+The fake accepts no response after three seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODAL = {
 }
 
 
-async def test_case_20_a_database_that_is_too_slow(
+async def test_slow_database_answers_before_the_slack_deadline(
     either: ServiceHarness, jobs: JobTexts, db: Database
 ) -> None:
     holder, slack = await db.dedicated_connection(), either.slack
@@ -53,7 +53,7 @@ async def test_case_20_a_database_that_is_too_slow(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_21_a_database_that_is_away(
+async def test_database_outage_is_not_acknowledged(
     either: ServiceHarness, jobs: JobTexts, patient: Runtime
 ) -> None:
     await patient.db.close()
@@ -68,20 +68,22 @@ async def test_case_21_a_database_that_is_away(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_22_a_slack_that_cannot_be_reached(http: ServiceHarness, jobs: JobTexts) -> None:
+async def test_intake_works_while_the_slack_api_is_down(
+    http: ServiceHarness, jobs: JobTexts
+) -> None:
     http.slack.faults.random(1, {Fault.DROP_BEFORE: 1.0})
     assert (await http.slack.say(ANNA, http.general, "fix it")).status == 200
     assert await jobs.texts() == ["fix it"]
     assert http.slack.calls == []
 
 
-async def test_case_24_what_always_fails_comes_once(either: ServiceHarness) -> None:
+async def test_poison_event_is_not_redelivered(either: ServiceHarness) -> None:
     poison: dict[str, Any] = {"type": "reaction_added", "user": ANNA}
     ack = await either.slack.event(poison, retries=3)
     assert ack.attempts == 1
     assert ack.status == (500 if either.slack.request_url else 200)
-    said = await either.slack.command(ANNA, either.general, "x", name="/fails")
-    assert said.body["text"] == acknowledgments.INTERNAL_ERROR
+    ack = await either.slack.command(ANNA, either.general, "x", name="/fails")
+    assert ack.body["text"] == acknowledgments.INTERNAL_ERROR
     assert either.outcomes() == {"broken": 2}
 
 
@@ -95,8 +97,8 @@ async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: ServiceHarne
 
 async def test_a_refusal_is_told_to_who_asked(either: ServiceHarness, jobs: JobTexts) -> None:
     stranger = either.slack.user("mallory")
-    said = await either.slack.command(stranger, either.general, "fix it")
-    assert said.body["response_type"] == "ephemeral"
-    assert "mallory" in said.body["text"] or stranger in said.body["text"]
+    ack = await either.slack.command(stranger, either.general, "fix it")
+    assert ack.body["response_type"] == "ephemeral"
+    assert "mallory" in ack.body["text"] or stranger in ack.body["text"]
     assert (await either.slack.say(stranger, either.general, "fix it")).status == 200
     assert await jobs.texts() == []

@@ -1,4 +1,4 @@
-"""However often and in whatever shape Slack delivers a request, it is one job."""
+"""A request is one job, however often and in whatever form it is delivered."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from tests.support.slack.event_delivery import Delivery
 from tests.support.waits import wait_blocked
 
 
-async def test_case_1_an_event_that_is_delivered_again(
-    either: ServiceHarness, jobs: JobTexts
-) -> None:
+async def test_redelivered_event_creates_one_job(either: ServiceHarness, jobs: JobTexts) -> None:
     first = await either.slack.say(ANNA, either.general, "fix it")
     for attempt in (1, 2, 3):
         again = await either.slack.event_delivery.once(
@@ -26,21 +24,23 @@ async def test_case_1_an_event_that_is_delivered_again(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_2_a_message_with_another_event_id(
+async def test_new_event_id_for_one_message_creates_one_job(
     either: ServiceHarness, jobs: JobTexts
 ) -> None:
     ack = await either.slack.say(ANNA, either.general, "fix it", copies=5, new_event_id=True)
-    assert [one.acked for one in ack.copies] == [True] * 5
+    assert [copy.acked for copy in ack.copies] == [True] * 5
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_3_both_events_of_a_mention(either: ServiceHarness, jobs: JobTexts) -> None:
+async def test_mention_and_message_events_create_one_job(
+    either: ServiceHarness, jobs: JobTexts
+) -> None:
     ack = await either.slack.mention(ANNA, either.general, "fix it", reordered=True)
     assert len(ack.copies) == 2
     assert len(await jobs.texts()) == 1
 
 
-async def test_case_4_a_retry_whose_first_copy_never_came(
+async def test_retry_without_a_first_copy_is_processed(
     either: ServiceHarness, jobs: JobTexts
 ) -> None:
     first = await either.slack.say(ANNA, either.general, "one")
@@ -50,7 +50,7 @@ async def test_case_4_a_retry_whose_first_copy_never_came(
     assert await jobs.texts() == ["one", "two"]
 
 
-async def test_case_5_a_retry_while_the_first_copy_is_committed(
+async def test_retry_during_the_first_commit_creates_one_job(
     http: ServiceHarness, jobs: JobTexts, db: Database, conn: Connection
 ) -> None:
     holder = await db.dedicated_connection()
@@ -64,19 +64,21 @@ async def test_case_5_a_retry_while_the_first_copy_is_committed(
         ack = await sending
     finally:
         await holder.close()
-    assert [one.status for one in ack.copies] == [200, 200]
+    assert [copy.status for copy in ack.copies] == [200, 200]
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_6_an_envelope_that_comes_twice(socket: ServiceHarness, jobs: JobTexts) -> None:
+async def test_repeated_envelope_is_acknowledged_twice(
+    socket: ServiceHarness, jobs: JobTexts
+) -> None:
     ack = await socket.slack.command(ANNA, socket.general, "fix it", copies=2, same_envelope=True)
-    assert [one.acked for one in ack.copies] == [True, True]
+    assert [copy.acked for copy in ack.copies] == [True, True]
     assert len(socket.slack.sockets.acks) == 2
     assert await jobs.texts() == ["fix it"]
 
 
 @pytest.mark.parametrize("text", ["fix the payload parser", "payload=", "a=b&payload={}"])
-async def test_case_7_a_command_about_a_payload(
+async def test_command_text_may_contain_payload(
     either: ServiceHarness, jobs: JobTexts, text: str
 ) -> None:
     ack = await either.slack.command(ANNA, either.general, text)
@@ -84,7 +86,7 @@ async def test_case_7_a_command_about_a_payload(
     assert await jobs.texts() == [text]
 
 
-async def test_case_18_a_request_that_is_replayed(http: ServiceHarness, jobs: JobTexts) -> None:
+async def test_replayed_request_creates_one_job(http: ServiceHarness, jobs: JobTexts) -> None:
     ack = await http.slack.command(ANNA, http.general, "fix it")
     again = await http.slack.event_delivery.once(Delivery("slash_commands", ack.sent, ""))
     assert again.status == 200
@@ -92,7 +94,9 @@ async def test_case_18_a_request_that_is_replayed(http: ServiceHarness, jobs: Jo
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_61_an_org_install_names_no_team(either: ServiceHarness, jobs: JobTexts) -> None:
+async def test_organization_install_without_a_team_is_accepted(
+    either: ServiceHarness, jobs: JobTexts
+) -> None:
     outer: dict[str, Any] = {
         "team_id": None,
         "enterprise_id": "E111",

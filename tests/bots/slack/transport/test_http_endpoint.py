@@ -1,4 +1,4 @@
-"""What the HTTP endpoint turns away, what it ignores, and what it says of itself."""
+"""The HTTP endpoint: rejected and ignored requests, and health."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def _read(rig: ServiceHarness, path: str) -> tuple[int, str]:
         return reply.status, await reply.text()
 
 
-async def test_case_12_a_content_type_that_is_not_that_of_the_body(http: ServiceHarness) -> None:
+async def test_mismatched_content_type_is_refused(http: ServiceHarness) -> None:
     wrong: list[tuple[bytes, dict[str, str], int]] = [
         (b"command=%2Fdraftsman&text=x", JSON, 400),
         (b'{"type": "event_callback"}', FORM, 200),  # a form with one strange field
@@ -31,20 +31,20 @@ async def test_case_12_a_content_type_that_is_not_that_of_the_body(http: Service
         (b"command=%2Fdraftsman", {"Content-Type": ""}, 400),
         (b"\xff\xfe", JSON, 400),
     ]
-    found = [
+    result = [
         (await http.slack.event_delivery.post(body, headers)).status for body, headers, _ in wrong
     ]
-    assert found == [status for *_, status in wrong]
+    assert result == [status for *_, status in wrong]
 
 
-async def test_case_13_a_body_that_is_no_payload(http: ServiceHarness) -> None:
+async def test_malformed_body_is_refused_after_the_signature_check(http: ServiceHarness) -> None:
     forms = [b"", b"payload=", b"payload=null", b"payload=%5B%5D"]
     forms += [b"&".join(b"a%d=1" % n for n in range(200))]
     objects = [b"{", b"[]", b"", b"null", b'{"a": NaN}', b"[" * 100_000]
     bodies = [(body, FORM) for body in forms] + [(body, JSON) for body in objects]
     post = http.slack.event_delivery.post
-    assert [(await post(*one)).status for one in bodies] == [400] * len(bodies)
-    assert [(await post(*one, sign=False)).status for one in bodies] == [401] * len(bodies)
+    assert [(await post(*item)).status for item in bodies] == [400] * len(bodies)
+    assert [(await post(*item, sign=False)).status for item in bodies] == [401] * len(bodies)
 
 
 NO_USER = {"type": "block_actions", "actions": [{"action_id": "x"}]}
@@ -72,13 +72,13 @@ LACKING: list[dict[str, Any]] = [
 ]
 
 
-async def test_case_14_a_payload_without_what_all_of_its_kind_have(either: ServiceHarness) -> None:
+async def test_interaction_with_missing_fields_is_ignored(either: ServiceHarness) -> None:
     for payload in LACKING:
         assert (await either.slack.interactive(payload)).status == 200, payload
     assert either.outcomes() == {"ignored": len(LACKING)}
 
 
-async def test_case_15_a_body_that_is_too_large(http: ServiceHarness) -> None:
+async def test_body_over_one_mebibyte_is_refused(http: ServiceHarness) -> None:
     whole = b"a" * (1024 * 1024 + 1)
 
     async def in_pieces() -> Any:
@@ -93,17 +93,19 @@ async def test_case_15_a_body_that_is_too_large(http: ServiceHarness) -> None:
             assert reply.status == 401
 
 
-async def test_case_16_a_timestamp_or_a_signature_that_is_none(http: ServiceHarness) -> None:
+async def test_invalid_timestamp_or_signature_is_refused(http: ServiceHarness) -> None:
     stamps = ["abc", "", "1e9", "-5", "\u0663", "9" * 400, "1 2", "+1"]
     signatures = ["v0=\u00e9", "", "v0=", "v1=" + "0" * 64, "v0=" + "0" * 64]
     wrong = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
     wrong += [{"X-Slack-Signature": signature} for signature in signatures]
-    found = [(await http.slack.event_delivery.post(CHALLENGE, JSON | one)).status for one in wrong]
-    assert found == [401] * len(wrong)
+    result = [
+        (await http.slack.event_delivery.post(CHALLENGE, JSON | item)).status for item in wrong
+    ]
+    assert result == [401] * len(wrong)
 
 
 @pytest.mark.parametrize("ahead", [-600, 600])
-async def test_case_17_a_clock_that_is_wrong(http: ServiceHarness, ahead: int) -> None:
+async def test_clock_skew_is_refused_and_reported(http: ServiceHarness, ahead: int) -> None:
     signed = http.slack.event_delivery.signed(CHALLENGE, int(time.time()) + ahead)
     ack = await http.slack.event_delivery.post(CHALLENGE, JSON | signed, sign=False)
     assert ack.status == 401
@@ -114,7 +116,7 @@ async def test_case_17_a_clock_that_is_wrong(http: ServiceHarness, ahead: int) -
     assert (await _read(http, "/readyz"))[0] == 200
 
 
-async def test_case_19_what_is_unsigned_verifies_nothing(http: ServiceHarness) -> None:
+async def test_unsigned_verification_is_refused(http: ServiceHarness) -> None:
     post = http.slack.event_delivery.post
     assert (await post(CHALLENGE, JSON, sign=False)).status == 401
     assert (await post(b"ssl_check=1&token=x", FORM, sign=False)).status == 401
@@ -123,7 +125,7 @@ async def test_case_19_what_is_unsigned_verifies_nothing(http: ServiceHarness) -
     assert (signed.status, signed.body) == (200, "abc")
 
 
-async def test_case_23_an_event_that_nobody_handles(either: ServiceHarness, jobs: JobTexts) -> None:
+async def test_unhandled_event_is_acknowledged(either: ServiceHarness, jobs: JobTexts) -> None:
     ack = await either.slack.event({"type": "of_tomorrow", "user": ANNA})
     assert ack.status == 200
     assert await jobs.texts() == []
@@ -154,7 +156,7 @@ async def test_the_bot_says_how_it_is(http: ServiceHarness) -> None:
 async def test_a_secret_is_in_no_log(
     http: ServiceHarness, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Case 94, as far as it lies here: what is pasted, and what an error holds."""
+    """Pasted secrets, and secrets in errors."""
     from draftsman.log import redact
 
     pasted = "xoxb-111111111111-222222222222-abcdefghijklmnop"
@@ -163,6 +165,6 @@ async def test_a_secret_is_in_no_log(
     await http.slack.event_delivery.post(pasted.encode(), JSON, sign=False)
     await http.slack.interactive({"type": "block_actions", "user": pasted})
     assert caplog.records
-    said = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
+    text = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
     for secret in (pasted, http.slack.bot_token, http.slack.signing_secret, "123456789012"):
-        assert secret not in said
+        assert secret not in text

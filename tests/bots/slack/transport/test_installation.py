@@ -1,4 +1,4 @@
-"""An installation that Slack takes away and gives back, over the whole service."""
+"""An installation that is revoked and restored, over the whole service."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def service(patient: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
-    async with serving(patient, slack) as one:
-        yield one
+    async with serving(patient, slack) as service:
+        yield service
 
 
 async def red(service: Service, part: str) -> None:
@@ -54,20 +54,21 @@ def posts(slack: FakeSlack) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("event", "said"), [(REVOKED, "revoked tokens"), ({"type": "app_uninstalled"}, "was removed")]
+    ("event", "problem"),
+    [(REVOKED, "revoked draftsman's tokens"), ({"type": "app_uninstalled"}, "was uninstalled")],
 )
-async def test_case_59_what_waits_is_sent_when_the_app_is_back(
+async def test_pending_messages_are_sent_after_reinstall(
     service: Service,
     slack: FakeSlack,
     make: Factory,
     conn: Connection,
     general: str,
     event: dict[str, object],
-    said: str,
+    problem: str,
 ) -> None:
     slack.revoke()
     assert (await slack.event(event)).acked
-    await red(service, said)
+    await red(service, problem)
     await until(lambda: paused(conn), "the pause")
     await make.queued(notify=(f"slack:{general}",))
     asked = len(slack.calls)
@@ -79,7 +80,7 @@ async def test_case_59_what_waits_is_sent_when_the_app_is_back(
     assert not await paused(conn)
 
 
-async def test_case_49_a_refused_token_that_works_again(
+async def test_channel_resumes_when_the_token_works_again(
     service: Service, slack: FakeSlack, make: Factory, conn: Connection, general: str
 ) -> None:
     slack.revoke("account_inactive")
@@ -94,7 +95,7 @@ async def test_case_49_a_refused_token_that_works_again(
     assert service.health.ready
 
 
-async def test_case_49_a_start_lets_go_what_another_process_held(
+async def test_restart_releases_a_pause_of_another_process(
     patient: Runtime, slack: FakeSlack, make: Factory, conn: Connection, general: str
 ) -> None:
     async with serving(patient, slack):
@@ -106,7 +107,7 @@ async def test_case_49_a_start_lets_go_what_another_process_held(
         await slack.until(lambda: slack.messages(general), "what waited")
 
 
-async def test_case_49_a_missing_scope_is_said_until_its_method_works(
+async def test_missing_scope_is_reported_until_its_method_works(
     slack: FakeSlack, general: str
 ) -> None:
     health = BotHealth()

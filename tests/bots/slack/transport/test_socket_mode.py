@@ -1,4 +1,4 @@
-"""Two connections, of which one is there while the other is renewed, cut, or falls silent."""
+"""Two connections: at least one is open while the other is replaced, dropped or silent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.waits import until
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_case_56_a_connection_that_is_renewed(
+async def test_refreshed_connection_loses_no_event(
     socket: ServiceHarness, jobs: JobTexts, reason: str
 ) -> None:
     slack = socket.slack
@@ -25,13 +25,13 @@ async def test_case_56_a_connection_that_is_renewed(
         ]
         await slack.sockets.disconnect(reason, round_)
         acks = await asyncio.gather(*going)
-        assert [one.attempts for one in acks] == [1] * 5
+        assert [ack.attempts for ack in acks] == [1] * 5
         await slack.sockets.wait(2, opened=3 + round_)
     assert sorted(await jobs.texts()) == sorted(f"{r}.{n}" for r in range(2) for n in range(5))
     assert socket.health.ready
 
 
-async def test_case_56_a_connection_that_is_cut(socket: ServiceHarness, jobs: JobTexts) -> None:
+async def test_dropped_connection_loses_no_event(socket: ServiceHarness, jobs: JobTexts) -> None:
     slack = socket.slack
     for n in range(4):
         slack.sockets.drop(0)
@@ -40,25 +40,23 @@ async def test_case_56_a_connection_that_is_cut(socket: ServiceHarness, jobs: Jo
     assert await jobs.texts() == [str(n) for n in range(4)]
 
 
-async def test_case_57_socket_mode_that_is_switched_off(socket: ServiceHarness) -> None:
+async def test_disabled_socket_mode_stops_reconnecting(socket: ServiceHarness) -> None:
     slack = socket.slack
     await slack.sockets.disconnect("link_disabled")
-    await socket.problem("switched off in the app's settings (link_disabled)")
+    await socket.problem("disabled in the app's settings (link_disabled)")
     await slack.sockets.wait(0)
     asked = [call for call in slack.calls if call.method == "apps.connections.open"]
     assert len(asked) == socket_mode.CONNECTIONS
 
 
-async def test_case_57_too_many_connections(patient: Runtime) -> None:
+async def test_too_many_connections_is_reported(patient: Runtime) -> None:
     async with over_sockets(patient) as first:
         await first.slack.sockets.disconnect("too_many_websockets", 0)
         await first.problem("(too_many_websockets)")
         await first.slack.sockets.wait(1)
 
 
-async def test_case_58_a_connection_that_is_open_and_silent(
-    patient: Runtime, jobs: JobTexts
-) -> None:
+async def test_silent_connection_is_replaced(patient: Runtime, jobs: JobTexts) -> None:
     async with over_sockets(patient, ping=0.2) as rig:
         rig.slack.sockets.silence()
         ack = await rig.slack.say(ANNA, rig.general, "fix it", retries=5)
@@ -68,26 +66,26 @@ async def test_case_58_a_connection_that_is_open_and_silent(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_58_a_connection_on_which_slack_never_says_hello(patient: Runtime) -> None:
-    async with over_sockets(patient, greeting=0.3) as rig:
+async def test_connection_without_hello_is_replaced(patient: Runtime) -> None:
+    async with over_sockets(patient, hello_timeout=0.3) as rig:
         rig.slack.sockets.mute = 1
         rig.slack.sockets.drop(0)
         await rig.slack.sockets.wait(2, opened=4)
         assert (await rig.slack.say(ANNA, rig.general, "fix it", retries=3)).acked
 
 
-async def test_case_59_the_app_is_removed(either: ServiceHarness) -> None:
+async def test_uninstalled_app_is_reported(either: ServiceHarness) -> None:
     tokens = {"type": "tokens_revoked", "tokens": {"oauth": ["U1"], "bot": []}}
     assert (await either.slack.event(tokens)).acked
     assert either.health.ready
     tokens = {"type": "tokens_revoked", "tokens": {"oauth": [], "bot": ["U1"]}}
     assert (await either.slack.event(tokens)).acked
-    await either.problem("Slack revoked tokens")
+    await either.problem("Slack revoked draftsman's tokens")
     assert (await either.slack.event({"type": "app_uninstalled"})).acked
-    await either.problem("was removed from the workspace")
+    await either.problem("was uninstalled from the workspace")
 
 
-async def test_case_60_events_that_slack_holds_back(either: ServiceHarness) -> None:
+async def test_app_rate_limit_is_a_health_note(either: ServiceHarness) -> None:
     limited = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
     assert (await either.slack.event(limited)).acked
     assert "over 30,000" in str(either.health.as_json()["notes"])
@@ -95,11 +93,11 @@ async def test_case_60_events_that_slack_holds_back(either: ServiceHarness) -> N
 
 
 async def test_a_token_that_slack_refuses_is_said(socket: ServiceHarness) -> None:
-    async def asked() -> bool:
+    async def check() -> bool:
         return len(socket.slack.calls) > before
 
     before = len(socket.slack.calls)
     socket.slack.world.app_token = "xapp-another"
     socket.slack.sockets.drop()
-    await until(asked, "another try")
-    await socket.problem("Slack refuses a Socket Mode connection")
+    await until(check, "another try")
+    await socket.problem("Slack rejected a Socket Mode connection")

@@ -89,7 +89,7 @@ async def test_a_second_answer_of_a_person_is_already_recorded(
 @pytest.mark.parametrize(
     "said", ["what do they mean?", "@anna 2", "> 2", "    2", "```\n2\n```", "@bot2 2"]
 )
-async def test_case_79_what_is_quoted_or_said_to_others_is_no_answer(
+async def test_quoted_text_and_mentions_of_others_are_not_answers(
     bench: TrelloBotHarness, trello: FakeTrello, said: str
 ) -> None:
     card = bench.card()
@@ -137,7 +137,7 @@ async def test_a_gate_is_decided_by_its_words_alone(
     assert "not before noon" in str(answered)
 
 
-async def test_case_18_and_82_what_is_heard_again_means_nothing(
+async def test_replayed_webhooks_change_nothing(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -159,9 +159,7 @@ async def test_case_18_and_82_what_is_heard_again_means_nothing(
     assert await bench.told(card) == []
 
 
-async def test_case_25_75_own_comments_are_no_answers(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_own_comments_are_not_answers(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     await bench.listen()
     card = bench.card()
     question = await bench.asked(card, FREE)
@@ -172,7 +170,7 @@ async def test_case_25_75_own_comments_are_no_answers(
     assert (await bench.now(question))[0] is OPEN
 
 
-async def test_case_28_77_edited_before_it_counts_and_noted_after(
+async def test_comment_edit_answers_before_acceptance_only(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -194,7 +192,7 @@ async def test_case_28_77_edited_before_it_counts_and_noted_after(
     assert len(await bench.job_events(question, "answer_received")) == 1
 
 
-async def test_case_29_77_deleted_it_goes_on_counting(
+async def test_deleted_comment_keeps_its_answer(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -208,7 +206,7 @@ async def test_case_29_77_deleted_it_goes_on_counting(
     assert len(await bench.job_events(question, "answer_deleted")) == 1
 
 
-async def test_case_33_with_two_questions_on_a_card_it_is_asked_which(
+async def test_comment_with_two_open_questions_asks_which_question(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
@@ -227,7 +225,7 @@ async def test_case_33_with_two_questions_on_a_card_it_is_asked_which(
     assert "D-99 asks nothing on this card" in (await bench.told(card))[-1]
 
 
-async def test_case_34_what_comes_too_late_is_told_why(
+async def test_late_comment_is_refused_with_the_reason(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
@@ -239,10 +237,10 @@ async def test_case_34_what_comes_too_late_is_told_why(
     await bench.poll()
     assert await bench.now(question) == (ANSWERED, "red")
     [said] = await bench.told(card)
-    assert f"{question.name} was answered by ben before" in said
+    assert f"{question.name} was already answered by ben" in said
 
 
-async def test_case_36_38_of_two_at_once_one_counts(
+async def test_simultaneous_comments_accept_one(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -258,7 +256,7 @@ async def test_case_36_38_of_two_at_once_one_counts(
     assert "did not count" in said
 
 
-async def test_case_37_first_of_all_channels_wins(
+async def test_comment_and_terminal_answer_at_once(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -275,7 +273,7 @@ async def test_case_37_first_of_all_channels_wins(
     assert len(await bench.told(card)) == verdict.accepted
 
 
-async def test_case_35_a_picture_is_no_answer(bench: TrelloBotHarness, trello: FakeTrello) -> None:
+async def test_image_is_not_an_answer(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     card = bench.card()
     question = await bench.asked(card, FREE)
     trello.comment(card, bench.ben, "![image.png](https://trello.com/1/cards/x/image.png)")
@@ -285,7 +283,7 @@ async def test_case_35_a_picture_is_no_answer(bench: TrelloBotHarness, trello: F
     assert "a file alone is no answer" in said
 
 
-async def test_case_40_who_may_not_answer_is_told(
+async def test_comment_without_permission_is_refused(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()

@@ -67,7 +67,7 @@ async def test_cases_72_and_74_what_is_told_follows_the_card_and_its_board_moves
     assert [job.status for job in await bench.jobs()] == [Status.COMPLETED] * 3, "no other job"
 
 
-async def test_case_73_where_the_list_was_archived_the_result_is_told_none_the_less(
+async def test_archived_list_still_gets_the_result_comment(
     bench: TrelloBotHarness, make: Factory, trello: FakeTrello
 ) -> None:
     review = trello.list(bench.board, "Review")
@@ -86,7 +86,7 @@ def moved(trello: FakeTrello, card: str) -> list[Any]:
     return [call for call in trello.calls if call.method == "PUT" and call.url.endswith(path)]
 
 
-async def test_case_70_and_78_a_card_that_goes_is_canceled_and_what_is_long_is_a_file(
+async def test_archived_card_cancels_and_long_text_is_attached(
     bench: TrelloBotHarness, make: Factory, trello: FakeTrello
 ) -> None:
     gone, work = await begun(bench, make, 1)
@@ -108,7 +108,7 @@ async def test_case_70_and_78_a_card_that_goes_is_canceled_and_what_is_long_is_a
     assert any(one.data == b"*_" * 20_000 for one in trello.attachments(card))
 
 
-async def test_case_75_an_own_comment_that_is_heard_before_its_reply_is_no_answer(
+async def test_echo_of_an_own_comment_before_its_response_is_ignored(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()

@@ -46,7 +46,7 @@ async def test_a_card_is_kept_with_its_job_as_it_was(
 
 
 @pytest.mark.parametrize("order", ["webhook", "poll", "at once"])
-async def test_case_63_seen_by_webhook_and_poller_it_is_one_job(
+async def test_label_seen_by_webhook_and_poller_creates_one_job(
     bench: TrelloBotHarness, trello: FakeTrello, order: str
 ) -> None:
     await bench.listen()
@@ -83,7 +83,7 @@ async def test_who_put_the_label_on_asked_for_it(
 
 
 @pytest.mark.parametrize("way", ["poll", "webhook"])
-async def test_case_64_label_removed_and_put_back(
+async def test_label_added_again_creates_a_job_after_the_first_ends(
     bench: TrelloBotHarness, trello: FakeTrello, make: Factory, way: str
 ) -> None:
     if way == "webhook":
@@ -105,9 +105,7 @@ async def test_case_64_label_removed_and_put_back(
     assert await bench.keys() == [bench.key(card), bench.key(card, 3)]
 
 
-async def test_case_65_a_label_that_flaps_makes_one_job_for_an_episode(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_flapping_label_creates_one_job(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     await bench.listen()
     card = bench.card()
     for _ in range(3):
@@ -126,7 +124,7 @@ async def test_case_65_a_label_that_flaps_makes_one_job_for_an_episode(
     assert len(await bench.jobs()) == 1, "nobody wants what was taken back"
 
 
-async def test_case_66_what_is_not_watched_is_ignored(
+async def test_unwatched_lists_labels_and_boards_are_ignored(
     bench: TrelloBotHarness, trello: FakeTrello, caplog: pytest.LogCaptureFixture
 ) -> None:
     await bench.listen()
@@ -149,9 +147,7 @@ async def test_case_66_what_is_not_watched_is_ignored(
     assert len([r for r in caplog.records if "is not watched" in r.message]) == 1
 
 
-async def test_case_67_labels_are_known_by_their_ids(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_labels_are_matched_by_id(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     twin = trello.label(bench.board, "draftsman")
     nameless = trello.label(bench.board, "", None)
     await bench.watch(
@@ -169,7 +165,7 @@ async def test_case_67_labels_are_known_by_their_ids(
     assert found == {(Mode.FIX, None), (Mode.INVESTIGATE, "tidy")}
 
 
-async def test_case_68_a_label_that_was_deleted_is_said(
+async def test_deleted_label_is_a_health_problem(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -185,7 +181,7 @@ async def test_case_68_a_label_that_was_deleted_is_said(
 
 
 @pytest.mark.parametrize("way", ["poll", "webhook"])
-async def test_case_69_cards_that_come_with_the_label_on(
+async def test_card_created_copied_or_moved_with_the_label_creates_one_job(
     bench: TrelloBotHarness, trello: FakeTrello, way: str
 ) -> None:
     if way == "webhook":
@@ -205,7 +201,7 @@ async def test_case_69_cards_that_come_with_the_label_on(
 
 @pytest.mark.parametrize("way", ["poll", "webhook"])
 @pytest.mark.parametrize("deed", ["archive", "delete_card"])
-async def test_case_70_and_71_a_card_that_is_gone_takes_its_work_along(
+async def test_archived_or_deleted_card_cancels_its_job(
     bench: TrelloBotHarness, trello: FakeTrello, way: str, deed: str
 ) -> None:
     if way == "webhook":
@@ -227,9 +223,7 @@ async def test_case_70_and_71_a_card_that_is_gone_takes_its_work_along(
     assert kept.status is Status.QUEUED
 
 
-async def test_case_70_a_card_that_came_back_keeps_its_work(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_restored_card_keeps_its_job(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     await bench.listen()
     card = bench.card(labels=[bench.label])
     await bench.hear()
@@ -240,7 +234,7 @@ async def test_case_70_a_card_that_came_back_keeps_its_work(
     assert job.status is Status.QUEUED
 
 
-async def test_case_70_a_card_that_is_gone_before_it_is_taken(
+async def test_card_removed_before_intake_creates_no_job(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     cards = [bench.card(labels=[bench.label]) for _ in range(2)]

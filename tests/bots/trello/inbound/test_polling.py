@@ -20,7 +20,7 @@ from tests.support.trello import FakeTrello, Fault
 from tests.support.waits import background, until
 
 
-async def test_case_85_what_was_there_before_makes_no_job(
+async def test_first_poll_ignores_existing_labels(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     board, _ = await _another(bench, trello)
@@ -35,7 +35,7 @@ async def test_case_85_what_was_there_before_makes_no_job(
     assert await bench.keys() == [bench.key(old)]
 
 
-async def test_case_85_unless_all_of_it_is_wanted(
+async def test_first_poll_takes_existing_labels_on_request(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     board, place = await _another(bench, trello, take_existing=True)
@@ -44,9 +44,7 @@ async def test_case_85_unless_all_of_it_is_wanted(
     assert await bench.keys() == sorted(map(bench.key, cards))
 
 
-async def test_case_85_what_came_while_nobody_looked_is_caught_up(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_poll_after_downtime_catches_up(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     question = await bench.asked(asked := bench.card())
     trello.later(3 * 86_400)
     card = bench.card(labels=[bench.label])
@@ -60,7 +58,7 @@ async def test_case_85_what_came_while_nobody_looked_is_caught_up(
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-async def test_case_86_more_cards_than_a_page(
+async def test_more_than_1000_cards_are_paged(
     bench: TrelloBotHarness, trello: FakeTrello, at_once: bool
 ) -> None:
     if at_once:
@@ -76,7 +74,7 @@ async def test_case_86_more_cards_than_a_page(
     assert await bench.keys() == [bench.key(first)]
 
 
-async def test_case_87_two_actions_in_a_second_at_the_edge(
+async def test_actions_in_the_same_second_are_read_once(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card, other = bench.card(), bench.card()
@@ -165,7 +163,7 @@ async def test_two_sessions_that_see_a_label_at_once_make_one_job(
     assert await bench.keys() == [bench.key(card)]
 
 
-async def test_case_76_the_account_of_a_person_is_refused(
+async def test_token_of_a_linked_person_is_refused(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await identity.resolve_identity(bench.desk, StopSignal())

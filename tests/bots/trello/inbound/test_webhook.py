@@ -85,7 +85,7 @@ def test_only_what_was_signed_is_signed(body: bytes, given_: str) -> None:
      b'{"action": {"id": "' + b"a" * 24 + b'", "type": "voteOnCard", "data": null}}',
      b"[" * 100_000],
 )  # fmt: skip
-async def test_case_80_signed_and_meaningless_it_is_fine(
+async def test_signed_but_unknown_webhook_is_acknowledged(
     bench: TrelloBotHarness, trello: FakeTrello, body: bytes
 ) -> None:
     url = await bench.listen()
@@ -93,7 +93,7 @@ async def test_case_80_signed_and_meaningless_it_is_fine(
     assert (await trello.webhook_delivery.post(url, body, headers))[0] == 200
 
 
-async def test_case_81_what_is_not_signed_for_this_address_is_refused(
+async def test_webhook_signed_for_another_url_is_refused(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     url = await bench.listen()
@@ -119,7 +119,7 @@ async def test_case_81_what_is_not_signed_for_this_address_is_refused(
         assert (await trello.webhook_delivery.post(url, b"x" * 1_100_000, good))[0] == 413
 
 
-async def test_case_83_head_is_answered_and_nothing_else(
+async def test_webhook_path_answers_head_and_post_only(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     url = await bench.listen()
@@ -130,7 +130,7 @@ async def test_case_83_head_is_answered_and_nothing_else(
     ] == 200
 
 
-async def test_case_84_a_webhook_that_is_off_or_gone_is_made_again(
+async def test_inactive_or_missing_webhook_is_recreated(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.listen()
@@ -161,7 +161,7 @@ async def test_case_84_a_webhook_that_is_off_or_gone_is_made_again(
     assert "it is polled meanwhile" in str(bench.desk.health.notes)
 
 
-async def test_case_92_fields_that_are_missing_are_missed_by_nobody(
+async def test_webhook_with_missing_fields_is_ignored(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     url = await bench.listen()

@@ -92,7 +92,9 @@ async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> N
 async def test_a_message_without_targets_is_refused(
     mine: Runtime, make: Factory, notify: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UsageError, match="nobody would hear it: name targets in its payload"):
+    with pytest.raises(
+        UsageError, match="the notification has no targets; add targets to its payload"
+    ):
         await people(mine, make).queued(
             type="send_notification", payload={"text": "up"}, notify=notify
         )
@@ -100,7 +102,7 @@ async def test_a_message_without_targets_is_refused(
 
 async def test_a_handler_without_targets_fails_with_a_hint(rt: Runtime, make: Factory) -> None:
     work = await make.running()
-    with pytest.raises(UsageError, match=rf"{work.name} tells nobody: name targets, or submit"):
+    with pytest.raises(UsageError, match=rf"{work.name} has no targets; name targets, or submit"):
         await rt.outbox.notify(work.lease, "k", [], "up")
 
 

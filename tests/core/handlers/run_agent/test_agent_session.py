@@ -339,7 +339,7 @@ async def test_an_escalation_needs_a_known_target(rt: Runtime, make: Factory, re
 late = {"choices": ["a"], "on_expire": "escalate", "expires_in": 60}
 refused = ask("color", **late)
 assert refused["type"] == "refused", refused
-assert "escalates to nobody" in refused["reason"], refused
+assert "has no escalation target" in refused["reason"], refused
 parked(ask("color", escalate_to="leads", **late))
 """
     async with agent_worker(rt, repo.parent / "data", code):

@@ -100,7 +100,7 @@ async def test_who_comes_too_late_is_told_how_it_ended(
 ) -> None:
     number = await make.job_in(status)
     before = await rt.read_model.job(number)
-    with pytest.raises(Refused, match=f"D-{number} is {status} already"):
+    with pytest.raises(Refused, match=f"D-{number} is already {status}"):
         await rt.job_control.cancel(number, make.owner, force=True)
     assert await rt.read_model.job(number) == before
 

@@ -1,4 +1,4 @@
-"""What people look at: jobs found by their names, pages, filters, counts, waiting."""
+"""Queries of the front ends: job references, pages, filters, counts, waiting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_prefix_of_two_ids_is_ambiguous(
         " FROM draftsman.jobs",
     )
     id = str((await rt.read_model.job(number)).id)
-    with pytest.raises(UsageError, match="several jobs' ids"):
+    with pytest.raises(UsageError, match="several job ids"):
         await rt.read_model.resolve(parse_job(id[:12]))
     assert await rt.read_model.resolve(parse_job(id)) == number
 
@@ -69,8 +69,8 @@ async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
         "since later": ({"since": datetime.now(UTC) + timedelta(hours=1)}, []),
     }
     for name, (filters, numbers) in expected.items():
-        found = await rt.read_model.jobs(**filters)  # type: ignore[arg-type]
-        assert [job.number for job in found] == numbers, name
+        jobs = await rt.read_model.jobs(**filters)  # type: ignore[arg-type]
+        assert [job.number for job in jobs] == numbers, name
 
 
 async def test_a_rare_tag_is_looked_for_a_stretch_at_a_time(
@@ -232,7 +232,7 @@ async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
 async def _pulse_with(
     rt: Runtime, since: datetime, after: store.EventCursor | None, felt: tuple[int, int]
 ) -> Activity:
-    """Wait for what happened: the feed holds back what a transaction elsewhere may be before."""
+    """Wait for the activity: the feed holds back events behind an open transaction."""
 
     found: Activity | None = None
 

@@ -1,4 +1,4 @@
-"""Retry: a new job of a finished one, once, with what was done so far and without its answers."""
+"""Retry: a single new job of a finished job, with its checkpoint and without its answers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ async def test_a_chain_ends(make: Factory, rt: Runtime, monkeypatch: pytest.Monk
     monkeypatch.setattr(job_control, "CHAIN_LIMIT", 1)
     made = await rt.job_control.retry(await make.canceled(), make.owner)
     await rt.job_control.cancel(made.number, make.owner)
-    with pytest.raises(Refused, match="was retried 1 times; submit a new request"):
+    with pytest.raises(
+        Refused, match="was already retried 1 times, the maximum; submit a new request"
+    ):
         await rt.job_control.retry(made.number, make.owner)
 
 
@@ -149,7 +151,7 @@ async def test_a_job_that_is_not_finished_is_not_retried(
 async def test_a_live_job_for_the_subject_goes_on_instead(make: Factory, rt: Runtime) -> None:
     number = await make.canceled(subject_key="card:1")
     live = await make.queued(subject_key="card:1")
-    with pytest.raises(Refused, match=f"D-{live} is live for the same subject"):
+    with pytest.raises(Refused, match=f"D-{live} is active for the same subject"):
         await rt.job_control.retry(number, make.owner)
 
 
@@ -186,7 +188,7 @@ async def test_an_answer_that_came_too_late_can_be_carried_on_with(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = await _expired(make, rt, people)
-    with pytest.raises(Refused, match="no answer came too late"):
+    with pytest.raises(Refused, match="has no late answer"):
         await rt.job_control.retry(number, people.anna, with_answer=True)
     assert not (await make.answer(number, "2", people.ben)).accepted
     made = await rt.job_control.retry(number, people.anna, with_answer=True)
@@ -213,7 +215,7 @@ async def test_an_answer_of_somebody_who_may_not_answer_is_not_carried_on_with(
     number = await _expired(make, rt, people)
     response = Response(source_event_id="1", text="blue")
     await rt.questions.answer(number, 1, response, people.on(Source.SLACK, "stranger"))
-    with pytest.raises(Refused, match="no answer came too late"):
+    with pytest.raises(Refused, match="has no late answer"):
         await rt.job_control.retry(number, people.anna, with_answer=True)
 
 

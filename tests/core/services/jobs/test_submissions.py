@@ -1,4 +1,4 @@
-"""Invocations become jobs: once for each key, one live job for a subject, in the order asked."""
+"""Submission: a job for each key, an active job for each subject, in the order submitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job is where it is: a reason for every state, from what the claim itself would see."""
+"""Wait reasons for every status, from the view that claims use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody answering means: the job expires, the default counts, or it goes on without."""
+"""Expiry of questions: the job expires, takes the default, or continues without an answer."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_only_what_is_due_expires_and_only_once(
 
 
 async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Connection) -> None:
-    """In one transaction time stands still: what is due now is due for all three."""
+    """Time stands still in a transaction: all three questions are due at the same moment."""
     work = await make.asked()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_questions SET expires_at = draftsman.now()")
@@ -122,5 +122,5 @@ async def test_an_answer_after_that_is_kept_and_told(
     work = await _overdue(make, on_expire=on_expire)
     await rt.sweeps.expire(LeaderTerm())
     late = await make.answer(work.number, "red")
-    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was already expired")
     assert len((await rt.questions.of_job(work.number))[1]) == 1

@@ -1,4 +1,4 @@
-"""Sweeps: what is due is promoted, in bounds, by the leader or by hand."""
+"""Sweeps promote due jobs, in batches, run by the leader or by hand."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_the_next_due_time_is_the_earliest_of_all(
 async def test_claimable_jobs_are_announced_once_a_queue(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
-    """One notification for each queue and statement, however many jobs it moved."""
+    """A single notification for each queue and statement, however many jobs it moved."""
     for _ in range(3):
         await make.scheduled(delay=10, queue="a")
     await make.scheduled(delay=10, queue="b")

@@ -1,4 +1,4 @@
-"""Answers: the first that fits resumes the job; the others are kept, and told why not."""
+"""Answers: the first valid answer resumes the job; the others are stored with a reason."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_a_later_answer_is_kept_refused_and_told(
     await make.answer(work.number, "red", people.ben)
     late = await make.answer(work.number, "blue", people.ben)
     assert (late.accepted, late.resolved) == (False, True)
-    assert late.reason == f"{work.name}/1 was answered by ben before"
+    assert late.reason == f"{work.name}/1 was already answered by ben"
     assert late.resolution is not None
     assert late.resolution["value"] == "red"
     answers = (await rt.questions.of_job(work.number))[1]
@@ -152,7 +152,7 @@ async def test_an_answer_after_the_time_is_over_is_late_though_no_sweep_came(
     await clock.forward(61)
     late = await make.answer(work.number, "red")
     assert (late.accepted, late.resolved) == (False, False)
-    assert late.reason == f"{work.name}/1 expired before this answer came"
+    assert late.reason == f"{work.name}/1 expired before this answer arrived"
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_INPUT
 
 
@@ -160,7 +160,7 @@ async def test_an_answer_to_a_canceled_job_is_kept_and_told(make: Factory, rt: R
     work = await make.asked()
     await rt.job_control.cancel(work.number, make.owner)
     verdict = await make.answer(work.number, "red")
-    assert verdict.reason == f"{work.name}/1 was canceled by cli:root before"
+    assert verdict.reason == f"{work.name}/1 was already canceled by cli:root"
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 

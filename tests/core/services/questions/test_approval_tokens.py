@@ -1,4 +1,4 @@
-"""Approval tokens: kept as hashes, good for one decision of one approver on one gate."""
+"""Approval tokens: stored as hashes, valid for a single decision of their approver."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_token_counts_once(make: Factory, rt: Runtime, people: People) -
     token = await _mint(make, people, work.number)
     assert (await make.decide(work.number, True, BEARER, token=token)).accepted
     again = await make.decide(work.number, False, BEARER, token=token)
-    assert again.reason == "this token was used before; tokens count once"
+    assert again.reason == "this token was already used; tokens are single-use"
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
@@ -77,7 +77,7 @@ async def test_a_token_is_good_for_its_own_gate_only(make: Factory, people: Peop
     mine, other = await make.asked(GATE), await make.asked(GATE)
     token = await _mint(make, people, mine.number)
     refused = await make.decide(other.number, True, BEARER, token=token)
-    assert refused.reason == f"this token is not one for {other.name}/1"
+    assert refused.reason == f"this token is not valid for {other.name}/1"
     assert not (await make.decide(other.number, True, BEARER, token="guess")).accepted
     assert (await make.decide(mine.number, True, BEARER, token=token)).accepted
 
@@ -96,7 +96,7 @@ async def test_a_token_and_its_approvers_own_vote_are_one_vote(
     token = await _mint(make, people, work.number)
     assert (await make.decide(work.number, True, people.carol)).accepted
     refused = await make.decide(work.number, True, BEARER, token=token)
-    assert refused.reason == "carol approved already; one vote a person"
+    assert refused.reason == "carol has already approved; each person votes once"
 
 
 @pytest.mark.parametrize("end", ["answered", "canceled", "expired", "asked again"])
@@ -126,7 +126,7 @@ async def test_a_used_token_cannot_be_replaced(make: Factory, people: People) ->
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     token = await _mint(make, people, work.number)
     await make.decide(work.number, True, BEARER, token=token)
-    with pytest.raises(QuestionClosed, match="carol decided already"):
+    with pytest.raises(QuestionClosed, match="carol has already decided"):
         await _mint(make, people, work.number)
 
 
@@ -135,9 +135,9 @@ async def test_only_the_approver_mints_his_own_token(
 ) -> None:
     work = await make.asked(GATE)
     for actor in (people.olga, people.anna, people.dave, Actor(Source.CLI, "x", "X")):
-        with pytest.raises(NotPermitted, match="may not mint a token for carol"):
+        with pytest.raises(NotPermitted, match="may not create a token for carol"):
             await rt.questions.mint_token(work.number, 1, "carol", actor)
-    with pytest.raises(NotPermitted, match="erin is not among the approvers"):
+    with pytest.raises(NotPermitted, match="erin is not an approver"):
         await _mint(make, people, work.number, "erin")
     with pytest.raises(NotFound):
         await rt.questions.mint_token(work.number, 2, "carol", people.carol)
@@ -178,7 +178,7 @@ async def test_a_token_that_another_person_minted_does_not_count(
     token = await _mint(make, people, work.number)
     await conn.execute("UPDATE draftsman.approval_tokens SET minted_by = 'olga'")
     refused = await make.decide(work.number, True, people.carol, token=token)
-    assert refused.reason == "this token was minted by another person; mint one yourself"
+    assert refused.reason == "this token was created by another person; create a token yourself"
 
 
 async def test_refused_mintings_do_not_fill_the_trail(

@@ -1,4 +1,4 @@
-"""Gates: who may decide, how many must, and what a decision does."""
+"""Approvals: approvers, quorum, and the effect of a decision."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_one_person_through_two_channels_counts_once(
         await make.decide(work.number, True, people.on(channel, "carol")) for channel in channels
     ]
     assert [verdict.accepted for verdict in verdicts] == [True, False, False]
-    assert verdicts[1].reason == "carol approved already; one vote a person"
+    assert verdicts[1].reason == "carol has already approved; each person votes once"
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
@@ -140,12 +140,12 @@ async def test_without_a_list_everybody_with_the_role_may(
 @pytest.mark.parametrize(
     ("changed", "numbers"),
     [
-        ({"approvers": ()}, "needs 1 approvals, and 0 people can give one:"),
-        ({"approvers": ("ben", "olga", "nobody")}, "and 0 people"),
-        ({"quorum": 3}, "needs 3 approvals, and 2 people can give one (carol, dave):"),
-        ({"approvers": ("leads", "carol"), "quorum": 3}, "and 2 people"),
-        ({"approvers": ("erin",)}, "and 0 people"),
-        ({"approvers": None, "quorum": 3}, "and 2 people"),
+        ({"approvers": ()}, "cannot reach its quorum of 1 with these approvers: none;"),
+        ({"approvers": ("ben", "olga", "nobody")}, "these approvers: none"),
+        ({"quorum": 3}, "cannot reach its quorum of 3 with these approvers: carol, dave;"),
+        ({"approvers": ("leads", "carol"), "quorum": 3}, "these approvers: carol, dave"),
+        ({"approvers": ("erin",)}, "these approvers: none"),
+        ({"approvers": None, "quorum": 3}, "these approvers: carol, dave"),
     ],
 )
 async def test_a_quorum_that_cannot_be_reached_is_refused_when_asked(
@@ -168,7 +168,7 @@ async def test_nobody_decides_where_no_people_are_configured(
 ) -> None:
     nobody = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
     work = await _gate(make)
-    with pytest.raises(UsageError, match="0 people can give one"):
+    with pytest.raises(UsageError, match="with these approvers: none"):
         await Factory(nobody, make.owner).asked(GATE.model_copy(update={"approvers": None}))
     stranger = people.on(Source.SLACK, "carol-2")
     verdict = await Factory(nobody, make.owner).decide(work.number, True, stranger)
@@ -246,7 +246,7 @@ async def test_a_decision_after_the_end_is_kept_and_told(
     await make.decide(work.number, yes, people.carol)
     late = await make.decide(work.number, not yes, people.dave)
     how = "approved" if yes else "denied"
-    assert late.reason == f"{work.name}/1 was {how} by carol before"
+    assert late.reason == f"{work.name}/1 was already {how} by carol"
     answers = (await rt.questions.of_job(work.number))[1]
     assert [answer.accepted for answer in answers] == [True, False]
 

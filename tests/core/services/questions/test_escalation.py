@@ -1,4 +1,4 @@
-"""A question that nobody answers in time goes to others as well, once, and stays open."""
+"""An expired question escalates to more people, once, and stays open."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_after_it_an_answer_can_be_too_late(
     work = await _escalated(make, clock)
     await clock.forward(110)
     late = await make.answer(work.number, "red", people.ben)
-    assert late.reason == f"{work.name}/1 expired before this answer came"
+    assert late.reason == f"{work.name}/1 expired before this answer arrived"
 
 
 async def test_every_target_is_asked_again_and_every_copy_settled(
@@ -167,9 +167,9 @@ async def test_whom_is_configured_where_the_question_does_not_say(
     configured = wire(rt.settings.model_copy(update={"questions": asked}), rt.db, False)
     nobody = ASK.model_copy(update={"escalate_to": None})
     work = await make.running()
-    with pytest.raises(UsageError, match="escalates to nobody: give escalate_to"):
+    with pytest.raises(UsageError, match="has no escalation target; set escalate_to"):
         await rt.questions.ask(work.lease, nobody)
-    with pytest.raises(UsageError, match="'boss' is no group or person; known: anna, ben"):
+    with pytest.raises(UsageError, match="'boss' is not a group or person; known: anna, ben"):
         await rt.questions.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
     assert await configured.questions.ask(work.lease, nobody) == f"{work.name}/1"
     assert (await rt.questions.get(work.number, 1)).escalate_to == "leads"

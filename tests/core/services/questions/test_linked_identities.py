@@ -1,4 +1,4 @@
-"""The owner of an embedded database on the command line, in the dashboard and in chat: one person.
+"""The owner of an embedded database is the same person on every channel.
 
 `[people.X] login` names them on the terminal, `slack` in Slack.
 """
@@ -42,7 +42,7 @@ async def test_a_terminal_a_dashboard_and_slack_are_one_voter(one: Runtime) -> N
     assert (first.accepted, first.resolved, first.votes) == (True, False, 1)
     for other in (await one.actor(Source.TUI), await one.people.actor(IN_SLACK)):
         again = await make.decide(work.number, True, other)
-        assert again.reason == "anna approved already; one vote a person"
+        assert again.reason == "anna has already approved; each person votes once"
     assert (await one.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
@@ -91,5 +91,5 @@ async def test_people_of_the_database_do_not_make_the_owner_two(
     kept = embedded(settings, db, {})
     kept.policy.update_from(one.policy)  # as when they were set there and not in the configuration
     make = Factory(kept, await kept.actor())
-    with pytest.raises(UsageError, match=r"and 1 people can give one \(anna\)"):
+    with pytest.raises(UsageError, match=r"with these approvers: anna;"):
         await make.asked(TWO.model_copy(update={"approvers": ("anna",)}))

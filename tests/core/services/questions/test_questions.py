@@ -124,11 +124,11 @@ async def test_the_same_key_asked_again_supersedes_and_no_answer_carries_over(
 ) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
-    found = await rt.questions.of_key(work.number, "pick")
-    assert found is not None
-    assert found.digest == QUESTION.digest
+    question = await rt.questions.of_key(work.number, "pick")
+    assert question is not None
+    assert question.digest == QUESTION.digest
     changed = QUESTION.model_copy(update={"text": "Which one now?"})
-    assert changed.digest != found.digest
+    assert changed.digest != question.digest
     await _ask_again(make, work.number, changed)
     (first, second), answers = await rt.questions.of_job(work.number)
     assert (first.status, second.status) == (QuestionStatus.SUPERSEDED, QuestionStatus.OPEN)
@@ -137,7 +137,7 @@ async def test_the_same_key_asked_again_supersedes_and_no_answer_carries_over(
     assert counts is not None
     assert counts.ordinal == 2
     verdict = await make.answer(work.number, "blue", n=1)
-    assert (verdict.accepted, verdict.reason) == (False, f"{work.name}/1 was superseded before")
+    assert (verdict.accepted, verdict.reason) == (False, f"{work.name}/1 was already superseded")
 
 
 async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
@@ -225,7 +225,7 @@ async def test_what_never_expires_is_not_given_an_end_by_more_time(
 ) -> None:
     work = await make.asked()
     assert await rt.questions.extend(work.number, 1, None, make.owner) is None
-    with pytest.raises(Refused, match=r"D-1/1 never expires; there is nothing to extend"):
+    with pytest.raises(Refused, match=r"D-1/1 never expires; nothing to extend"):
         await rt.questions.extend(work.number, 1, seconds, make.owner)
     extend = "SELECT expires_at FROM draftsman.extend_question(1, 1, 60, 'cli:root')"
     assert await rows(conn, extend) == [(None,)]  # an older release asks the database alone
@@ -239,7 +239,7 @@ async def test_a_question_whose_time_is_over_cannot_be_lengthened(
 ) -> None:
     due, answered = await make.asked(), await make.asked()
     await make.answer(answered.number, "red")
-    with pytest.raises(QuestionClosed, match="was answered by root before"):
+    with pytest.raises(QuestionClosed, match="was already answered by root"):
         await rt.questions.extend(answered.number, 1, 60, make.owner)
     await clock.forward(DAY + 1)
     with pytest.raises(QuestionClosed, match="expired"):

@@ -1,4 +1,4 @@
-"""What a run saves on its way: checkpoints, steps, artifacts, logs."""
+"""Data saved by runs: checkpoints, steps, artifacts, logs."""
 
 from __future__ import annotations
 
@@ -118,15 +118,15 @@ async def test_an_artifact_of_a_later_run_comes_first(make: Factory, rt: Runtime
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "a", "file", b"second")
     assert (await rt.checkpoints.read_artifact(work.number, "a"))[1] == b"second"
-    assert [one.run for one in await rt.checkpoints.artifacts(work.number)] == [1, 2]
+    assert [artifact.run for artifact in await rt.checkpoints.artifacts(work.number)] == [1, 2]
 
 
 async def test_a_missing_artifact_is_told_with_those_there_are(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    with pytest.raises(NotFound, match="it has: none"):
+    with pytest.raises(NotFound, match="artifacts: none"):
         await rt.checkpoints.read_artifact(work.number, "a")
     await rt.checkpoints.artifact(work.lease, "b", "file", b"")
-    with pytest.raises(NotFound, match="it has: b"):
+    with pytest.raises(NotFound, match="artifacts: b"):
         await rt.checkpoints.read_artifact(work.number, "a")
 
 

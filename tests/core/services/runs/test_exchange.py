@@ -1,4 +1,4 @@
-"""The worker's one statement: settle what is done and claim for the slots that are free."""
+"""The worker's exchange statement: settle finished runs and claim for the free slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rescue: what dead hands held goes back, and each type says what follows."""
+"""Rescue: jobs of dead workers go back, and each type decides how they continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def _lose(make: Factory, rt: Runtime, **fields: Any) -> int:
 async def test_the_time_until_a_loss_is_noticed_is_no_running_time(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """Nobody is there for a night: the job has its whole time limit still."""
+    """No worker runs for a night: the job still has its whole time limit."""
     work = await make.running(on_lost="resume")
     await clock.forward(43_200)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
@@ -113,7 +113,7 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
     ]
     assert [job.retry_of for job in jobs] == [None, *(job.number for job in jobs[:-1])]
     assert jobs[2].last_error == "the worker was lost"
-    reason = "the worker was lost; 3 of 3 new jobs in its place are spent"
+    reason = "the worker was lost; 3 of 3 replacement jobs are used up"
     assert jobs[3].last_error == reason
     event = (await rt.read_model.job_events(jobs[3].number))[-1]
     assert (event.kind, event.payload) == (
@@ -138,7 +138,7 @@ async def test_a_person_who_retries_the_end_of_a_chain_gives_it_its_attempts_aga
     assert (len(chain), len(more)) == (2, 2)
     last = await rt.read_model.job(more[-1])
     assert (last.status, last.chain_length) == (Status.DEAD_LETTER, 3)
-    assert last.last_error == "the worker was lost; 1 of 1 new jobs in its place are spent"
+    assert last.last_error == "the worker was lost; 1 of 1 replacement jobs are used up"
 
 
 async def test_no_chain_is_longer_than_any_person_can_make_it(
@@ -148,7 +148,7 @@ async def test_no_chain_is_longer_than_any_person_can_make_it(
     chain = await _lose_all(make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9))
     last = await rt.read_model.job(chain[-1])
     assert (len(chain), last.status) == (2, Status.DEAD_LETTER)
-    assert last.last_error == "the worker was lost; it was retried 1 times"
+    assert last.last_error == "the worker was lost; it was already retried 1 times"
 
 
 async def test_one_that_gets_no_new_job_says_why_and_harms_no_other_rescue(
@@ -161,7 +161,7 @@ async def test_one_that_gets_no_new_job_says_why_and_harms_no_other_rescue(
     taken["request_digest"] = "another"
     await submissions.submit(conn, [taken], "old")
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 2
-    why = f"D-{other.number + 1} has the key of this retry; it was not made by one"
+    why = f"D-{other.number + 1} already uses the idempotency key of this retry"
     event = (await rt.read_model.job_events(work.number))[-1]
     assert (event.kind, event.actor, event.payload) == (
         "retry_not_created",
@@ -255,7 +255,7 @@ async def test_a_claim_is_lost_after_its_lease_unless_its_worker_beats(
 async def test_a_run_without_a_worker_row_lives_by_its_heartbeat(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """A worker row that somebody removed must not hide a lost job, nor kill a live one."""
+    """A deleted worker row must not hide a lost job, nor end a live run."""
     work = await make.running(on_lost="resume")
     await clock.forward(200)
     await rt.claim(make.worker, ()).heartbeat([work.lease], draining=False)

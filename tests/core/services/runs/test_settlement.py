@@ -1,4 +1,4 @@
-"""Outcomes: where each end of a run takes its job, and what it spends."""
+"""Outcomes: the next status after each end of a run, and the budget it spends."""
 
 from __future__ import annotations
 

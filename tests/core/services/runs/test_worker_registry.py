@@ -1,4 +1,4 @@
-"""Workers: who is there, what they know, and who is dead."""
+"""The worker registry: live workers, their job types, and dead workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, told once more and without the product's policy."""
+"""Permissions, modeled without the product's policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.people import GROUPS, PEOPLE
 
 @dataclass(frozen=True)
 class ModelActor:
-    """Somebody on a channel; `person` where the configuration knows one behind it."""
+    """An actor on a channel; `person` where the configuration maps it to a person."""
 
     channel: str
     id: str
@@ -27,7 +27,7 @@ class ModelActor:
 
     @property
     def actor(self) -> Actor:
-        """What the channel hands to the product: no person, no roles, but for the owner."""
+        """The actor as the channel reports it: without person and roles, except for the owner."""
         person = self.person if self.owner else None
         return Actor(Source(self.channel), self.id, self.id, person=person, owner=self.owner)
 
@@ -38,7 +38,7 @@ class ModelActor:
         return invoker is not None and invoker in (self.voter, f"{self.channel}:{self.id}")
 
     def decides(self, approvers: Iterable[str], invoker: str) -> bool:
-        """Return whether they may approve or deny a gate of somebody's job."""
+        """Return whether the actor may decide an approval of a job of this invoker."""
         if self.owner:
             return True
         if self.person is None or not self.has("approver"):

@@ -30,7 +30,7 @@ class QuestionModel(RunModel):
         return len(job.questions)
 
     def answer(self, place: int, number: int, event: str, text: str, who: ModelActor) -> Verdict:
-        """Take what somebody writes to a question."""
+        """Record an answer to a question."""
         job, item = self.jobs[place], self.jobs[place].questions[number - 1]
         if (before := _seen(job, number, event)) is not None:
             return before.accepted, item.status != "open", True, job.status

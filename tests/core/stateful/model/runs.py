@@ -23,7 +23,7 @@ class RunModel(State):
         free: int,
         ahead: int,
     ) -> set[tuple[int, str]]:
-        """Settle and claim; return (job, status) of what was settled and what was got."""
+        """Settle and claim; return (job, status) of the settled and the claimed jobs."""
         picked = self.picks(queues, skip, free + ahead)
         answer = set()
         for lease, result in done:
@@ -42,24 +42,24 @@ class RunModel(State):
         return answer
 
     def picks(self, queues: Sequence[str], skip: Collection[str], limit: int) -> list[int]:
-        """Return what a claim takes, first first."""
+        """Return the jobs that a claim takes, in order."""
         found = [place for queue in queues for place in self.order(queue)]
         return [place for place in found if self.jobs[place].wanted.type not in skip][:limit]
 
     def start(self, lease: int) -> bool:
-        """Start what was claimed ahead."""
+        """Start jobs that were claimed ahead."""
         if (job := self.holder(lease, "claimed")) is None:
             return False
         self._begin(job)
         return True
 
     def release_claims(self, lease: int) -> None:
-        """Return what was claimed ahead."""
+        """Release jobs that were claimed ahead."""
         if (job := self.holder(lease, "claimed")) is not None:
             job.move(job.claimed_from or "")
 
     def owns(self, lease: int) -> Job | None:
-        """Return the job that takes progress of this run: nobody wants it canceled."""
+        """Return the job if this run may write to it: it is owned and has no cancel request."""
         job = self.holder(lease)
         return job if job is not None and not job.cancel else None
 
@@ -67,7 +67,7 @@ class RunModel(State):
         job.checkpoints = [*job.checkpoints, data][-KEPT:]
 
     def end(self, job: Job, status: str, run: str, error: str | None = None) -> str:
-        """End a run; a job that somebody wants canceled is canceled, whatever came out."""
+        """End a run; a job with a cancel request is canceled, whatever the outcome."""
         job.runs[-1] = "canceled" if job.cancel else run
         job.error = error or job.error
         status = "canceled" if job.cancel else status
@@ -81,7 +81,7 @@ class RunModel(State):
         return self.end(job, "scheduled", "paused")
 
     def fail(self, job: Job, error: str, wait: float) -> str:
-        """End a run with an error of this class; `wait` is what the other side asked for."""
+        """End a run with an error of this class; `wait` is the retry-after of the service."""
         status, due = "failed", job.due
         if error == "TRANSIENT_INFRA":
             status = "retrying" if job.attempts < job.wanted.max_attempts else "dead_letter"
@@ -108,7 +108,7 @@ class RunModel(State):
         return who.registered, pulses
 
     def release_lost_claims(self, worker: int, known: Collection[int]) -> int:
-        """Give back what the worker holds and does not know of."""
+        """Release the claims that the worker does not know of."""
         found = 0
         for job in self.jobs:
             if job.lease is None or self.leases[job.lease].worker != worker or job.lease in known:
@@ -121,7 +121,7 @@ class RunModel(State):
         return found
 
     def take(self, place: int, worker: int, *, slot: bool = True) -> str:
-        """Give a job to a worker, who starts it if there is a slot."""
+        """Give a job to a worker, which starts it if a slot is free."""
         job = self.jobs[place]
         assert job.status in CLAIMABLE
         self.leases.append(Lease(worker, place))

@@ -1,6 +1,6 @@
-"""What the model remembers: the same nouns as the database, in plain Python, with its own rules.
+"""State of the model: the same nouns as the database, in plain Python, with separate rules.
 
-Times are seconds since the beginning of an example. Jobs are known by their place in `jobs`, leases
+Times are seconds since the beginning of an example. Jobs are known by their index in `jobs`, leases
 by theirs in `leases`.
 """
 
@@ -44,7 +44,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A request; `content` is what makes it another one."""
+    """A request; requests with different `content` are different."""
 
     type: str = "noop"
     key: str | None = None
@@ -138,7 +138,7 @@ class Job:
         return next((item for item in self.questions if item.status == "open"), None)
 
     def move(self, to: str) -> None:
-        """Go one step, and leave its event."""
+        """Change the status, and add its event."""
         assert self.status not in TERMINAL
         kind = DEPARTURE[self.status, to] if to in CLAIMABLE else ARRIVAL[to]
         if self.status == "running" and to not in ("running", "claimed"):
@@ -153,7 +153,7 @@ class Job:
 
 @dataclass
 class Lease:
-    """Who got which job; the place in the list stands for the token."""
+    """A claim of a job by a worker; its index in the list stands for the token."""
 
     worker: int
     job: int
@@ -161,7 +161,7 @@ class Lease:
 
 @dataclass
 class Worker:
-    """A worker's row; one on another host is known by its session lock alone."""
+    """A worker's row; a worker on another host is known by its session lock alone."""
 
     here: bool
     registered: bool = True
@@ -210,7 +210,7 @@ class State:
         return found
 
     def order(self, queue: str) -> list[int]:
-        """Return what is claimable in a queue, first first: by priority, then oldest."""
+        """Return the claimable jobs of a queue in order: by priority, then oldest."""
         found = [
             (-job.priority, place)
             for place, job in enumerate(self.jobs)
@@ -230,7 +230,7 @@ class State:
 
 
 def facts(job: Job) -> dict[str, Any]:
-    """Return what the database has to say of a job, under the names of `world.LOOK`."""
+    """Return the database's data of a job, under the names of `world.LOOK`."""
     return {
         "status": job.status,
         "version": job.version,

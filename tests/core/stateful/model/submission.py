@@ -14,8 +14,8 @@ class SubmissionModel(State):
     def submit(self, batch: Sequence[JobRequest], who: ModelActor) -> list[tuple[int, str]]:
         """Return the job of each request, and whether it was created, deduplicated or joined.
 
-        Of two requests for one subject in a batch the one with the lower key is first; numbers
-        follow the order of the batch.
+        Of two requests for the same subject in a batch the lower key is first; numbers follow the
+        order of the batch.
         """
         if not who.has("invoker"):
             raise Refusal("NotPermitted")
@@ -51,7 +51,7 @@ class SubmissionModel(State):
     def retry(
         self, place: int, who: ModelActor, *, fresh: bool, again: bool, with_answer: bool
     ) -> tuple[int, str]:
-        """Return the one retry of a finished job."""
+        """Return the retry of a finished job."""
         job = self.jobs[place]
         if not who.has("operator", job.invoker):
             raise Refusal("NotPermitted")
@@ -79,7 +79,7 @@ class SubmissionModel(State):
         fresh: bool,
         answers: dict[str, str | None] | None = None,
     ) -> tuple[int, str]:
-        """Return the job that follows one that has ended."""
+        """Return the next job after a finished job."""
         old = self.jobs[place]
         for other, job in enumerate(self.jobs):
             if job.retry_of == place:
@@ -101,7 +101,7 @@ class SubmissionModel(State):
         return len(self.jobs) - 1
 
     def _join(self, place: int, item: JobRequest, who: ModelActor) -> None:
-        """Note a request for a live subject, once for its key, and for what one person asks."""
+        """Record a request for an active subject, once for its key or for its person's text."""
         job = self.jobs[place]
         same = (item.type, item.content, who.voter)
         if not {item.key or same, same} & job.joined:

@@ -1,4 +1,4 @@
-"""The leader's work: what is due, what is over, who is dead."""
+"""The leader's work: due jobs, expired questions, dead workers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Model(SubmissionModel, QuestionModel):
         return len(found)
 
     def remind(self, term: Term) -> int:
-        """Pass points in silence: nobody is told in the examples."""
+        """Skip due reminders: the examples have no targets."""
         found = [job.open for job in self.jobs if job.open and job.open.remind is not None]
         due = [item for item in found if item.remind is not None and item.remind <= self.now]
         if not self.leads(term):
@@ -125,7 +125,7 @@ class Model(SubmissionModel, QuestionModel):
         return len(found)
 
     def _dead(self) -> set[int]:
-        """Look after session locks, and return who is known to have died."""
+        """Update the session locks, and return the workers known to be dead."""
         dead = set()
         for place, one in enumerate(self.workers):
             if one.registered and one.unlocked is None:

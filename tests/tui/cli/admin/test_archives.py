@@ -1,4 +1,4 @@
-"""Pruning by hand, and what people are told of events that left."""
+"""Manual pruning and the messages about archived events."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
     assert (month["how"], month["holders"]) == ("can be pruned", 0)
     held = await make.asked()
     shown = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
-    assert shown[0].split() == ["MONTH", "EVENTS", "HOW"]
+    assert shown[0].split() == ["MONTH", "EVENTS", "ACTION"]
     assert shown[1].endswith(f"held by D-{held.number} (waiting_for_input)")
     done = await cli("sweep", "prune")
     assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)
     assert f"held by D-{held.number} (waiting_for_input)" in done.err
-    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run is for prune")
+    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run requires the sweep prune")
 
 
 async def test_without_a_retention_nothing_is_pruned(
@@ -47,7 +47,7 @@ async def test_without_a_retention_nothing_is_pruned(
     monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "never")
     await age_events(make, clock)
     assert (await cli("sweep", "prune")).out == "prune: changed 0 rows\n"
-    assert "kept for ever" in (await cli("sweep", "prune", "--dry-run")).err
+    assert "kept forever" in (await cli("sweep", "prune", "--dry-run")).err
     monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "0")
     (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "must be at least 1")
 
@@ -55,7 +55,7 @@ async def test_without_a_retention_nothing_is_pruned(
 async def test_whoever_looks_for_what_left_is_told_where_it_is(
     cli: Cli, as_: As, rt: Runtime, make: Factory, clock: Clock
 ) -> None:
-    assert "no month" in (await cli("archives", "list")).err
+    assert "no events" in (await cli("archives", "list")).err
     job, *_ = await age_events(make, clock)
     events = (await cli("events", "--json")).lines
     await rt.archives.prune(LeaderTerm())
@@ -64,22 +64,24 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     assert archive["events"] == len(events)
     assert path in (await cli("archives", "list")).out.replace("\n", "")
 
-    left = f"4 events of {month} left for {archive['host']}:{path}"
+    left = f"4 events of {month} archived to {archive['host']}:{path}"
     shown = await cli("events", f"D-{job}")
     assert left in shown.err
     assert shown.out == ""
     assert left in " ".join((await cli("show", f"D-{job}")).out.split())
     assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
-    assert f"{len(events)} events of {month} left" in (await cli("events")).err
+    assert f"{len(events)} events of {month} archived" in (await cli("events")).err
     middle, last = events[3]["cursor"], events[-1]["cursor"]
-    assert f"{len(events)} events of {month} left" in (await cli("events", "--after", middle)).err
+    assert (
+        f"{len(events)} events of {month} archived" in (await cli("events", "--after", middle)).err
+    )
     assert "left" not in (await cli("events", "--after", last)).err
 
     assert "archives        1 file" in (await cli("doctor")).out
     Path(path).rename(f"{path}.away")
     assert f"events of {month}" in " ".join((await cli("doctor")).out.split())
     Path(f"{path}.away").rename(path)
-    assert f"{path} is whole" in (await cli("archives", "check", path)).out
+    assert f"{path} is valid" in (await cli("archives", "check", path)).out
     (await as_("anna")("archives", "restore", path)).refused(1, "may not restore", "olga")
     assert (await cli("archives", "restore", path)).out.startswith(f"restored {len(events)} events")
     assert (await cli("events", "--json")).lines == events
@@ -89,5 +91,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
 async def test_a_spoilt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(b"no archive")
     for verb in ("check", "restore"):
-        (await cli("archives", verb, tmp_path / "a.gz")).refused(1, "is no whole archive", "gzip")
+        (await cli("archives", verb, tmp_path / "a.gz")).refused(
+            1, "is not a valid event archive", "gzip"
+        )
         (await cli("archives", verb, tmp_path / "none.gz")).refused(2, "does not exist")

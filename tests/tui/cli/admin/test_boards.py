@@ -19,18 +19,20 @@ from tests.tui.cli.trello_board import CliBoard
 async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_for(
     wall: CliBoard, rt: Runtime
 ) -> None:
-    assert (await wall("list")).err.startswith("no board is watched; watch one so: draftsman")
+    assert (await wall("list")).err.startswith("no boards configured; to add a board: draftsman")
     added = await wall("add", wall.url)
     assert added.code == 0, added.err
-    assert "then it is swapped for the label 'draftsman: queued'" in added.out
-    assert "no repository is known" in added.err
+    assert "the label is then replaced by 'draftsman: queued'" in added.out
+    assert "no repositories yet" in added.err
     config = await rt.boards.of(wall.board)
     assert config is not None
     assert {id: (rule.name, rule.mode) for id, rule in config.labels.items()} == {
         wall.label: ("draftsman", "fix")
     }
     assert (config.name, config.url, config.queued_label_id) == ("Work", wall.url, wall.queued)
-    (await wall("add", wall.url)).refused(4, "Work is watched already", f"boards set {wall.board}")
+    (await wall("add", wall.url)).refused(
+        4, "Work is already configured", f"boards set {wall.board}"
+    )
     assert wall.writes == [], "to watch a board changes nothing there"
 
 
@@ -45,7 +47,7 @@ async def test_everything_is_named_as_the_board_has_it(
         "--ready", "review", "--ignore", "To do", "--rule", "running=Doing from To do, review",
         "--rule", "failed=To do", "--template", file, "--take-existing",
     )  # fmt: skip
-    assert "running: the card moves to the list 'Doing' out of 'To do', 'Review'" in added.out
+    assert "running: move the card from 'To do', 'Review' to 'Doing'" in added.out
     config = await rt.boards.of(wall.board)
     assert config is not None
     rule = config.labels[wall.bug]
@@ -61,7 +63,7 @@ async def test_everything_is_named_as_the_board_has_it(
     assert config.comment_template == "{job}: {summary}\n"
 
 
-async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
+async def test_add_takes_every_label_of_the_given_name(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
     twin, odd = trello.label(wall.board, "Draftsman "), trello.label(wall.board, "a=b")
@@ -89,7 +91,7 @@ async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
             "no label 'nope'; it has: 'draftsman', 'draftsman: queued', 'bug'",
         ),
         (["--label", "bug=fx"], 2, "MODE investigate or fix"),
-        (["--label", "bug=fix/ghost"], 2, "no agent 'ghost'; there are: tidy"),
+        (["--label", "bug=fix/ghost"], 2, "unknown agent 'ghost'; one of: tidy"),
         (["--label", "bug=fix/" + "x" * 101], 2, "agent: must have at most 100 characters"),
         (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is named twice"),
         (["--queued", "nope"], 2, "--queued: the board has no label 'nope'"),
@@ -102,7 +104,7 @@ async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
         (["--rule", "running=Doing from Dne"], 2, "--rule: the board has no list 'Dne'"),
         (["--template", "{job} {nope}"], 2, "--template: unknown field {nope}; fields: job, title"),
         (["--template", "{job"], 2, "--template: single {; write {{ for a literal brace"),
-        (["--template", "typo.md"], 2, "no such file, and no text with a field in it"),
+        (["--template", "typo.md"], 2, "not a file, and a template text needs a field"),
     ],
 )
 async def test_what_does_not_fit_the_board_is_one_line_and_nothing_is_kept(
@@ -123,14 +125,14 @@ async def test_a_board_that_is_none_or_is_not_shown_is_told(
     card = trello.card(wall.board, wall.todo, "x")
     (await wall("add", trello.card_now(card)["url"])).refused(2, "is a card")
     (await wall("add", "work stuff")).refused(2, "give its address, https://trello.com/b/")
-    (await wall("show", "Work")).refused(3, "no board is watched")
+    (await wall("show", "Work")).refused(3, "no boards configured")
     await wall.added()
-    (await wall("show", "Play")).refused(3, "no board 'Play' is watched; watched are: 'Work'")
+    (await wall("show", "Play")).refused(3, "unknown board 'Play'; configured boards: 'Work'")
     twin = trello.board("Work")
     await wall("add", twin, "--label", trello.label(twin, "draftsman"))
-    (await wall("show", "Work")).refused(2, "2 boards are called 'Work'", wall.board, twin)
+    (await wall("show", "Work")).refused(2, "2 boards are named 'Work'", wall.board, twin)
     shown = await wall("show", wall.url)
-    assert (shown.code, "it was never looked at" in shown.out) == (0, True)
+    assert (shown.code, "never polled" in shown.out) == (0, True)
 
 
 async def test_without_trello_or_with_a_bad_token_is_one_line(
@@ -175,7 +177,7 @@ async def test_set_replaces_what_is_given_and_leaves_the_rest(
     assert (config.moves, config.ignored_list_ids, config.comment_template) == ({}, (), None)
     now = await rt.boards.clock()
     await rt.boards.baseline(wall.board, [], now, now)
-    (await wall("set", "Work", "--take-existing")).refused(1, "was looked at already")
+    (await wall("set", "Work", "--take-existing")).refused(1, "was already polled")
 
 
 async def test_who_may_not_change_boards_is_refused(
@@ -198,14 +200,16 @@ async def test_test_says_what_each_label_would_do_and_changes_nothing(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
     await wall.added("--ignore", "Review", "--rule", "running=Doing from To do")
-    for place in (wall.todo, wall.todo, wall.review):
-        trello.card(wall.board, place, "x", labels=[wall.label])
+    for list_id in (wall.todo, wall.todo, wall.review):
+        trello.card(wall.board, list_id, "x", labels=[wall.label])
     first = await wall("test", "Work")
-    assert "2 card(s) had it before, and make none" in first.out, first.err
-    assert "1 card(s) are in ignored lists" in first.out
-    assert "label 'draftsman' makes a job, fix, and becomes 'draftsman: queued'" in first.out
-    assert "running: the card moves from 'To do' to 'Doing'" in first.out
-    assert "ok    the bot may comment, move cards and swap labels there" in first.out
+    assert "2 card(s) had the label before and create none" in first.out, first.err
+    assert "1 card(s) in ignored lists" in first.out
+    assert (
+        "label 'draftsman' creates a job (fix) and is replaced by 'draftsman: queued'" in first.out
+    )
+    assert "running: move the card from 'To do' to 'Doing'" in first.out
+    assert "ok    the bot may comment, move cards and change labels" in first.out
     now, old = await rt.boards.clock(), next(iter(trello.world.cards))
     await rt.boards.baseline(wall.board, [LabelSighting(old, wall.label)], now, now)
     [label] = (await wall("test", "Work", "--json")).json["labels"]
@@ -218,23 +222,21 @@ async def test_test_fails_where_the_bot_may_not_write(wall: CliBoard, trello: Fa
     await wall.added()
     board = trello.world.boards[wall.board]
     board.observers.add(trello.bot_member)
-    told = await wall("test", "Work")
-    told.refused(1, "Work: 1 check failed")
-    assert "the bot is an observer and may change nothing" in told.out
+    output = await wall("test", "Work")
+    output.refused(1, "Work: 1 check failed")
+    assert "the bot is an observer and may change nothing" in output.out
     board.observers.clear()
     trello.world.writes = False
     assert "the token may read, and write nothing" in (await wall("test", "Work")).out
 
 
-async def test_case_68_and_73_what_is_gone_is_listed_with_what_to_do(
-    wall: CliBoard, trello: FakeTrello
-) -> None:
+async def test_list_reports_deleted_labels_and_lists(wall: CliBoard, trello: FakeTrello) -> None:
     await wall.added("--ready", "Review", "--rule", "running=Doing")
     trello.delete_label(wall.label)
     trello.delete_label(wall.queued)
     trello.archive_list(wall.review)
-    [found] = (await wall("list", "--json")).json
-    texts = [one["text"] for one in found["checks"] if one["status"] != "ok"]
+    [listing] = (await wall("list", "--json")).json
+    texts = [item["text"] for item in listing["checks"] if item["status"] != "ok"]
     assert re.fullmatch(
         r"board Work has no label 'draftsman' \(\w+\) any more\n"
         r"board Work has no label for queued cards \(\w+\) any more\n"
@@ -243,7 +245,7 @@ async def test_case_68_and_73_what_is_gone_is_listed_with_what_to_do(
         "\n".join(texts),
     )
     listed = await wall("list")
-    assert "2 wrong" in listed.out
+    assert "2 failed" in listed.out
     assert f"draftsman boards set {wall.board}" in listed.err
 
 
@@ -267,25 +269,27 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     shown = await wall("preview", "--sample", "--template", "{{{status}}}")
     assert shown.out.startswith("{completed}")
     (await wall("preview", "D-99")).refused(3, "D-99")
-    (await wall("preview")).refused(2, "say whose result")
+    (await wall("preview")).refused(2, "specify a job or --sample")
     (await wall("preview", "--sample", "--template", "{x}")).refused(2, "{x} is no field")
     twin = trello.board("Play")
     await wall("add", twin, "--label", trello.label(twin, "draftsman"))
-    (await wall("preview", f"D-{number}")).refused(2, "give one with --board: 'Play', 'Work'")
+    (await wall("preview", f"D-{number}")).refused(
+        2, "--board is required, 2 boards are configured: 'Play', 'Work'"
+    )
     assert (await wall("preview", "--sample", "--board", "play")).code == 0
     assert wall.writes == []
 
 
-async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
+async def test_webhooks_are_created_compared_and_repaired(
     wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
 ) -> None:
-    (await wall("webhook", "add", "Work")).refused(3, "no board is watched")
+    (await wall("webhook", "add", "Work")).refused(3, "no boards configured")
     await wall.added()
-    (await wall("webhook", "add", "Work")).refused(2, "[trello] has no callback_url")
+    (await wall("webhook", "add", "Work")).refused(2, "[trello] callback_url is not set")
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
     ears.head = 502
     (await wall("webhook", "add", "Work")).refused(1, "did not return 200", "draftsman bots")
-    assert "Work has none that calls" in (await wall("webhook", "list")).err
+    assert "Work has no webhook to" in (await wall("webhook", "list")).err
     ears.head = 200
     assert "is made" in (await wall("webhook", "add", "Work")).out
     assert "is there" in (await wall("webhook", "add", "Work")).out
@@ -295,8 +299,8 @@ async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
     assert (shown["board"], shown["state"], shown["failures"]) == ("Work", "off", 30)
     assert "is active again" in (await wall("webhook", "repair")).out
     wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
-    found = (await wall("webhook", "list", "--json")).json
-    assert ([one["state"] for one in found["webhooks"]], found["missing"]) == (
+    listing = (await wall("webhook", "list", "--json")).json
+    assert ([item["state"] for item in listing["webhooks"]], listing["missing"]) == (
         ["other address"],
         ["Work"],
     )
@@ -304,11 +308,11 @@ async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
     assert "is made" in (await wall("webhook", "repair", "Work")).out
     [other] = trello.webhooks
     assert other["callbackURL"].startswith("http://localhost")
-    (await wall("webhook", "remove", "Work")).refused(2, "nobody is here to be asked")
+    (await wall("webhook", "remove", "Work")).refused(2, "not a terminal")
     removed = await wall("webhook", "remove", "Work", "--yes")
-    assert "the bot makes it again" in removed.err
+    assert "the bot registers it again" in removed.err
     assert trello.webhooks == []
-    assert "had no webhook" in (await wall("webhook", "remove", "Work", "--yes")).out
+    assert "has no webhook" in (await wall("webhook", "remove", "Work", "--yes")).out
 
 
 async def test_a_webhook_whose_reply_was_lost_is_found_and_kept(
@@ -334,14 +338,14 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     await wall.added()
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
     await wall("webhook", "add", "Work")
-    (await wall("remove", "Work")).refused(2, "nobody is here to be asked; remove Work with --yes")
-    assert (await wall("remove", "work", "--yes")).out == "Work is not watched any more\n"
+    (await wall("remove", "Work")).refused(2, "not a terminal; to remove Work, use --yes")
+    assert (await wall("remove", "work", "--yes")).out == "Work removed\n"
     assert (await rt.boards.all(), trello.webhooks) == ([], [])
     await wall.added()
     await wall("webhook", "add", "Work")
     trello.faults.next("DELETE", "/webhooks/{id}", error(500, "Internal"), times=9)
     left = await wall("remove", "Work", "--yes")
     assert left.code == 0
-    assert "its webhook" in left.err
-    assert "stays: Trello" in left.err
+    assert "the webhook" in left.err
+    assert "not removed: Trello" in left.err
     assert await rt.boards.all() == []

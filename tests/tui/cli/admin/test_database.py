@@ -1,4 +1,4 @@
-"""`migrate` and `db`: the schema of any server, and the life of the embedded one."""
+"""Migrations of any server, and the lifecycle of the embedded server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import unreleased
 from tests.support.server import Server, make_home
 from tests.tui.cli.cli_runner import Cli, process
 
-# They share one embedded server, which one process of the test run is to start.
+# The tests share an embedded server, so a single process of the test run must run them.
 pytestmark = pytest.mark.xdist_group("cli_embedded")
 NAMES = [name for name, _ in resources.migrations()]
 
@@ -77,9 +77,9 @@ async def test_a_server_is_migrated_only_when_told(
     done = await cli("migrate")
     assert (done.code, done.out) == (0, "")
     assert "up to date" in done.err
-    found = (await cli("migrate", "--check", "--json")).json
-    assert [one["name"] for one in found] == NAMES
-    assert all(one["applied_at"] for one in found)
+    migrations_state = (await cli("migrate", "--check", "--json")).json
+    assert [migration["name"] for migration in migrations_state] == NAMES
+    assert all(migration["applied_at"] for migration in migrations_state)
 
 
 async def test_the_sql_does_what_the_command_does(
@@ -92,18 +92,20 @@ async def test_the_sql_does_what_the_command_does(
     assert (await cli("migrate", "--check")).code == 0
     assert (await cli("jobs", "--json")).json == []
     done = await cli("migrate", "--sql")
-    assert (done.out, done.err) == ("", "nothing is missing\n")
+    assert (done.out, done.err) == ("", "no missing migrations\n")
 
 
 async def test_a_restored_database_starts_a_new_epoch(cli: Cli) -> None:
     assert (await cli("migrate", "--restored", "--json")).json == {"epoch": 2}
     assert "epoch 3" in (await cli("migrate", "--restored")).out
-    (await cli("migrate", "--check", "--sql")).refused(2, "give one of")
+    (await cli("migrate", "--check", "--sql")).refused(2, "cannot be combined")
 
 
 async def test_db_is_for_the_embedded_server_alone(cli: Cli) -> None:
     for words in (["start"], ["stop"], ["status"], ["url"], ["psql"], ["dump", "x"]):
-        (await cli("db", *words)).refused(1, "a server of its own", "pg_dump")
+        (await cli("db", *words)).refused(
+            1, "does not manage the configured database server", "pg_dump"
+        )
 
 
 async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> None:
@@ -117,15 +119,15 @@ async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> No
     password = shown.partition("@")[0].rpartition(":")[2]
     assert len(password) >= 43
     assert password not in url
-    made = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
+    submitted = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
     status = (await embedded("db", "status", "--json")).json
     assert (status["running"], status["major"]) == (True, 18)
-    assert f"runs, pid {status['pid']}" in (await embedded("db", "status")).out
+    assert f"running, pid {status['pid']}" in (await embedded("db", "status")).out
     assert (await embedded("db", "stop")).out == "stopped\n"
     assert (await embedded("db", "stop", "--json")).json == {"stopped": False}
-    assert "it starts on first need" in (await embedded("db", "status")).out
+    assert "starts on first use" in (await embedded("db", "status")).out
     again = await embedded("submit", "--type", "noop", "--key", "k")
-    assert again.out == f"D-{made['number']} deduplicated\n"
+    assert again.out == f"D-{submitted['number']} deduplicated\n"
 
 
 async def test_psql_takes_what_follows(embedded: Cli) -> None:
@@ -138,7 +140,7 @@ async def test_a_dump_brings_every_job_back_in_a_new_epoch(embedded: Cli, tmp_pa
     await embedded("submit", "--type", "noop", "--key", "kept")
     before = (await embedded("jobs", "--json")).json
     file = tmp_path / "all.dump"
-    assert "wrote" in (await embedded("db", "dump", file)).out
+    assert "dumped" in (await embedded("db", "dump", file)).out
     await embedded("submit", "--type", "noop", "--key", "later")
     (await embedded("db", "restore", file)).refused(2, "--yes")
     assert len((await embedded("jobs", "--json")).json) == len(before) + 1
@@ -160,11 +162,11 @@ async def test_a_wrong_file_restores_nothing(embedded: Cli, tmp_path: Path) -> N
 
 async def test_the_owner_may_do_everything_without_a_configuration(embedded: Cli) -> None:
     await embedded("submit", "--type", "noop", "--key", "mine")
-    assert "the database is yours" in (await embedded("doctor")).out
+    assert "you have every role" in (await embedded("doctor")).out
     assert (await embedded("sweep", "promote")).code == 0
 
 
 async def test_what_no_worker_of_this_machine_can_have_is_refused_at_once(embedded: Cli) -> None:
     done = await embedded("submit", "--repo", "/no/such/place", "x")
-    done.refused(2, "/no/such/place: no such directory here")
+    done.refused(2, "/no/such/place: directory not found")
     (await embedded("submit", "--agent", "tydi", "x")).refused(2, "no agent 'tydi'", "tidy")

@@ -1,4 +1,4 @@
-"""`doctor`: finds what is wrong, says what to do, and fails when it must."""
+"""The `doctor` command: findings, suggested fixes and exit codes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,31 @@ async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:
     done = await cli("doctor", "--json")
     document = json.loads(done.out)
     assert document["ok"] is (done.code == 0)
-    return {one["name"]: one for one in document["checks"]}
+    return {check["name"]: check for check in document["checks"]}
 
 
 async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
-    found = await _checks(cli)
-    assert {name for name, one in found.items() if one["status"] == "fail"} == set()
-    assert {"configuration", "database", "migrations", "clock", "people", "git"} <= found.keys()
-    assert found["configuration"]["text"] == str(cli.config)
-    assert "you are root" in found["people"]["text"]
-    assert (found["workers"]["status"], found["workers"]["then"]) == ("warn", "draftsman up")
-    assert found["agent tidy"]["status"] == "ok"
-    assert "escape" in found["sandbox"]["text"] or found["sandbox"]["status"] == "warn"
+    checks_by_name = await _checks(cli)
+    assert {name for name, check in checks_by_name.items() if check["status"] == "fail"} == set()
+    assert {
+        "configuration",
+        "database",
+        "migrations",
+        "clock",
+        "people",
+        "git",
+    } <= checks_by_name.keys()
+    assert checks_by_name["configuration"]["text"] == str(cli.config)
+    assert "you are root" in checks_by_name["people"]["text"]
+    assert (checks_by_name["workers"]["status"], checks_by_name["workers"]["then"]) == (
+        "warn",
+        "draftsman up",
+    )
+    assert checks_by_name["agent tidy"]["status"] == "ok"
+    assert (
+        "escape" in checks_by_name["sandbox"]["text"]
+        or checks_by_name["sandbox"]["status"] == "warn"
+    )
 
 
 async def test_people_that_are_missing_are_told_how_to_be_added(
@@ -46,7 +59,7 @@ async def test_people_that_are_missing_are_told_how_to_be_added(
     cli.config.write_text("", encoding="utf-8")
     done = await cli("doctor")
     assert done.code == 1
-    assert "fail  people          nobody is configured" in done.out
+    assert "fail  people          no people are configured" in done.out
     assert f"[people.{me.id}]" in done.out
     assert done.err == "draftsman: 1 check failed\n"
 
@@ -69,16 +82,19 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
 ) -> None:
     await make.queued()
     await make.queued(notify=("none",))
-    found = (await _checks(cli))["dead letters"]
-    assert found["status"] == "ok"
-    assert found["text"].endswith("notifications.jsonl; --notify none: root (1 job)")
+    checks_by_name = (await _checks(cli))["dead letters"]
+    assert checks_by_name["status"] == "ok"
+    assert checks_by_name["text"].endswith("notifications.jsonl; with --notify none: root (1 job)")
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nnotifications.fallback = "none"\n')
-    found = (await _checks(cli))["dead letters"]
-    assert (found["status"], found["then"]) == ("warn", "set [notifications] targets or fallback")
-    assert found["text"] == (
-        "nobody is notified of those requested without --notify; of the unfinished jobs, those of"
-        " root (1 job); --notify none: root (1 job)"
+    checks_by_name = (await _checks(cli))["dead letters"]
+    assert (checks_by_name["status"], checks_by_name["then"]) == (
+        "warn",
+        "set [notifications] targets or fallback",
+    )
+    assert checks_by_name["text"] == (
+        "no notification for jobs submitted without --notify; unfinished jobs of root (1 job);"
+        " with --notify none: root (1 job)"
     )
 
 
@@ -94,27 +110,33 @@ async def test_programs_that_are_missing_are_named(
     with cli.config.open("a", encoding="utf-8") as config:
         config.write("\n" + "\n".join(agents))
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = await _checks(cli)
-    assert "program 'no-such-program' not found" in found["agent ghost"]["text"]
-    assert "no module 'no.such.module'" in found["agent module"]["text"]
-    assert found["agent leaky"]["status"] == "fail"
-    default = found["default agent"]
+    checks_by_name = await _checks(cli)
+    assert "program 'no-such-program' not found" in checks_by_name["agent ghost"]["text"]
+    assert "no module 'no.such.module'" in checks_by_name["agent module"]["text"]
+    assert checks_by_name["agent leaky"]["status"] == "fail"
+    default = checks_by_name["default agent"]
     assert default["text"] == (
-        "none of ghost, leaky, module, tidy: each request has to name its agent"
+        "not set; each request has to name an agent: ghost, leaky, module, tidy"
     )
-    assert (default["status"], default["then"]) == ("warn", "set default_agent, or give --agent")
+    assert (default["status"], default["then"]) == ("warn", "set default_agent, or use --agent")
     cli.config.write_text('default_agent = "ghost"\n' + cli.config.read_text())
     default = (await _checks(cli))["default agent"]
     assert (default["status"], default["text"]) == ("ok", "ghost")
-    assert (found["git"]["status"], found["git"]["then"]) == ("fail", "install git")
+    assert (checks_by_name["git"]["status"], checks_by_name["git"]["then"]) == (
+        "fail",
+        "install git",
+    )
 
 
 async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
-    found = (await _checks(cli))["environment"]
-    assert (found["status"], found["then"]) == ("warn", "did you mean DRAFTSMAN_WORKER__SLOTS?")
+    checks_by_name = (await _checks(cli))["environment"]
+    assert (checks_by_name["status"], checks_by_name["then"]) == (
+        "warn",
+        "did you mean DRAFTSMAN_WORKER__SLOTS?",
+    )
     monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
     monkeypatch.setenv("DRAFTSMAN_DATABSE_URL", "postgresql://x/y")
     (await cli("jobs")).refused(2, "DRAFTSMAN_DATABSE_URL", "mean DRAFTSMAN_DATABASE_URL?")
@@ -157,13 +179,13 @@ async def test_an_agent_that_a_run_could_not_start_is_no_ok(
         config.write("\n" + "\n".join(lines))
     monkeypatch.setenv("PATH", f"{own.parent}:{script.parent}", prepend=":")
     monkeypatch.chdir(script.parent)
-    found = await _checks(cli)
-    said = {name: found[f"agent {name}"] for name in commands}
-    hides = found["sandbox"]["text"].startswith(("bwrap", "landlock"))
-    assert {name: one["status"] for name, one in said.items()} == {
+    checks_by_name = await _checks(cli)
+    findings = {name: checks_by_name[f"agent {name}"] for name in commands}
+    hides = checks_by_name["sandbox"]["text"].startswith(("bwrap", "landlock"))
+    assert {name: check["status"] for name, check in findings.items()} == {
         **dict.fromkeys(commands, "fail"),
         **({} if hides else dict.fromkeys(("named", "hidden"), "ok")),
-        **({} if found["sandbox"]["text"].startswith("bwrap") else {"private": "ok"}),
+        **({} if checks_by_name["sandbox"]["text"].startswith("bwrap") else {"private": "ok"}),
         "fine": "ok",
         "here": "warn",
         "clone": "warn",
@@ -179,7 +201,7 @@ async def test_an_agent_that_a_run_could_not_start_is_no_ok(
         ("here", "resolved from the folder where `draftsman worker` is started"),
         ("clone", "'agent.py' is a relative path, resolved in the repository"),
     ):
-        assert text in said[name]["text"], name
+        assert text in findings[name]["text"], name
 
 
 def _program(path: Path, text: str, mode: int = 0o755) -> Path:
@@ -205,8 +227,8 @@ async def test_a_listen_url_that_leads_nowhere_is_told(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "postgresql://127.0.0.1:1/x")
-    found = (await _checks(cli))["notifications"]
-    assert (found["status"], found["text"][:10]) == ("fail", "listen_url")
+    checks_by_name = (await _checks(cli))["notifications"]
+    assert (checks_by_name["status"], checks_by_name["text"][:10]) == ("fail", "listen_url")
 
 
 async def test_invariants_hold_or_are_shown_with_their_rows(
@@ -225,12 +247,14 @@ async def test_invariants_hold_or_are_shown_with_their_rows(
     done = await cli("doctor", "--invariants")
     assert done.code == 1
     assert f"D-{number}  run_count_is_the_newest_run  run_count 0, newest run 7" in done.out
-    assert done.err == "draftsman: 1 row breaks an invariant\n"
+    assert done.err == "draftsman: 1 row violates an invariant\n"
 
 
 async def _trello(cli: Cli) -> list[tuple[str, str]]:
-    found = json.loads((await cli("doctor", "--json")).out)["checks"]
-    return [(one["status"], one["text"]) for one in found if one["name"] == "trello"]
+    checks_by_name = json.loads((await cli("doctor", "--json")).out)["checks"]
+    return [
+        (check["status"], check["text"]) for check in checks_by_name if check["name"] == "trello"
+    ]
 
 
 async def test_trello_is_looked_at_where_it_is_configured(
@@ -270,7 +294,7 @@ async def test_a_trello_that_hangs_is_said_to_hang(
     assert "limit" not in hung[1]
 
 
-async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
+async def test_doctor_fails_on_the_token_of_a_linked_person(
     wall: CliBoard, trello: FakeTrello
 ) -> None:
     with wall.cli.config.open("a", encoding="utf-8") as config:
@@ -279,14 +303,14 @@ async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
     assert (who[0], "which is anna" in who[1]) == ("fail", True)
 
 
-async def test_case_81_and_84_the_webhook_is_compared_with_what_is_configured(
+async def test_doctor_compares_the_webhook_with_the_configuration(
     wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
 ) -> None:
     await wall.added()
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
     assert ("warn", "board Work has no webhook; it is polled meanwhile") in await _trello(wall.cli)
     await wall("webhook", "add", "Work")
-    assert [one for one in await _trello(wall.cli) if "webhook" in one[1]] == []
+    assert [check for check in await _trello(wall.cli) if "webhook" in check[1]] == []
     [hook] = trello.world.webhooks.values()
     hook.failures = 3
     assert any(s == "warn" and "failed 3 times" in text for s, text in await _trello(wall.cli))
@@ -317,8 +341,8 @@ async def test_a_sandbox_that_is_off_is_a_warning(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_SANDBOX__MODE", "off")
-    found = (await _checks(cli))["sandbox"]
-    assert (found["status"], found["text"]) == (
+    checks_by_name = (await _checks(cli))["sandbox"]
+    assert (checks_by_name["status"], checks_by_name["text"]) == (
         "warn",
-        "off: programs read and reach what this user does",
+        "off: programs have all access rights of this user",
     )

@@ -1,4 +1,4 @@
-"""Who is who: from the configuration, and joined with a code."""
+"""People of the configuration and linked chat accounts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ STRANGER = Actor(Source.SLACK, "U1", "Owner in Slack")
 async def test_a_code_joins_an_identity_to_whoever_enters_it(cli: Cli, rt: Runtime) -> None:
     code = await rt.people.create_link_code(STRANGER)
     assert (await rt.people.actor(STRANGER)).person is None
-    made = (await cli("people", "link", f" {code[:5].lower()}-{code[5:]}", "--json")).json
-    assert (made["channel"], made["external_id"]) == ("slack", "U1")
-    person = made["person"]
+    account = (await cli("people", "link", f" {code[:5].lower()}-{code[5:]}", "--json")).json
+    assert (account["channel"], account["external_id"]) == ("slack", "U1")
+    person = account["person"]
     assert (await rt.people.actor(STRANGER)).person == person
     shown = (await cli("people", "list")).out
-    assert f"{person}  slack U1 (Owner in Slack) joined" in shown
-    (await cli("people", "link", code)).refused(3, "this code is not known")
+    assert f"{person}  slack U1 (Owner in Slack) linked" in shown
+    (await cli("people", "link", code)).refused(3, "the code is invalid, used or expired")
     done = await cli("people", "unlink", "slack:U1")
-    assert done.out == f"slack U1 is {person} no longer\n"
+    assert done.out == f"unlinked slack U1 from {person}\n"
     assert (await rt.people.actor(STRANGER)).person is None
-    (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is joined to nobody")
+    (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is not linked to a person")
 
 
 async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
@@ -33,12 +33,12 @@ async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
 ) -> None:
     first = await rt.people.create_link_code(STRANGER)
     second = await rt.people.create_link_code(STRANGER)
-    (await cli("people", "link", first)).refused(3, "ask for a new one")
+    (await cli("people", "link", first)).refused(3, "request a new code")
     await clock.forward(CODE_LIFE + 1)
-    (await cli("people", "link", second)).refused(3, "ask for a new one")
+    (await cli("people", "link", second)).refused(3, "request a new code")
 
 
 async def test_people_of_the_configuration_are_listed(cli: Cli, rt: Runtime) -> None:
-    found = (await cli("people", "list", "--json")).json
-    assert set(found) == {"people", "links"}
-    (await cli("people", "unlink", "anna")).refused(2, "give slack:ID or trello:ID")
+    listing = (await cli("people", "list", "--json")).json
+    assert set(listing) == {"people", "links"}
+    (await cli("people", "unlink", "anna")).refused(2, "use slack:ID or trello:ID")

@@ -34,15 +34,15 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     git("remote", "add", "origin", "https://t0ken@github.com/acme/pay.git", cwd=repo)
     before = contents(repo)
     added = await cli("repos", "add", repo)
-    assert added.out.splitlines()[-1] == "acme/pay is known, as make"
+    assert added.out.splitlines()[-1] == "added acme/pay (make)"
     assert contents(repo) == before, "nothing ran in the user's own checkout"
     assert list((tmp_path / "data" / "runs").iterdir()) == []
     shown = json.loads((await cli("repos", "show", "pay", "--json")).out)
     [profile] = shown["profiles"]
-    commands = [(one["name"], one["required"]) for one in profile["validation_commands"]]
+    commands = [(entry["name"], entry["required"]) for entry in profile["validation_commands"]]
     assert commands == [("check", True), ("test", False)], "what fails already is no gate"
-    said = [(one["name"], one["passed"], one["summary"]) for one in profile["checks"]]
-    assert said == [("check", True, "exit 0"), ("test", False, "2 failed")]
+    results = [(entry["name"], entry["passed"], entry["summary"]) for entry in profile["checks"]]
+    assert results == [("check", True, "exit 0"), ("test", False, "2 failed")]
     assert profile["checked_commit"] == git("rev-parse", "HEAD", cwd=repo)
     assert (shown["host"], shown["remote_url"]) == ("github.com", str(repo))
     assert "t0ken" not in json.dumps(shown)
@@ -50,13 +50,13 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
 
 async def test_a_check_tells_what_fails_that_is_required(cli: Cli, repo: Path) -> None:
     await cli("repos", "add", repo)
-    assert "passes" in (await cli("repos", "check", "pay")).out
+    assert "passed" in (await cli("repos", "check", "pay")).out
     (repo / "a.txt").unlink()
     git("commit", "-qam", "gone", cwd=repo)
     failed = await cli("repos", "check", "pay")
     failed.refused(1, "pay: check failed")
     [line] = [line for line in failed.out.splitlines() if line.startswith("check")]
-    assert ("fails" in line, "required" in line) == (True, True)
+    assert ("failed" in line, "required" in line) == (True, True)
 
 
 async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
     for place, code, says in (
         (tmp_path / "nothing", 2, "not in a git repository"),
         (tmp_path / "empty", 1, "has no commits; create a first commit"),
-        (tmp_path / "absent", 2, "no such folder here"),
+        (tmp_path / "absent", 2, "directory not found"),
         ("https://u:t0ken@github.com/a/b", 2, "may not contain a password"),
         ("ftp://host/a/b", 2, "unsupported URL scheme ftp://"),
         ("https://127.0.0.1:1/a/b", 1, "is a loopback address"),
@@ -74,7 +74,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
     ):
         (await cli("repos", "add", place)).refused(code, says)
     await cli("repos", "add", repo)
-    (await cli("repos", "add", repo)).refused(4, "pay is known already")
+    (await cli("repos", "add", repo)).refused(4, "pay already exists")
     twin = make_repository(tmp_path / "elsewhere")
     (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is known already")
     assert (await cli("repos", "add", twin, "--name", "other")).code == 0
@@ -86,7 +86,7 @@ async def test_a_folder_of_many_and_a_profile_from_a_file(
     add_file(repo, "api/Makefile", "test:\n\t@test -f here\n")
     add_file(repo, "api/here", "")
     added = await cli("repos", "add", repo / "api")
-    assert added.out.splitlines()[-1] == "pay//api is known, as make"
+    assert added.out.splitlines()[-1] == "added pay//api (make)"
     assert (await cli("repos", "check", "pay//api")).code == 0
     (await cli("repos", "add", repo, "--path", "../x")).refused(2, "a folder inside")
     (await cli("repos", "add", repo, "--path", "web")).refused(2, "no folder 'web'")
@@ -94,7 +94,7 @@ async def test_a_folder_of_many_and_a_profile_from_a_file(
     failing = {"validation_commands": [{"name": "no", "command": ["false"]}]}
     file.write_text(json.dumps(failing))
     refused = await cli("repos", "add", repo, "--profile", file)
-    refused.refused(1, "nothing was saved")
+    refused.refused(1, "not saved")
     assert (await cli("repos", "add", repo, "--profile", file, "--no-check")).code == 0
     file.write_text((await cli("repos", "show", "pay", "--json")).out)
     (await cli("repos", "add", repo, "--profile", file)).refused(4, "--replace")
@@ -108,14 +108,16 @@ async def test_a_tree_without_validators_keeps_those_of_the_configuration(
     cli: Cli, tmp_path: Path
 ) -> None:
     plain = make_repository(tmp_path / "notes")
-    says = "no validators of its own; agents use [profile] of the configuration: lint, format"
+    says = (
+        "no validation commands; agents use those in [profile] of the configuration: lint, format"
+    )
     added = await cli("repos", "add", plain)
     assert (added.code, says in added.err) == (0, True)
     assert says in (await cli("repos", "show", "notes")).out
     assert says in (await cli("repos", "check", "notes")).err
     with cli.config.open("a") as file:
         file.write('\n[profiles."notes"]\nvalidation_commands = []\n')
-    says = 'no validators, and none in [profiles."notes"] of the configuration; see docs/repos.md'
+    says = 'no validation commands, and none in [profiles."notes"] of the configuration; see docs'
     assert says in (await cli("repos", "check", "notes")).err
 
 
@@ -123,16 +125,16 @@ async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
     empty = await cli("repos", "list")
     assert (empty.out, "repos add PATH|URL" in empty.err) == ("", True)
     await cli("repos", "add", repo)
-    assert "stands for pay" in (await cli("repos", "map", "pay", "--label", "money")).out
+    assert "money to pay" in (await cli("repos", "map", "pay", "--label", "money")).out
     assert (await cli("repos", "map", "pay", "--default")).code == 0
     assert "money" in (await cli("repos", "list")).out
     [listed] = json.loads((await cli("repos", "list", "--json")).out)
     assert (listed["mappings"][0]["label"], listed["is_default"]) == ("money", True)
     (await cli("repos", "map", "pay")).refused(2, "--label NAME, --label-id ID or --default")
-    (await cli("repos", "unmap")).refused(2, "name a label, or give --default")
+    (await cli("repos", "unmap")).refused(2, "specify either LABEL or --default")
     assert (await cli("repos", "unmap", "Money")).code == 0
-    (await cli("repos", "unmap", "Money")).refused(3, "no mapping of a label 'Money'")
-    (await cli("repos", "remove", "pay")).refused(2, "with --yes")
+    (await cli("repos", "unmap", "Money")).refused(3, "no mapping of label 'Money'")
+    (await cli("repos", "remove", "pay")).refused(2, "use --yes")
     assert (await cli("repos", "remove", "pay", "--yes")).code == 0
     (await cli("repos", "show", "pay")).refused(3, "known are: none")
 
@@ -140,17 +142,17 @@ async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
 async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: Path) -> None:
     git("remote", "add", "origin", "https://github.com/acme/pay.git", cwd=repo)
     await cli("repos", "add", repo, "--no-check")
-    made = await cli("submit", "--repo", "acme/pay", "Tidy up", "--json")
-    job = await rt.read_model.job(json.loads(made.out)["number"])
+    submitted = await cli("submit", "--repo", "acme/pay", "Tidy up", "--json")
+    job = await rt.read_model.job(json.loads(submitted.out)["number"])
     assert job.payload["repo"]["source"] == str(repo)
     assert f"acme/pay · {repo}" in (await cli("show", job.name)).out
     for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
         assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
     named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
-    assert [one["repo_owner"] for one in named] == ["acme"] * 4, "one name, whichever is given"
+    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "one name, whichever is given"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
-    refused.refused(2, "--repo acme/shop: no such directory here, nor a repository of that name")
-    assert "known are: acme/pay" in refused.err
+    refused.refused(2, "--repo acme/shop: no directory or repository with this name")
+    assert "known repositories: acme/pay" in refused.err
     secret = await cli("submit", "--repo", "https://t0ken@github.com/acme/pay", "Tidy up")
     secret.refused(2, "a repository URL is stored and displayed")
     assert "t0ken" not in secret.err

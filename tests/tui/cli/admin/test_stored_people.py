@@ -13,10 +13,10 @@ async def test_an_import_is_shown_before_it_is_written(cli: Cli, rt: Runtime) ->
     assert "add person carol: approver; cli carol; slack U-CAROL; trello T-CAROL" in looked.out
     assert "add group leads: carol, dave" in looked.out
     assert not await rt.people.directory()
-    (await cli("people", "import")).refused(2, "give --yes, or --dry-run to look")
+    (await cli("people", "import")).refused(2, "use --yes (or --dry-run to preview)")
     assert (await cli("people", "import", "--yes")).code == 0
     assert (await rt.people.directory()).groups == {"leads": ("carol", "dave")}
-    assert "nothing to change" in (await cli("people", "import", "--yes")).err
+    assert "no changes" in (await cli("people", "import", "--yes")).err
 
 
 async def test_the_database_decides_once_it_has_people(cli: Cli, make: Factory) -> None:
@@ -37,18 +37,18 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     (await cli("people", "set", "dave", "--quiet", "late", "--yes")).refused(2, "quiet")
     removed = await cli("people", "remove", "carol", "--yes")
     assert "change group leads: carol, dave -> dave" in removed.out
-    (await cli("people", "remove", "carol", "--yes")).refused(3, "there is no person")
+    (await cli("people", "remove", "carol", "--yes")).refused(3, "unknown person")
     assert "carol" not in (await rt.people.directory()).people
 
 
 async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) -> None:
-    said = await cli("migrate")
-    assert "people import" in said.err
+    output = await cli("migrate")
+    assert "people import" in output.err
     assert "add person anna" in (await cli("migrate", "--yes")).out
     assert "anna" in (await rt.people.directory()).people
     assert "people" not in (await cli("migrate")).err
-    assert "have their rights" in (await cli("migrate", "--grant")).err
+    assert "privileges of the group roles granted" in (await cli("migrate", "--grant")).err
 
 
 async def test_doctor_says_who_enforces_rights(cli: Cli) -> None:
-    assert "rights are enforced by the programs only" in (await cli("doctor")).out
+    assert "only the programs enforce rights" in (await cli("doctor")).out

@@ -31,17 +31,17 @@ async def test_workers_are_listed_with_their_health(
             (seconds, worker),
         )
     far = await make.worker_row(host="far", queues=["fast", "slow"], slots=7)
-    found = (await cli("workers", "--json")).json
-    assert {one["host"]: one["health"] for one in found} == {
+    rows = (await cli("workers", "--json")).json
+    assert {row["host"]: row["health"] for row in rows} == {
         "here": "alive",
-        "reborn": "lost",  # its pid is somebody else's by now
+        "reborn": "lost",  # another process has its pid by now
         "silent": "silent",
         "lost": "lost",
         "far": "alive",
     }
     shown = (await cli("workers")).out.splitlines()
     assert shown[0].split() == [
-        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "BEAT", "STARTED", "ROLE")
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
     ]
     assert [line.split()[:7] for line in shown if " far " in line] == [
         [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
@@ -49,8 +49,10 @@ async def test_workers_are_listed_with_their_health(
 
 
 async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> None:
-    said = (await cli("sweep", "--help")).out
-    assert [name for name in rt.sweeps.names if f" {name} (" not in " ".join(said.split())] == []
+    help_text = (await cli("sweep", "--help")).out
+    assert [
+        name for name in rt.sweeps.names if f" {name} (" not in " ".join(help_text.split())
+    ] == []
 
 
 async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:
@@ -80,4 +82,4 @@ async def test_everything_is_counted(cli: Cli, make: Factory, empty: bool) -> No
     assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
     assert "1  waiting for input" in shown
     assert "1  open questions; the next expires in 24 h, 0 within an hour" in shown
-    assert "1  answers in the last day, half of them within" in shown
+    assert "1  answers in the last 24 hours, median" in shown

@@ -1,4 +1,4 @@
-"""`answer`, `approve`, `deny`: one word of one person on one question, in every way it may end."""
+"""The `answer`, `approve` and `deny` commands with every outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_a_choice_is_named_by_number_or_name(
     work = await make.asked()
     done = await cli("answer", f"{work.name}/1", *said, stdin=" blue\n")
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{work.name}/1 answered: blue; the job is resumed\n"
+    assert done.out == f"{work.name}/1 answered: blue; job resumed\n"
     _, answers = await rt.questions.of_job(work.number)
     assert [(a.source, a.payload, a.accepted) for a in answers] == [
         ("cli", {"value": "blue"}, True)
@@ -46,7 +46,7 @@ async def test_what_is_no_choice_is_refused_and_the_question_stays_open(
     work = await make.asked()
     name = f"{work.name}/1"
     (await cli("answer", name, "green")).refused(2, "'green' is not a choice", "1 red, 2 blue")
-    (await cli("answer", name, "")).refused(2, "say what the answer is")
+    (await cli("answer", name, "")).refused(2, "VALUE is required")
     (await cli("answer", name)).refused(2, f"draftsman answer {name} VALUE")
     (await cli("approve", name)).refused(2, "is a question, not an approval")
     assert (await rt.questions.get(work.number, 1)).status == "open"
@@ -58,7 +58,7 @@ async def test_a_bare_job_is_refused_where_nobody_can_be_shown_it(
 ) -> None:
     work = await make.asked()
     done = await cli("answer", work.name, "red")
-    done.refused(2, f"the open one is {work.name}/1", f"draftsman answer {work.name}/1")
+    done.refused(2, "to answer its open question", f"draftsman answer {work.name}/1")
     assert (await rt.questions.get(work.number, 1)).status == "open"
     await make.answer(work.number, "red")
     (await cli("answer", work.name, "red")).refused(1, "has no open question")
@@ -70,9 +70,9 @@ async def test_who_comes_second_is_told_who_was_first(
     work = await make.asked()
     await make.answer(work.number, "red", people.ben)
     done = await cli("answer", f"{work.name}/1", "blue")
-    done.refused(4, f"{work.name}/1 was answered by ben before", "yours is kept")
+    done.refused(4, f"{work.name}/1 was already answered by ben", "your answer was recorded")
     _, answers = await rt.questions.of_job(work.number)
-    assert [one.payload["value"] for one in answers] == ["red", "blue"]
+    assert [given_answer.payload["value"] for given_answer in answers] == ["red", "blue"]
 
 
 async def test_of_many_at_once_one_is_first_and_the_others_are_told(
@@ -92,9 +92,13 @@ async def test_a_late_answer_is_kept_and_told_how_to_carry_on_with_it(
 ) -> None:
     number = await make.expired()
     retry = f"draftsman retry D-{number} --with-answer"
-    (await cli("answer", f"D-{number}/1", "red")).refused(1, "expired", "yours is kept", retry)
-    made = (await cli(*retry.split()[1:], "--json")).json
-    assert (await rt.read_model.job(made[0]["number"])).overrides == {"answers": {"pick": "red"}}
+    (await cli("answer", f"D-{number}/1", "red")).refused(
+        1, "expired", "your answer was recorded", retry
+    )
+    retry_document = (await cli(*retry.split()[1:], "--json")).json
+    assert (await rt.read_model.job(retry_document[0]["number"])).overrides == {
+        "answers": {"pick": "red"}
+    }
 
 
 async def test_an_answer_between_the_time_and_the_sweep_is_late(
@@ -103,9 +107,11 @@ async def test_an_answer_between_the_time_and_the_sweep_is_late(
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 5}))
     await clock.forward(10)
     done = await cli("answer", f"{work.name}/1", "red")
-    done.refused(1, "expired before this answer came", "--with-answer")
+    done.refused(1, "expired before this answer arrived", "--with-answer")
     _, answers = await rt.questions.of_job(work.number)
-    assert [(one.accepted, one.payload["value"]) for one in answers] == [(False, "red")]
+    assert [(given_answer.accepted, given_answer.payload["value"]) for given_answer in answers] == [
+        (False, "red")
+    ]
 
 
 async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
@@ -114,7 +120,7 @@ async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
     item = QUESTION.model_copy(update={"default": "red", "on_expire": "default"})
     work = await make.asked(item.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire")).out == "expire: changed 1 row\n"
-    (await cli("answer", f"{work.name}/1", "blue")).refused(1, "went on without it")
+    (await cli("answer", f"{work.name}/1", "blue")).refused(1, "continued without it")
 
 
 async def test_who_may_not_answer_is_told_who_may(as_: As, make: Factory, rt: Runtime) -> None:
@@ -133,18 +139,18 @@ async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) ->
         1, "erin may not decide this approval; allowed: carol, dave"
     )
     done = await as_("carol")("approve", name, "--reason", "looked at it")
-    assert done.out == f"{name} counted: 1 of 2 approvals\n"
-    (await as_("carol")("approve", name)).refused(1, "carol approved already")
+    assert done.out == f"{name} recorded: 1 of 2 approvals\n"
+    (await as_("carol")("approve", name)).refused(1, "carol has already approved")
     done = await as_("dave")("approve", name, "--json")
     assert done.json["resolution"]["by"] == ["carol", "dave"]
-    (await as_("carol")("deny", name)).refused(4, "was approved by carol, dave before")
+    (await as_("carol")("deny", name)).refused(4, "was already approved by carol, dave")
 
 
 async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> None:
     work = await make.asked(GATE)
     (await as_("carol")("answer", f"{work.name}/1", "approve")).refused(2, "approve|deny")
     done = await as_("carol")("deny", f"{work.name}/1", "--reason", "too risky")
-    assert done.out == f"{work.name}/1 denied; the job is failed\n"
+    assert done.out == f"{work.name}/1 denied; job failed\n"
     cli = as_("carol")
     assert "decision  denied by carol: too risky" in (await cli("show", work.name)).out
     assert "failed: denied by carol: too risky\n" in (await cli("why", work.name)).out
@@ -169,17 +175,19 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
     minted = await as_("carol")("approve", name, "--mint-token", "carol")
     token = minted.out.strip()
     assert minted.code == 0
-    assert "only now" in minted.err
+    assert "only once" in minted.err
     refusal = await as_("carol")("approve", f"{other.name}/1", "--token", token)
-    refusal.refused(1, "this token is not one for")
+    refusal.refused(1, "this token is not valid for")
     (await as_(None)("approve", name, "--token", token)).refused(1, "only the approver can redeem")
     assert (await as_("carol")("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
-    (await as_("carol")("deny", name, "--token", token)).refused(1, "used before")
-    (await as_("carol")("deny", work.name, "--token", token)).refused(2, "name it in full")
+    (await as_("carol")("deny", name, "--token", token)).refused(1, "already used")
+    (await as_("carol")("deny", work.name, "--token", token)).refused(
+        2, "requires a full question name"
+    )
     (await as_("erin")("approve", name, "--mint-token", "erin")).refused(1, "erin")
     _, answers = await rt.questions.of_job(work.number)
-    assert [one.voter for one in answers if one.accepted] == ["carol"]
-    assert all(token not in str(one) for one in answers)
+    assert [given_answer.voter for given_answer in answers if given_answer.accepted] == ["carol"]
+    assert all(token not in str(given_answer) for given_answer in answers)
 
 
 async def test_on_a_terminal_a_bare_job_is_shown_and_asked_about(
@@ -201,10 +209,10 @@ async def test_on_a_terminal_a_given_answer_is_confirmed_for_a_bare_job(
 ) -> None:
     work = await make.asked(GATE)
     shown = terminal("approve", work.name)
-    shown.expect(f"approve {work.name}/1? [y/N]")
+    shown.expect(f"Approve {work.name}/1? [y/N]")
     shown.type("n\n")
     assert shown.end() == 1
-    assert "nothing was done" in shown.plain
+    assert "nothing was changed" in shown.plain
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
@@ -230,5 +238,5 @@ async def test_an_answer_typed_for_one_question_never_lands_on_the_next(
     await rt.questions.ask(again.lease, QUESTION.model_copy(update={"key": "next"}))
     shown.type("blue\n")
     assert shown.end() == 4
-    assert "was answered by ben before" in shown.plain
+    assert "was already answered by ben" in shown.plain
     assert (await rt.questions.get(work.number, 2)).status == "open"

@@ -22,7 +22,7 @@ BINARY = bytes(range(256)) * 9
 
 @pytest.fixture
 async def work(make: Factory, rt: Runtime) -> ClaimedJob:
-    """Give a job that left a patch, a binary file, and one with an evil name."""
+    """Provide a job with a patch, a binary file, and a file with a malicious name."""
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
     await rt.checkpoints.artifact(work.lease, "data.bin", "file", BINARY)
@@ -47,9 +47,9 @@ async def test_a_file_is_written_whole_where_it_was_said(
     there = tmp_path / "out"
     there.mkdir()
     done = await cli("artifacts", "get", work.name, "data.bin", "-o", there / "d")
-    assert (done.out, done.err) == ("", f"wrote 2.3 kB to {there / 'd'}\n")
-    found = (await cli("artifacts", "get", work.name, "../../evil", "-o", there, "--json")).json
-    assert found["path"] == str(there / "evil")
+    assert (done.out, done.err) == ("", f"saved {there / 'd'} (2.3 kB)\n")
+    document = (await cli("artifacts", "get", work.name, "../../evil", "-o", there, "--json")).json
+    assert document["path"] == str(there / "evil")
     assert {file.name: file.read_bytes() for file in there.iterdir()} == {
         "d": BINARY,
         "evil": b"evil",
@@ -65,17 +65,20 @@ async def test_they_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> Non
         ["data.bin", "file", "2.3"],
         ["../../evil", "file", "4"],
     ]
-    found = (await cli("artifacts", "list", work.name, "--json")).json
-    assert [(one["name"], one["size"]) for one in found][1] == ("data.bin", len(BINARY))
+    document = (await cli("artifacts", "list", work.name, "--json")).json
+    assert [(artifact["name"], artifact["size"]) for artifact in document][1] == (
+        "data.bin",
+        len(BINARY),
+    )
     number = await make.queued()
-    assert f"D-{number} left no files" in (await cli("artifacts", "list", number)).err
+    assert f"D-{number} has no artifacts" in (await cli("artifacts", "list", number)).err
 
 
 async def test_json_holds_text_as_text_and_bytes_as_base64(cli: Cli, work: ClaimedJob) -> None:
-    found = (await cli("artifacts", "get", work.name, "../../evil", "--json")).json
-    assert found["content"] == "evil"
-    found = (await cli("diff", work.name, "--json")).json
-    assert base64.b64decode(found["content_base64"]) == PATCH
+    document = (await cli("artifacts", "get", work.name, "../../evil", "--json")).json
+    assert document["content"] == "evil"
+    document = (await cli("diff", work.name, "--json")).json
+    assert base64.b64decode(document["content_base64"]) == PATCH
 
 
 async def test_what_is_not_there_is_told_with_what_is(
@@ -112,7 +115,7 @@ async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
     (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")
 
 
-async def test_on_a_terminal_a_patch_has_colours_and_bytes_are_refused(
+async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(
     work: ClaimedJob, terminal: Callable[..., Terminal]
 ) -> None:
     shown = terminal("diff", work.name)
@@ -121,4 +124,4 @@ async def test_on_a_terminal_a_patch_has_colours_and_bytes_are_refused(
     assert "\x1b[32m+n�ew" in shown.screen
     shown = terminal("artifacts", "get", work.name, "data.bin")
     assert shown.end() == 1
-    assert "is not text; give -o FILE" in shown.plain
+    assert "is a binary file; use -o FILE" in shown.plain

@@ -1,4 +1,4 @@
-"""`retry --status`: all that ended alike, run anew: asked first, told each, done once."""
+"""The `retry --status` command: confirmation, progress and repetition."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ ALL = ("retry", "--status", "dead_letter", "--yes")
 
 async def test_all_dead_letters_are_run_anew_once(cli: Cli, make: Factory, rt: Runtime) -> None:
     dead = [await make.dead(title=f"n{n}") for n in range(3)]
-    kept = [await make.failed(), await make.completed(), await make.queued()]
+    other_jobs = [await make.failed(), await make.completed(), await make.queued()]
     done = await cli(*ALL)
-    first = kept[-1] + 1
+    first = other_jobs[-1] + 1
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        f"D-{first + place} created: D-{number} anew" for place, number in enumerate(dead)
+        f"D-{first + place} created: retry of D-{number}" for place, number in enumerate(dead)
     ]
     again = await cli(*ALL)
     assert (again.code, again.out) == (0, "")
     assert again.err.splitlines() == [
-        "3 of them were retried before",
-        "nothing to retry; see: draftsman jobs --status dead_letter",
+        "3 matching jobs were already retried",
+        "no jobs to retry; to list dead letters: draftsman jobs --status dead_letter",
     ]
     assert (await cli(*ALL, "--json")).json == []
     assert len(await rt.read_model.jobs()) == 9
@@ -52,7 +52,7 @@ async def test_a_retry_that_died_too_is_what_is_retried_then(
     assert (made["retry_of"], made["how"], made["error"]) == (second, "created", None)
     assert (await rt.read_model.job(made["number"])).chain_length == 2
     again = await cli(*ALL)
-    assert again.err.startswith("2 of them were retried before\nnothing to retry")
+    assert again.err.startswith("2 matching jobs were already retried\nno jobs to retry")
 
 
 async def test_filters_choose_among_what_ended(
@@ -66,8 +66,8 @@ async def test_filters_choose_among_what_ended(
     failed = await make.failed()
 
     async def listed(*words: object) -> list[int]:
-        found = (await cli("retry", "--status", *words, "--dry-run", "--json")).json
-        return [job["number"] for job in found]
+        matching = (await cli("retry", "--status", *words, "--dry-run", "--json")).json
+        return [job["number"] for job in matching]
 
     assert await listed("dead_letter") == [old, typed, agent, repo]
     assert await listed("dead_letter", "--since", "1h") == [typed, agent, repo]
@@ -78,7 +78,7 @@ async def test_filters_choose_among_what_ended(
     assert await listed("failed,dead_letter") == [old, typed, agent, repo, failed]
     assert await listed("canceled") == []
     done = await cli("retry", "--status", "failed,dead_letter", "--dry-run")
-    assert done.err == "5 would be retried\n"
+    assert done.err == "5 jobs would be retried\n"
     assert "no such thing" in done.out
     assert len(await rt.read_model.jobs()) == 5
 
@@ -90,15 +90,18 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     live = await make.queued(subject_key="card:1")
     other = await make.dead()
     done = await cli(*ALL)
-    assert (done.code, done.out) == (1, f"D-{other + 1} created: D-{other} anew\n")
+    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{other}\n")
     assert done.err.splitlines() == [
-        f"draftsman: D-{busy}: D-{live} is live for the same subject; it goes on instead",
-        "draftsman: 1 of 2 could not be retried",
+        (
+            f"draftsman: D-{busy}: D-{live} is active for the same subject;"
+            " cancel it first, or let it finish"
+        ),
+        "draftsman: 1 of 2 jobs could not be retried",
     ]
     done = await cli(*ALL, "--json")
     assert done.code == 1
     assert '"how": "refused"' in done.out
-    assert f"D-{live} is live" in done.out
+    assert f"D-{live} is active" in done.out
 
 
 async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(
@@ -117,17 +120,19 @@ async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(
     with monkeypatch.context() as patch:
         patch.setattr(JobControl, "retry", until_it_breaks)
         done = await cli(*ALL)
-    assert done.out == f"D-{dead[-1] + 1} created: D-{dead[0]} anew\n"
-    assert done.err.startswith("stopped, with 2 of 3 left; again takes up the rest\ndraftsman: ")
+    assert done.out == f"D-{dead[-1] + 1} created: retry of D-{dead[0]}\n"
+    assert done.err.startswith(
+        "interrupted: 2 of 3 jobs not retried yet; run the command again to continue\ndraftsman: "
+    )
     done = await cli(*ALL)
-    assert done.err == "1 of them was retried before\n"
+    assert done.err == "1 matching job was already retried\n"
     assert len(done.out.splitlines()) == 2
 
 
 async def test_who_may_not_retry_is_told_for_each(as_: As, make: Factory, people: People) -> None:
     mine, other = await make.dead(actor=people.anna), await make.dead()
     done = await as_("anna")(*ALL)
-    assert (done.code, done.out) == (1, f"D-{other + 1} created: D-{mine} anew\n")
+    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{mine}\n")
     assert f"D-{other}: " in done.err
     assert "may not retry" in done.err
 
@@ -138,7 +143,7 @@ async def test_it_asks_first_with_the_count(
     await make.dead()
     await make.failed()
     shown = terminal("retry", "--status", "dead_letter,failed")
-    shown.expect("retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
+    shown.expect("Retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
     shown.type("\n")
     assert shown.end() == 1
     assert len(await rt.read_model.jobs()) == 2
@@ -154,7 +159,7 @@ async def test_where_nobody_can_be_asked_it_wants_a_yes(
 ) -> None:
     await make.dead()
     (await cli("retry", "--status", "dead_letter")).refused(
-        2, "nobody is here to be asked; retry 1 job (1 dead letter) with --yes, see --dry-run"
+        2, "not a terminal; to retry 1 job (1 dead letter), use --yes (or --dry-run to list them)"
     )
     assert len(await rt.read_model.jobs()) == 1
 
@@ -162,13 +167,16 @@ async def test_where_nobody_can_be_asked_it_wants_a_yes(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--type", "x"], "--type goes with --status"),
-        (["D-1", "--since", "2h"], "--since goes with --status"),
-        (["--dry-run", "D-1"], "--dry-run goes with --status"),
-        (["D-1", "--status", "failed"], "give jobs, or --status"),
-        (["--status", "running"], "a job that is running has not ended; choose: canceled"),
-        (["--status", "dead"], "'dead' is not a status"),
-        (["--status", "expired", "--with-answer"], "--with-answer takes jobs"),
+        (["--type", "x"], "--type requires --status"),
+        (["D-1", "--since", "2h"], "--since requires --status"),
+        (["--dry-run", "D-1"], "--dry-run requires --status"),
+        (["D-1", "--status", "failed"], "specify either jobs or --status"),
+        (
+            ["--status", "running"],
+            "only finished jobs can be retried, not running; choose: canceled",
+        ),
+        (["--status", "dead"], "unknown status 'dead'"),
+        (["--status", "expired", "--with-answer"], "--with-answer cannot be combined"),
     ],
 )
 async def test_what_cannot_be_meant_is_refused(cli: Cli, words: list[str], says: str) -> None:
@@ -179,7 +187,7 @@ async def test_completed_jobs_are_only_run_again_when_told(cli: Cli, make: Facto
     number = await make.completed()
     done = await cli("retry", "--status", "completed", "--yes")
     assert done.code == 1
-    assert f"D-{number} completed; to run it once more give --again" in done.err
+    assert f"D-{number} completed; to run it again use --again" in done.err
     assert (await cli("retry", "--status", "completed", "--yes", "--again")).code == 0
 
 
@@ -188,15 +196,15 @@ async def test_pages_end_where_the_jobs_do(
 ) -> None:
     monkeypatch.setattr(bulk_retry, "PAGE", 2)
     dead = [await make.dead() for _ in range(4)]
-    found = await rt.bulk_retry.matching([Status.DEAD_LETTER, Status.FAILED, Status.DEAD_LETTER])
-    assert [job.number for job in found] == dead
+    matching = await rt.bulk_retry.matching([Status.DEAD_LETTER, Status.FAILED, Status.DEAD_LETTER])
+    assert [job.number for job in matching] == dead
 
 
 async def test_who_comes_second_finds_the_first_ones_jobs(make: Factory, rt: Runtime) -> None:
     """Two operators at once: both have seen the same list."""
     dead = [await make.dead() for _ in range(3)]
     hows = [
-        [one.made.how async for one in rt.bulk_retry.retry(dead, make.owner) if one.made]
+        [result.made.how async for result in rt.bulk_retry.retry(dead, make.owner) if result.made]
         for _ in range(2)
     ]
     assert hows == [["created"] * 3, ["deduplicated"] * 3]

@@ -1,4 +1,4 @@
-"""`cancel` and `retry`: what ends, what begins anew, and what is asked first."""
+"""The `cancel` and `retry` commands and their prompts."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ async def test_a_running_job_is_told_to_stop_or_ended_by_force(
 ) -> None:
     told, forced = await make.running(), await make.running()
     done = await cli("cancel", told.name)
-    assert done.out == f"{told.name} is told to stop; see: draftsman wait {told.name}\n"
+    assert done.out == f"{told.name}: cancellation requested; to wait: draftsman wait {told.name}\n"
     assert (await rt.read_model.job(told.number)).status is Status.RUNNING
-    found = (await cli("cancel", forced.name, "--force", "--json")).json
-    assert found == {"number": forced.number, "status": "canceled", "requested": False}
+    document = (await cli("cancel", forced.name, "--force", "--json")).json
+    assert document == {"number": forced.number, "status": "canceled", "requested": False}
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
 async def test_what_ended_first_is_told(cli: Cli, make: Factory, status: Status) -> None:
     number = await make.job_in(status)
-    (await cli("cancel", number)).refused(1, f"D-{number} is {status} already")
+    (await cli("cancel", number)).refused(1, f"D-{number} is already {status}")
 
 
 async def test_who_may_not_cancel_is_told_who_may(as_: As, make: Factory) -> None:
@@ -52,7 +52,7 @@ async def test_on_a_terminal_it_asks_first(
 ) -> None:
     work = await make.running(title="Pay")
     shown = terminal("cancel", work.name)
-    shown.expect(f"{work.name}, 'Pay' is running; stop it? [y/N]")
+    shown.expect(f"{work.name}, 'Pay' is running. Stop it? [y/N]")
     shown.type("\n")
     assert shown.end() == 1
     assert (await rt.read_model.job(work.number)).cancel_requested_at is None
@@ -65,11 +65,11 @@ async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: 
     failed, dead = await make.failed(), await make.dead()
     done = await cli("retry", failed, dead)
     assert done.code == 0
-    made = [line.split()[0] for line in done.out.splitlines()]
-    assert done.out.splitlines()[0] == f"{made[0]} created: D-{failed} anew"
+    retries = [line.split()[0] for line in done.out.splitlines()]
+    assert done.out.splitlines()[0] == f"{retries[0]} created: retry of D-{failed}"
     again = (await cli("retry", failed, dead, "--json")).json
-    assert [(one["number"], one["how"]) for one in again] == [
-        (int(name[2:]), "deduplicated") for name in made
+    assert [(entry["number"], entry["how"]) for entry in again] == [
+        (int(name[2:]), "deduplicated") for name in retries
     ]
     assert (await rt.read_model.job(again[1]["number"])).retry_of == dead
 
@@ -81,8 +81,8 @@ async def test_one_that_cannot_be_retried_does_not_hinder_the_others(
     completed = await make.completed()
     done = await cli("retry", running.name, "D-99", failed, completed)
     assert done.code == 1
-    assert done.out == f"D-4 created: D-{failed} anew\n"
-    for says in ("is running, not finished", "there is no job D-99", "give --again"):
+    assert done.out == f"D-4 created: retry of D-{failed}\n"
+    for says in ("is running, not finished", "there is no job D-99", "use --again"):
         assert says in done.err
     assert done.err.count("\n") == 3
 
@@ -93,11 +93,11 @@ async def test_a_completed_job_runs_again_only_when_told(
     work = await make.running()
     await rt.checkpoints.save(work.lease, {"n": 1})
     await rt.settle.outcome(work, Done({}))
-    (await cli("retry", work.name)).refused(1, "give --again")
-    made = (await cli("retry", work.name, "--again", "--fresh", "--json")).json
-    assert await rt.checkpoints.latest(made[0]["number"]) == (None, None)
+    (await cli("retry", work.name)).refused(1, "use --again")
+    retries = (await cli("retry", work.name, "--again", "--fresh", "--json")).json
+    assert await rt.checkpoints.latest(retries[0]["number"]) == (None, None)
 
 
 async def test_a_retry_without_a_late_answer_says_so(cli: Cli, make: Factory) -> None:
-    (await cli("retry", await make.failed(), "--with-answer")).refused(1, "no answer came too late")
-    (await cli("retry")).refused(2, "give jobs, or --status for all that ended so")
+    (await cli("retry", await make.failed(), "--with-answer")).refused(1, "has no late answer")
+    (await cli("retry")).refused(2, "specify either jobs or --status")

@@ -1,4 +1,4 @@
-"""`deliveries`, `redeliver`, `submit --notify`: who was told, and what became of it."""
+"""The `deliveries` and `redeliver` commands, and targets of `submit --notify`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ async def test_nothing_told_says_how_to_be_told(cli: Cli, make: Factory) -> None
         done = await cli(*args)
         assert (done.code, done.out) == (0, "")
         assert "draftsman submit --notify log" in done.err
-    assert (
-        await cli("deliveries", "--status", "dead_letter")
-    ).err == "no delivery is dead letter\n"
+    listed = await cli("deliveries", "--status", "dead_letter")
+    assert listed.err == "no dead letter deliveries\n"
     assert (await cli("deliveries", "--json")).json == []
 
 
@@ -46,15 +45,15 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     await rt.delivery_sender.record(status, Unconfirmed("the reply was cut"))
     done = await cli("deliveries")
     rows = [line.split() for line in done.out.splitlines()]
-    assert rows[0][:6] == ["ID", "JOB", "KIND", "TO", "STATUS", "TRIES"]
+    assert rows[0][:6] == ["ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS"]
     assert rows[1][1:6] == [f"D-{other}", "status", "slack:C1/17.5", "pending", "0"]
     assert rows[2][1:6] == [f"D-{work.number}/1", "question", "log", "pending", "0"]
     assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unconfirmed", "1"]
     assert "no reply: the reply was cut" in done.out
     found = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
-    assert [one["kind"] for one in found] == ["question"]
+    assert [row["kind"] for row in found] == ["question"]
     found = (await cli("deliveries", "--status", "unconfirmed", "--json")).json
-    assert [(one["seq"], one["in_doubt"], one["attempts"]) for one in found] == [
+    assert [(row["seq"], row["in_doubt"], row["attempts"]) for row in found] == [
         (status.seq, True, 1)
     ]
 
@@ -62,10 +61,12 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
 async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await cli("redeliver", seq)
-    assert done.out == f"1 to be sent again: {seq}\n"
+    assert done.out == f"1 queued for redelivery: {seq}\n"
     (item,) = await send_all(rt)
     assert (item.seq, item.in_doubt) == (seq, True)
-    assert "nothing to send again" in (await cli("redeliver", seq)).refused(1, "is sent, not dead")
+    assert "nothing to redeliver" in (await cli("redeliver", seq)).refused(
+        1, "is sent, not a dead letter"
+    )
     (await cli("redeliver", 999)).refused(3, "there is no delivery 999")
 
 
@@ -75,7 +76,7 @@ async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt:
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
     assert (await cli("redeliver", "--dead", "--json")).json == seqs[:-1]
     done = await cli("redeliver", "--dead")
-    assert (done.code, done.out, done.err) == (0, "", "none is dead\n")
+    assert (done.code, done.out, done.err) == (0, "", "no dead deliveries\n")
 
 
 async def test_many_are_asked_about(
@@ -84,7 +85,7 @@ async def test_many_are_asked_about(
     seqs = await _dead(make, rt, 5)
     (await cli("redeliver", "--dead")).refused(1, "send 5 deliveries again", "--yes")
     shown = terminal("redeliver", "--dead")
-    shown.expect("send 5 dead deliveries again? [y/N]")
+    shown.expect("Send 5 dead deliveries again? [y/N]")
     shown.type("n\n")
     assert shown.end() == 1
     assert await rt.outbox.dead_count() == 5
@@ -93,7 +94,7 @@ async def test_many_are_asked_about(
 
 @pytest.mark.parametrize("args", [(), ("17", "--dead"), ("--job", "D-1", "--dead")])
 async def test_it_wants_to_know_which(cli: Cli, args: tuple[str, ...]) -> None:
-    (await cli("redeliver", *args)).refused(2, "say which")
+    (await cli("redeliver", *args)).refused(2, "specify one of")
 
 
 async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime) -> None:
@@ -105,18 +106,18 @@ async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime)
 
 async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
     words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
-    says = "--notify slack:C1: the configuration has no [slack]; see docs/slack.md; --unchecked"
+    says = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
     (await cli("submit", *words)).refused(2, says)
     assert (await cli("submit", *words, "--unchecked")).code == 0
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
     done = await cli("submit", *words, "--json")
     targets = await rt.outbox.targets(done.json["number"])
-    assert [(one.channel, one.target) for one in targets] == [("log", "log"), ("slack", "C1")]
+    assert [(row.channel, row.target) for row in targets] == [("log", "log"), ("slack", "C1")]
     for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
     words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
-    (await cli("submit", *words)).refused(2, "the configuration has no [trello]")
+    (await cli("submit", *words)).refused(2, "[trello] is not configured")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
@@ -143,15 +144,15 @@ async def test_the_configuration_names_whom_all_requests_tell(
 
     async def targets(*args: str) -> list[tuple[str, list[str], Any]]:
         number = (await cli("submit", "--type", "noop", *args, "--json")).json["number"]
-        return [(one.target, one.kinds, one.outcomes) for one in await rt.outbox.targets(number)]
+        return [(row.target, row.kinds, row.outcomes) for row in await rt.outbox.targets(number)]
 
     hook = ("ops", ["result"], ["failed", "dead_letter"])
     default = await targets()
-    assert [one[0] for one in default] == ["log", "ops"]
+    assert [row[0] for row in default] == ["log", "ops"]
     assert default[1] == hook
     assert await targets("--notify", "none") == [hook], "what it hears of is the operators' wish"
     named = await targets("--notify", "webhook:ops")
-    assert [(one[0], one[2]) for one in named] == [("ops", None)], "all of it, once"
+    assert [(row[0], row[2]) for row in named] == [("ops", None)], "all of it, once"
 
 
 @pytest.mark.parametrize(
@@ -186,25 +187,25 @@ async def test_show_and_doctor_tell_of_them(
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, RECEIPT)
     shown = (await cli("show", job)).out
-    assert "Told\n  log  1 sent, 1 dead letter  the disk is full" in shown
-    assert [one["seq"] for one in (await cli("show", job, "--json")).json["deliveries"]] == [
+    assert "Deliveries\n  log  1 sent, 1 dead letter  the disk is full" in shown
+    assert [row["seq"] for row in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip
     _configure(cli, 'webhooks.ops.url = "http://h/"', 'webhooks.ops.secret.env = "NO_SUCH"')
     checked = {
-        one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
+        row["name"]: row for row in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
-    assert checked["deliveries"]["text"] == "1 is dead: given up"
+    assert checked["deliveries"]["text"] == "1 dead delivery"
     assert "redeliver --dead" in checked["deliveries"]["then"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
 
 async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock: Clock) -> None:
     await make.queued(**LOG)
-    assert "nobody delivers" not in (await cli("doctor", "--json")).out
+    assert "no process sends" not in (await cli("doctor", "--json")).out
     await clock.forward(3600)
     checks = (await cli("doctor", "--json")).json["checks"]
-    (late,) = (one for one in checks if one["name"] == "deliveries")
-    assert late["text"] == "messages to log are 60 min late: nobody delivers them"
+    (late,) = (row for row in checks if row["name"] == "deliveries")
+    assert late["text"] == "deliveries to log are 60 min late; no process sends them"
     assert (late["status"], "--status pending" in late["then"]) == ("warn", True)

@@ -1,4 +1,4 @@
-"""`events` and `logs`: what happened, all of it, once, and followed as it comes."""
+"""The `events` and `logs` commands: complete output, cursors and following."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.tui.cli.cli_runner import Cli, Terminal
 async def test_the_trail_of_one_job(cli: Cli, make: Factory) -> None:
     work = await make.asked()
     await make.queued()
-    found = (await cli("events", work.name, "--json")).lines
+    events_shown = (await cli("events", work.name, "--json")).lines
     kinds = ["job_created", "job_claimed", "job_started", "needs_input"]
-    assert [one["kind"] for one in found] == kinds
-    assert {one["job"] for one in found} == {work.number}
+    assert [event["kind"] for event in events_shown] == kinds
+    assert {event["job"] for event in events_shown} == {work.number}
     shown = (await cli("events", work.name)).out.splitlines()
     assert "needs_input → waiting for input" in shown[3]
     assert "text=Which one?" in shown[3]
-    after = (await cli("events", work.name, "--json", "--after", found[1]["cursor"])).lines
-    assert after == found[2:]
-    after = (await cli("events", work.name, "--json", "--after", found[1]["id"])).lines
-    assert after == found[2:]
+    after = (await cli("events", work.name, "--json", "--after", events_shown[1]["cursor"])).lines
+    assert after == events_shown[2:]
+    after = (await cli("events", work.name, "--json", "--after", events_shown[1]["id"])).lines
+    assert after == events_shown[2:]
 
 
 async def test_a_cursor_goes_through_everything_without_a_gap(
@@ -44,7 +44,7 @@ async def test_a_cursor_goes_through_everything_without_a_gap(
         seen.append(more[0])
     assert seen == everything
     done = await cli("events", "--after", everything[-1]["cursor"])
-    assert (done.out, done.err) == ("", "nothing happened since\n")
+    assert (done.out, done.err) == ("", "no new events\n")
 
 
 async def test_more_than_a_page_of_one_transaction_is_shown_whole(
@@ -53,9 +53,9 @@ async def test_more_than_a_page_of_one_transaction_is_shown_whole(
     many = [invocation(type="noop", key=f"k{n}") for n in range(1001)]
     numbers = {made.number for made in await rt.submissions.submit_many(many, make.owner)}
     await _in_the_feed(rt, len(many))
-    found = (await cli("events", "--json")).lines
-    assert len(found) == 1001
-    assert {one["job"] for one in found} == numbers
+    events_shown = (await cli("events", "--json")).lines
+    assert len(events_shown) == 1001
+    assert {event["job"] for event in events_shown} == numbers
 
 
 async def test_following_one_job_ends_with_it(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -64,7 +64,7 @@ async def test_following_one_job_ends_with_it(cli: Cli, make: Factory, rt: Runti
         await rt.checkpoints.event(work.lease, "noted", {"n": 1})
         await rt.settle.outcome(work, Done({}))
         done = await following
-    assert [one["kind"] for one in done.lines][-2:] == ["noted", "job_completed"]
+    assert [event["kind"] for event in done.lines][-2:] == ["noted", "job_completed"]
 
 
 async def test_following_all_starts_with_what_is_new(
@@ -98,8 +98,8 @@ async def test_logs_are_printed_as_they_are(cli: Cli, make: Factory, rt: Runtime
         done = await following
     assert done.out == "one \x1b[31mred\x1b[0m\ntwo\n"
     assert done.err == f"-- run {work.number}.1 --\n"
-    found = (await cli("logs", work.name, "--json")).lines
-    assert [(one["run"], one["seq"], one["text"][:3]) for one in found] == [
+    events_shown = (await cli("logs", work.name, "--json")).lines
+    assert [(event["run"], event["seq"], event["text"][:3]) for event in events_shown] == [
         (1, 1, "one"),
         (1, 2, "two"),
     ]

@@ -1,4 +1,4 @@
-"""`jobs` and `why`: lists that fit a terminal, filters, and what a job waits for."""
+"""The `jobs` and `why` commands: lists, filters and reasons for waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
     assert (done.code, done.out) == (0, "")
     assert "draftsman submit" in done.err
     assert (await cli("jobs", "--json")).json == []
-    assert "no job is like that" in (await cli("jobs", "--tag", "x")).err
+    assert "no jobs match the filters" in (await cli("jobs", "--tag", "x")).err
 
 
 async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make: Factory) -> None:
@@ -32,12 +32,12 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
     assert shown.keys() == {f"D-{number}" for number in numbers.values()}
     says = {
-        Status.SCHEDULED: "its time in 60 min",
-        Status.QUEUED: "a worker for q-",
+        Status.SCHEDULED: "its start time in 60 min",
+        Status.QUEUED: "a worker for queue q-",
         Status.RETRYING: "retry ",
         Status.WAITING_FOR_INPUT: f"answer D-{numbers[Status.WAITING_FOR_INPUT]}/1 in 24 h",
         Status.WAITING_FOR_APPROVAL: f"approve D-{numbers[Status.WAITING_FOR_APPROVAL]}/1 in 24 h",
-        Status.RUNNING: "its run",
+        Status.RUNNING: "its current run",
     }
     for status, number in numbers.items():
         assert shown[f"D-{number}"].startswith(status.replace("_", " "))
@@ -63,7 +63,7 @@ async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
     )
     assert 3500 < second["due_in"] <= 3600
     shown = (await cli("show", busy)).out
-    assert "waits     run 1 failed: busy; tried again in 60 min" in shown
+    assert "waiting   run 1 failed: busy; tried again in 60 min" in shown
     waits = (await cli("show", lost.number, "--json")).json["waits"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["then"].startswith("tried again in 60 min")
@@ -78,7 +78,7 @@ async def test_dead_letters_say_why_they_died(
     error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
     await rt.settle.failure(work, Failure(error, http_status=503))
     done = await cli("jobs", "--status", "dead_letter")
-    assert done.out.splitlines()[0].endswith("WHY")
+    assert done.out.splitlines()[0].endswith("ERROR")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out
     assert "second line" not in done.out
     shown = terminal("jobs", "--status", "dead_letter")
@@ -89,10 +89,10 @@ async def test_dead_letters_say_why_they_died(
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
     numbers = [await make.queued(title=f"n{n}") for n in range(3)]
-    found = (await cli("jobs", "--json")).json
-    assert [job["number"] for job in found] == numbers[::-1]
-    assert found[0].keys() >= {"id", "status", "ticket_title", "next_retry_at", "created_at"}
-    assert found[0]["created_at"].endswith("+00:00")
+    document = (await cli("jobs", "--json")).json
+    assert [job["number"] for job in document] == numbers[::-1]
+    assert document[0].keys() >= {"id", "status", "ticket_title", "next_retry_at", "created_at"}
+    assert document[0]["created_at"].endswith("+00:00")
 
 
 async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -117,14 +117,14 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
 
 async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
-    found = (await cli("jobs", "--json", "--status", "waiting")).json
-    assert [job["number"] for job in found] == [gate.number, asked.number]
+    document = (await cli("jobs", "--json", "--status", "waiting")).json
+    assert [job["number"] for job in document] == [gate.number, asked.number]
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--status", "lost"], "'lost' is not a status; choose: waiting, scheduled"),
+        (["--status", "lost"], "unknown status 'lost'; one of: waiting, scheduled"),
         (["--since", "yesterday"], "90s, 10m"),
         (["--limit", "0"], "1<=x<=1000"),
         (["--before", "me"], "'me' is not a job"),
@@ -173,8 +173,8 @@ async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
     assert done.code == 0
     assert f"{asked.name}/1 needs an answer" in done.out
     assert f"draftsman answer {asked.name}/1" in done.out
-    found = (await cli("why", asked.number, "--json")).json
-    assert (found["number"], found["reason"]) == (asked.number, "question")
+    document = (await cli("why", asked.number, "--json")).json
+    assert (document["number"], document["reason"]) == (asked.number, "question")
 
 
 async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -187,7 +187,7 @@ async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: 
 @pytest.mark.parametrize("command", ["why", "show", "events", "logs", "diff", "wait", "cancel"])
 async def test_an_unknown_job_is_told_in_one_line(cli: Cli, command: str) -> None:
     (await cli(command, "D-99")).refused(3, "there is no job D-99")
-    (await cli(command, uuid4())).refused(3, "no job's id starts with")
+    (await cli(command, uuid4())).refused(3, "no job id starts with")
     (await cli(command, "D-x")).refused(2, "'D-x' is not a job; use D-142")
     (await cli(command, "9" * 40)).refused(2, "is not a job")
 
@@ -210,8 +210,8 @@ async def test_the_next_page_keeps_the_filters(
         "jobs", "--status", "failed", "--agent=tidy", "--tag", "a b", "--since", "2h", "--limit=2"
     )
     assert shown.end() == 0
-    [line] = [line for line in shown.plain.splitlines() if "there may be more: " in line]
-    command = line.partition("there may be more: ")[2]
+    [line] = [line for line in shown.plain.splitlines() if "to list older jobs: " in line]
+    command = line.partition("to list older jobs: ")[2]
     assert command == (
         "draftsman jobs --status failed --since 2h --agent tidy --tag 'a b' --limit 2 --before D-2"
     )

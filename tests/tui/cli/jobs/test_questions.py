@@ -30,7 +30,7 @@ RICH = QuestionSpec.model_validate(
 
 async def test_an_empty_inbox_says_so(cli: Cli, make: Factory) -> None:
     done = await cli("questions")
-    assert (done.code, done.out, done.err) == (0, "", "nothing waits for a person\n")
+    assert (done.code, done.out, done.err) == (0, "", "no open questions\n")
     assert (await cli("questions", "--json")).json == []
     number = await make.queued()
     assert f"draftsman why D-{number}" in (await cli("questions", number)).err
@@ -43,11 +43,11 @@ async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
     shown = (await cli("questions")).out
     for text in (
         f"{work.name}/1  question for ben, root · asked ",
-        "expires in 2.0 h, then 'safe' counts",
+        "expires in 2.0 h, default: 'safe'",
         "  What should be applied?\n  Look first.\n",
-        "  | line 11\n  | … 8 lines more",
+        "  | line 11\n  | … 8 more lines",
         "    1  safe fixes  certain\n    2  all",
-        f"draftsman answer {work.name}/1 NUMBER, or your own words",
+        f"draftsman answer {work.name}/1 NUMBER, or free text",
     ):
         assert text in shown, shown
 
@@ -71,8 +71,8 @@ async def test_a_row_says_whose_job_asks_and_which_repository_it_is_of(
     other = await make.asked()
     assert "  Tidy up · acme/pay · tidy · for anna\n" in (await cli("questions")).out
     assert "  noop · for root\n" in (await cli("questions", other.name)).out
-    found = (await cli("questions", work.name, "--json")).json[0]
-    about = [found[name] for name in ("title", "repo", "requester", "agent")]
+    listing = (await cli("questions", work.name, "--json")).json[0]
+    about = [listing[name] for name in ("title", "repo", "requester", "agent")]
     assert about == ["Tidy up", "acme/pay", "anna", "tidy"]
 
 
@@ -80,10 +80,10 @@ async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Fac
     never = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
     late = await make.asked()
     soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60}))
-    found = (await cli("questions", "--json")).json
-    assert [one["job"] for one in found] == [soon.number, late.number, never.number]
-    assert found[2]["expires_at"] is None
-    assert "no expiry" in (await cli("questions", never.number)).out
+    listing = (await cli("questions", "--json")).json
+    assert [entry["job"] for entry in listing] == [soon.number, late.number, never.number]
+    assert listing[2]["expires_at"] is None
+    assert "no deadline" in (await cli("questions", never.number)).out
 
 
 async def test_the_inbox_fits_80_columns(make: Factory, terminal: Callable[..., Terminal]) -> None:
@@ -104,7 +104,7 @@ async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) 
     assert (await cli("extend", f"{work.name}/1", "never", "--json")).json["expires_at"] is None
     for more in ("never", "1h"):
         again = await cli("extend", f"{work.name}/1", more)
-        again.refused(1, f"{work.name}/1 never expires; there is nothing to extend")
+        again.refused(1, f"{work.name}/1 never expires; nothing to extend")
 
 
 async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -> None:
@@ -124,7 +124,7 @@ async def test_an_escalation_is_shown_before_and_after(
 ) -> None:
     later = {"on_expire": OnExpire.ESCALATE, "escalate_to": "leads", "expires_in": 7200.0}
     work = await make.asked(QUESTION.model_copy(update=later))
-    assert "expires in 2.0 h, then leads is asked too\n" in (await cli("questions")).out
+    assert "expires in 2.0 h, then escalates to leads\n" in (await cli("questions")).out
     await clock.forward(7300)
     await rt.sweeps.expire(LeaderTerm())
     shown = (await cli("questions")).out

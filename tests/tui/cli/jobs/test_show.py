@@ -1,4 +1,4 @@
-"""`show`: everything about one job, for people and for programs."""
+"""The `show` command, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_job_with_a_history_is_shown_whole(
         "\n  n  1\n",
         f"{work.name}/1 answered  Which one?",
         "→ red, by ben",
-        "refused from carol: Carol may not answer",
+        "rejected from carol: Carol may not answer",
         "report.json  report  2 B  run .2",
         "  all well\n  https://git.example/pr/7\n  2 files changed\n",
         f"data: draftsman show {work.name} --json",
@@ -51,12 +51,12 @@ async def test_a_job_with_a_history_is_shown_whole(
         assert text in done.out, text
     assert "/root" not in done.out
     assert "{" not in done.out
-    found = (await cli("show", work.name, "--json")).json
-    assert (found["number"], found["status"]) == (work.number, "completed")
-    assert [run["status"] for run in found["runs"]] == ["paused", "completed"]
-    assert found["questions"][0]["resolution"]["value"] == "red"
-    assert [one["accepted"] for one in found["answers"]] == [False, True]
-    assert [one["name"] for one in found["artifacts"]] == ["report.json"]
+    document = (await cli("show", work.name, "--json")).json
+    assert (document["number"], document["status"]) == (work.number, "completed")
+    assert [run["status"] for run in document["runs"]] == ["paused", "completed"]
+    assert document["questions"][0]["resolution"]["value"] == "red"
+    assert [entry["accepted"] for entry in document["answers"]] == [False, True]
+    assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]
 
 
 async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -83,10 +83,10 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
         third: f"D-{third} <- D-{second} <- D-{first}\n",
     }
     for number, text in says.items():
-        assert f"chain     {text}" in (await cli("show", number)).out
+        assert f"retries   {text}" in (await cli("show", number)).out
     assert "chain" not in (await cli("show", alone)).out
     chain = (await cli("show", second, "--json")).json["chain"]
-    assert [(one["number"], one["retry_of"], one["chain_length"]) for one in chain] == [
+    assert [(entry["number"], entry["retry_of"], entry["chain_length"]) for entry in chain] == [
         (first, None, 0),
         (second, first, 1),
         (third, second, 2),
@@ -96,9 +96,9 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
 async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
     numbers = [await make.canceled()]
     for _ in range(9):
-        made = (await rt.job_control.retry(numbers[-1], make.owner)).number
-        await rt.job_control.cancel(made, make.owner)
-        numbers.append(made)
+        retry_number = (await rt.job_control.retry(numbers[-1], make.owner)).number
+        await rt.job_control.cancel(retry_number, make.owner)
+        numbers.append(retry_number)
     text = f"D-{numbers[9]} <- D-{numbers[8]} <- D-{numbers[7]} <- D-{numbers[6]}"
     assert f"{text} <- … 5 more … <- D-{numbers[0]}" in (await cli("show", numbers[9])).out
     assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
@@ -111,8 +111,8 @@ async def test_text_from_outside_cannot_drive_the_terminal(
     number = await make.queued(title=hostile, text=hostile)
     shown = terminal("show", number)
     assert shown.end() == 0
-    for one in ("\x1b]0", "\x1b[2J", "\x07", "\u202e", "\x9b"):
-        assert one not in shown.screen
+    for entry in ("\x1b]0", "\x1b[2J", "\x07", "\u202e", "\x9b"):
+        assert entry not in shown.screen
     assert "\\x1b]0;owned\\x07" in shown.plain
 
 
@@ -123,18 +123,18 @@ async def test_long_lines_are_wrapped_under_themselves(
     shown = terminal("show", number)
     assert shown.end() == 0
     request = shown.plain.split("Request\n")[1].splitlines()
-    assert len([one for one in request if one.startswith("    word")]) >= 3
+    assert len([entry for entry in request if entry.startswith("    word")]) >= 3
     assert max(map(len, shown.plain.splitlines())) <= 80
 
 
 async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
-    wanted = ("submit", "--type", "noop", "--subject", "card:1")
-    await cli(*wanted, "first")
-    again = await cli(*wanted, "and the tests")
-    assert "joined: a live job has the same subject; your request is kept" in again.out
+    submit_args = ("submit", "--type", "noop", "--subject", "card:1")
+    await cli(*submit_args, "first")
+    again = await cli(*submit_args, "and the tests")
+    assert "joined: a live job has the same subject; your request was added" in again.out
     shown = await cli("show", "D-1")
-    assert "Joined by" in shown.out
-    assert "and the tests" in shown.out.partition("Joined by")[2]
+    assert "Joined requests" in shown.out
+    assert "and the tests" in shown.out.partition("Joined requests")[2]
     (joined,) = (await cli("show", "D-1", "--json")).json["joined"]
     assert (joined["text"], joined["requester"]) == ("and the tests", "root")
     assert "request_joined" in (await cli("events", "D-1")).out
@@ -162,13 +162,13 @@ async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_us
     assert questions[2] == f"  {work.name}/2 open  How much?"
     assert questions[3].startswith("    for ")
     assert "expires in " in questions[3]
-    assert [one.split() for one in questions[4:8]] == [
+    assert [entry.split() for entry in questions[4:8]] == [
         ["|", "the", "mill"],
         ["1", "All", "of", "it", "slow"],
         ["2", "b"],
         ["or", "free", "text"],
     ]
-    runs = [one.strip() for one in shown.split("Runs\n")[1].split("\n\n")[0].splitlines()]
+    runs = [entry.strip() for entry in shown.split("Runs\n")[1].split("\n\n")[0].splitlines()]
     assert runs[1] == "input tokens 1,200 · models m-1"
     assert runs[3] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
     total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"

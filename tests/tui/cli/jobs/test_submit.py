@@ -1,4 +1,4 @@
-"""`submit`: one request, one job, whatever is typed."""
+"""The `submit` command and its validation."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PAY = "https://git.example/acme/pay"
 async def test_an_agent_needs_a_repository_where_none_is_known(
     cli: Cli, rt: Runtime, owner: Actor
 ) -> None:
-    said = "no repository is known; give --repo PATH or URL, or first: draftsman repos add"
-    (await cli("submit", "Tidy")).refused(2, said)
+    expected = "no repositories yet; use --repo PATH or URL, or first run: draftsman repos add"
+    (await cli("submit", "Tidy")).refused(2, expected)
     line = '{"type": "run_agent", "text": "Tidy"}\n'
-    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1", said)
+    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1", expected)
     assert (await cli("jobs", "--json")).json == []
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     assert (await cli("submit", "Tidy")).out == "D-1 created\n"
@@ -47,7 +47,7 @@ async def test_a_second_agent_needs_a_default_or_a_name(
     with cli.config.open("a") as file:
         file.write('\nagents.coder.command = ["coder"]\n')
     words = ["submit", "--repo", PAY, "Tidy up"]
-    says = "which agent? give --agent: coder, tidy; or set default_agent in the configuration"
+    says = "--agent is required: coder, tidy; or set default_agent in the configuration"
     (await cli(*words)).refused(2, says)
     cli.config.write_text('default_agent = "coder"\n' + cli.config.read_text())
     assert (await cli(*words)).out == "D-1 created\n"
@@ -93,8 +93,8 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
 async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
     words = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
     words += ["--run-timeout", "1h30m"]
-    made = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
-    job = await rt.read_model.job(made["number"])
+    submitted = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
+    job = await rt.read_model.job(submitted["number"])
     assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
     assert job.overrides == {"timeout": 5400}
     words = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
@@ -123,15 +123,15 @@ async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
         await rt.settle.outcome(await make.running(newest), Done({}))
         again = await cli(*words, recurring, "nightly")
         assert (again.code, again.out) == (0, second)
-        says = "nothing was run: D-1 of this key ended before (completed), and a key is permanent"
+        says = "this idempotency key belongs to D-1, which already finished (completed)"
         assert (says in again.err) == (recurring == "--key")
 
 
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
     done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
-    said = "joined: a live job has the same subject; your request is kept in its history"
-    assert done.out == f"D-{first['number']} {said}\n"
+    expected = "joined: a live job has the same subject; your request was added to its history"
+    assert done.out == f"D-{first['number']} {expected}\n"
 
 
 async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
@@ -149,12 +149,12 @@ async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
     lines[3]["queue"] = "slow"
     file = tmp_path / "batch.jsonl"
     file.write_text("\n\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
-    made = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
-    assert [one["how"] for one in made] == ["created"] * 1200
-    jobs = [await rt.read_model.job(made[place]["number"]) for place in (3, 1199)]
+    submitted = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
+    assert [entry["how"] for entry in submitted] == ["created"] * 1200
+    jobs = [await rt.read_model.job(submitted[index]["number"]) for index in (3, 1199)]
     assert [(job.idempotency_key, job.queue) for job in jobs] == [("r3", "slow"), ("r1199", "q")]
     again = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
-    assert again.out.splitlines() == [f"D-{one['number']} deduplicated" for one in made]
+    assert again.out.splitlines() == [f"D-{entry['number']} deduplicated" for entry in submitted]
 
 
 async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
@@ -169,8 +169,8 @@ async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"type": "report"', "stdin:2: not JSON"),
-        ("[1]", "stdin:2: not a JSON object"),
+        ('{"type": "report"', "stdin:2: invalid JSON"),
+        ("[1]", "stdin:2: must be a JSON object"),
         ('{"tpye": "report"}', "unknown field 'tpye'; allowed: type, key"),
         ('{"type": "report", "key": 5}', "key"),
         ('{"type": "run_agent", "repo": "no/such/place"}', "no/such/place"),
@@ -186,32 +186,32 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "say what is to be done"),
-        ([""], "say what is to be done"),
-        (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
+        ([], "instructions are required"),
+        ([""], "instructions are required"),
+        (["x", "--repo", "no/such"], "--repo no/such: no directory or repository"),
         (["x", "--mode", "break"], "'investigate' or 'fix'"),
         (["x", "--on-lost", "explode"], "on_lost 'explode': must be 'retry', 'resume'"),
         (["x", "--max-retries", "101"], "max_retries"),
-        (["x", "--run-timeout", "soon"], "'soon' is not a duration"),
+        (["x", "--run-timeout", "soon"], "invalid duration 'soon'"),
         (["x", "--override", "max_retries=often"], "max_retries 'often': must be a whole number"),
         (["x", "--override", "timeout=0"], "timeout 0: must be more than 0"),
         (["x", "--priority", "5000"], "priority: must be at most 1000"),
         (["x", "--priority", "high"], "'high' is not a valid integer"),
         (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
-        (["x", "--at", "9999-12-31T23:59:59-12:00"], "is not a time"),
-        (["x", "--at", "2031-01-01", "--in", "5m"], "--at or --in"),
+        (["x", "--at", "9999-12-31T23:59:59-12:00"], "invalid time"),
+        (["x", "--at", "2031-01-01", "--in", "5m"], "--at and --in cannot be combined"),
         (["x", "--in", "5x"], "90s, 10m"),
         (["x", "--in", "0s"], "out of range"),
-        (["x", "--payload", "[1]"], "not a JSON object"),
-        (["x", "--payload", "{"], "not JSON at line 1 column 2"),
+        (["x", "--payload", "[1]"], "must be a JSON object"),
+        (["x", "--payload", "{"], "invalid JSON at line 1 column 2"),
         (["x", "--payload", "@no-such-file"], "no-such-file"),
         (["x", "--payload", '{"a": NaN}'], "finite"),
         (["x", "--override", "abc"], "key=value"),
         (["x", "--max-attempts", "-1"], "max_attempts: must be at least 0"),
         (["x", "--queue", "a b"], "queue"),
-        (["x", "--timeout", "5s"], "--timeout goes with --wait"),
-        (["x", "--batch", "-"], "takes no TEXT"),
-        (["--batch", "/dev/null"], "no request in it"),
+        (["x", "--timeout", "5s"], "--timeout requires --wait"),
+        (["x", "--batch", "-"], "cannot be combined with TEXT"),
+        (["--batch", "/dev/null"], "no requests found"),
         (["--batch", "no-such-file"], "no-such-file"),
         (["x", "--title", "t" * 501], "at most 500"),
     ],
@@ -255,11 +255,11 @@ async def test_wait_for_a_person_who_does_not_come_ends_with_5(
         done = await task
     assert done.code == 5
     assert done.out == f"D-{work.number} waiting for input\n"
-    assert f"D-{work.number}/1 is open after 2 s" in done.err.splitlines()[-1]
+    assert f"D-{work.number}/1 is still open after 2 s" in done.err.splitlines()[-1]
 
 
 async def _first(rt: Runtime) -> int:
-    """Return the number of the first job, once there is one."""
+    """Wait for the first job and return its number."""
 
     async def there() -> bool:
         return bool(await rt.read_model.jobs())
@@ -278,8 +278,8 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
     path.write_text(text, encoding="utf-8")
     for given in (text, f"@{path}", "@-"):
         words = ["--type", "http_request", "--payload", given, "--json"]
-        made = await cli("submit", *words, stdin=text)
-        job = await rt.read_model.job(made.json["number"])
+        submitted = await cli("submit", *words, stdin=text)
+        job = await rt.read_model.job(submitted.json["number"])
         assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)
         assert (job.max_attempts, job.max_retries) == (5, 3)
 
@@ -307,9 +307,9 @@ async def test_a_limit_that_cannot_be_meant_is_told(cli: Cli) -> None:
 
 async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, rt: Runtime) -> None:
     refused = await cli("submit", "--type", "http_requst", "--payload", "{}")
-    says = "[handlers] does not have it, and no worker is running; did you mean http_request"
-    refused.refused(2, "there is no job type 'http_requst': ", says, "; known are: execute_tool, ")
-    assert refused.err.endswith("; --unchecked submits it all the same\n")
+    says = "no handler in [handlers], and no worker is running; did you mean http_request?"
+    refused.refused(2, "unknown job type 'http_requst': ", says, "; known types: execute_tool, ")
+    assert refused.err.endswith("; to submit it anyway, use --unchecked\n")
     line = '{"type": "reprot", "key": "1"}\n'
     (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1: ", "did you mean report")
     assert (await cli("jobs", "--json")).json == []
@@ -325,30 +325,32 @@ async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime
     await worker.register()
     assert (await cli("submit", "--type", "bill:month")).out == "D-1 created\n"
     refused = await cli("submit", "--type", "bill:moth")
-    refused.refused(2, "neither [handlers] nor a live worker has it; did you mean bill:month; --un")
+    refused.refused(
+        2, "no handler in [handlers] or on a live worker; did you mean bill:month?; to submit"
+    )
     await worker.leave()
     (await cli("submit", "--type", "bill:month")).refused(2, "no worker is running")
 
 
 async def test_a_model_that_is_not_configured_is_not_asked(cli: Cli) -> None:
     words = ["submit", "--type", "llm_generate", "--payload", '{"prompt": "a"}']
-    (await cli(*words)).refused(2, "no model can be asked: the configuration has no [llm.NAME]")
+    (await cli(*words)).refused(2, "no language model: [llm.NAME] is not configured")
     assert (await cli(*words, "--unchecked")).out == "D-1 created\n"
     with cli.config.open("a") as file:
         file.write('\nllm.one = {provider = "openai", model = "m"}\n')
     assert (await cli(*words)).out == "D-2 created\n"
     with cli.config.open("a") as file:
         file.write('\nllm.two = {provider = "openai", model = "m"}\n')
-    (await cli(*words)).refused(2, "name one of the models in the payload, as llm: one, two")
+    (await cli(*words)).refused(2, "payload field llm is required: one, two")
 
 
 def test_what_the_only_configuration_does_not_have_is_refused() -> None:
     settings = Settings.model_validate({"tools": {"count": {"command": ["wc"]}}})
     for type, payload, says in (
-        ("execute_tool", {"tool": "cuont"}, "no tool 'cuont'; configured are: count"),
-        ("llm_generate", {"llm": "x", "prompt": "a"}, "no llm 'x'; configured are: none"),
-        ("webhook_dispatch", {"webhook": "x", "type": "a"}, "no webhook 'x'"),
-        ("http_request", {"url": "http://a/", "credential": "x"}, "no credential 'x'"),
+        ("execute_tool", {"tool": "cuont"}, "unknown tool 'cuont'; configured: count"),
+        ("llm_generate", {"llm": "x", "prompt": "a"}, "unknown llm 'x'; configured: none"),
+        ("webhook_dispatch", {"webhook": "x", "type": "a"}, "unknown webhook 'x'"),
+        ("http_request", {"url": "http://a/", "credential": "x"}, "unknown credential 'x'"),
     ):
         with pytest.raises(UsageError, match=says):
             check_configured(invocation(type=type, payload=payload), settings)

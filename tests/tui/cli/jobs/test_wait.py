@@ -20,9 +20,9 @@ from tests.tui.cli.cli_runner import Cli, Terminal
     ("status", "code", "says"),
     [
         (Status.FAILED, 1, "failed: no such thing"),
-        (Status.DEAD_LETTER, 1, "failed too often: gone"),
+        (Status.DEAD_LETTER, 1, "is a dead letter: gone"),
         (Status.CANCELED, 1, "was canceled"),
-        (Status.EXPIRED, 5, "nobody answered in time"),
+        (Status.EXPIRED, 5, "no answer in time"),
     ],
 )
 async def test_a_bad_end_is_told(
@@ -46,9 +46,11 @@ async def test_it_waits_for_the_good_end(cli: Cli, make: Factory, rt: Runtime) -
 async def test_after_the_timeout_it_says_what_the_job_does(cli: Cli, make: Factory) -> None:
     running, asked = await make.running(), await make.asked()
     done = await cli("wait", running.name, "--timeout", "0.2s")
-    done.refused(1, f"{running.name} is running after 0.2 s; see: draftsman why")
+    done.refused(1, f"{running.name} is still running after 0.2 s; see: draftsman why")
     done = await cli("wait", asked.name, "--timeout", "0.2s")
-    done.refused(5, f"{asked.name}/1 is open after 0.2 s; use: draftsman answer {asked.name}/1")
+    done.refused(
+        5, f"{asked.name}/1 is still open after 0.2 s; run: draftsman answer {asked.name}/1"
+    )
 
 
 async def test_it_says_when_a_job_that_failed_is_tried_again(

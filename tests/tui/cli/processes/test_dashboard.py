@@ -1,4 +1,4 @@
-"""`dashboard`: the real command, on a terminal and without one."""
+"""The `dashboard` command, on a terminal and without a terminal."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Windows = Callable[..., TerminalScreen]
 
 
 async def test_without_a_terminal_it_says_what_else_there_is(cli: Cli) -> None:
-    (await cli("dashboard")).refused(2, "needs a terminal", "draftsman jobs")
-    (await cli("dashboard", "--json")).refused(2, "prints no JSON")
+    (await cli("dashboard")).refused(2, "requires a terminal", "draftsman jobs")
+    (await cli("dashboard", "--json")).refused(2, "has no JSON output")
     (await cli("dashboard", "--view", "nonsense")).refused(2, "nonsense", "inbox, dead")
     (await cli("dashboard", "--view", "inbx")).refused(2, "did you mean inbox?")
 
@@ -34,11 +34,11 @@ async def test_what_is_configured_wrongly_is_one_line_there_and_in_doctor(cli: C
     wrong = '[dashboard]\nview = "nonsense"\n[dashboard.keys]\ninbox = "a"\n'
     with cli.config.open("a", encoding="utf-8") as file:
         file.write("\n" + wrong)
-    said = "[dashboard.keys] inbox: 'a' is already bound to answer; remap answer too"
-    (await cli("dashboard")).refused(2, said)
+    expected = "[dashboard.keys] inbox: 'a' is already bound to answer; remap answer too"
+    (await cli("dashboard")).refused(2, expected)
     checks = json.loads((await cli("doctor", "--json")).out)["checks"]
-    (found,) = (one for one in checks if one["name"] == "dashboard")
-    assert (found["status"], found["text"]) == ("fail", said)
+    (finding,) = (check for check in checks if check["name"] == "dashboard")
+    assert (finding["status"], finding["text"]) == ("fail", expected)
     cli.config.write_text(cli.config.read_text().replace('"a"', '"i"'), "utf-8")
     (await cli("dashboard")).refused(2, "[dashboard] view: unknown table or saved view")
 
@@ -72,14 +72,14 @@ def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    said, loaded = done.stdout.split("LOADED ")
-    assert "The table or the saved view" in said
-    assert "[dark|light|contrast|none]" in said
+    expected, loaded = done.stdout.split("LOADED ")
+    assert "Table or saved view" in expected
+    assert "[dark|light|contrast|none]" in expected
     assert {"textual", "aiohttp"} & set(loaded.split()) == set()
 
 
 async def test_a_job_is_canceled_on_a_terminal(window: Windows, make: Factory, rt: Runtime) -> None:
-    """What is typed arrives at once, as behind a slow network: none of it goes by the line."""
+    """Typed input arrives in a burst, as over a slow network; every key must be handled."""
     number = await make.queued()
     shown = window("dashboard")
     see(shown, f"D-{number}")

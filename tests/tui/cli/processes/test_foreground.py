@@ -1,4 +1,4 @@
-"""`up` on a terminal that can show no more than lines: what goes on, and what Ctrl-C may mean."""
+"""The `up` command on a terminal without cursor control: status line and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
     shown.expect("1 worker · ")
     family = psutil.Process(shown.pid).children(recursive=True)
     yield shown
-    for one in family:
-        if one.is_running():
-            one.kill()
+    for process in family:
+        if process.is_running():
+            process.kill()
 
 
 async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:
     family = family_of(up)
-    up.expect("leading, term")
+    up.expect("became leader, term")
     await make.asked()
     up.expect("1 waiting: draftsman questions · Ctrl-C: stop")
     up.type("\x03")
-    up.expect("Stop all, leave it running, or go on")
+    up.expect("Stop all processes, leave them running, or continue")
     up.type("\n")
     up.screen = ""
     up.expect("1 worker · ")
     assert not ended(family)
     up.screen = ""
     up.type("\x03")
-    up.expect("Stop all, leave it running, or go on")
+    up.expect("Stop all processes, leave them running, or continue")
     up.type("stop\n")
     assert up.end() == 0
     assert ended(family)
@@ -47,7 +47,7 @@ async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: T
 async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
     family = family_of(up)
     up.type("\x03")
-    up.expect("or go on")
+    up.expect("or continue")
     up.type("\x03")
     assert up.end() == 0
     assert ended(family)
@@ -57,7 +57,7 @@ async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
     terminal: Callable[..., Terminal],
 ) -> None:
     shown = terminal("up", "--headless")
-    shown.expect("leading, term")
+    shown.expect("became leader, term")
     shown.type("\x03")
     assert shown.end() == 0
     assert "exiting now" not in shown.plain

@@ -1,6 +1,6 @@
-"""`worker` and `up --headless`: what they serve, and how they stop.
+"""The `worker` and `up --headless` commands: startup, queues and shutdown.
 
-What dies and comes back, and what a supervisor's death means, is in tests/acceptance.
+Restarts after crashes and the death of the supervisor are tested in tests/acceptance.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ async def start(cli: Cli, tmp_path: Path) -> AsyncIterator[Start]:
 
     yield run
     for process in started:
-        for one in [*_children(process.pid), process.pid]:
+        for worker_row in [*_children(process.pid), process.pid]:
             with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
+                os.kill(worker_row, signal.SIGKILL)
         await process.wait()
 
 
@@ -61,15 +61,19 @@ def _children(pid: int) -> list[int]:
 
 async def _worker_of(up: Process, rt: Runtime, *, other_than: int = 0) -> int:
     """Return the pid of the worker that `up` keeps, once it is registered."""
-    found: list[int] = []
+    workers_found: list[int] = []
 
     async def registered() -> bool:
         children = set(_children(up.pid)) - {other_than}
-        found[:] = [one.pid for one in await rt.read_model.workers() if one.pid in children]
-        return bool(found)
+        workers_found[:] = [
+            worker_row.pid
+            for worker_row in await rt.read_model.workers()
+            if worker_row.pid in children
+        ]
+        return bool(workers_found)
 
     await until(registered, "a registered worker")
-    return found[0]
+    return workers_found[0]
 
 
 async def _gone(pid: int) -> bool:
@@ -84,8 +88,12 @@ async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
     worker = await start("worker", "--queue", "mine", "--queue", "more", "--slots", "3")
     assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
     assert (await rt.read_model.job(number)).result == {"title": "hello"}
-    found = (await rt.read_model.workers())[0]
-    assert (found.pid, found.slots, found.queues) == (worker.pid, 3, ["mine", "more"])
+    workers_found = (await rt.read_model.workers())[0]
+    assert (workers_found.pid, workers_found.slots, workers_found.queues) == (
+        worker.pid,
+        3,
+        ["mine", "more"],
+    )
     worker.terminate()
     assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
     assert await rt.read_model.workers() == []
@@ -98,11 +106,13 @@ async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) 
     leading = await start("worker")
 
     async def led() -> bool:
-        found = await rt.read_model.workers()
-        return len(found) == 2 and any(one.leader for one in found)
+        workers_found = await rt.read_model.workers()
+        return len(workers_found) == 2 and any(worker_row.leader for worker_row in workers_found)
 
     await until(led, "a leader among two")
-    assert [one.pid for one in await rt.read_model.workers() if one.leader] == [leading.pid]
+    assert [
+        worker_row.pid for worker_row in await rt.read_model.workers() if worker_row.leader
+    ] == [leading.pid]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -124,7 +134,7 @@ async def test_a_second_signal_kills_what_does_not_stop(
     up.send_signal(signal.SIGINT)
 
     async def stopping() -> bool:
-        return "stopping the worker" in (tmp_path / "log").read_text()
+        return "stopping worker" in (tmp_path / "log").read_text()
 
     await until(stopping, "the word that it stops")
     up.send_signal(signal.SIGINT)

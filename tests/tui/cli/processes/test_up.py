@@ -1,4 +1,4 @@
-"""`up` on a terminal: the dashboard of what it started, and what leaving it may mean."""
+"""The `up` command on a terminal: the dashboard and its quit dialog."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
     see(shown, "1 alive", "leader")
     family = psutil.Process(shown.pid).children(recursive=True)
     yield shown
-    for one in family:
-        if one.is_running():
-            one.kill()
+    for process in family:
+        if process.is_running():
+            process.kill()
 
 
 def family_of(up: Terminal) -> list[psutil.Process]:
@@ -84,7 +84,7 @@ async def test_it_can_be_left_running_and_stopped_later(up: TerminalScreen) -> N
     see(up, "Leave the processes running")
     up.type("l")
     assert up.end() == 0
-    assert f"stop it with: kill {supervisor.pid}" in up.plain
+    assert f"to stop them: kill {supervisor.pid}" in up.plain
     assert supervisor.is_running()
     assert worker.is_running()
     supervisor.terminate()
@@ -112,8 +112,8 @@ async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: Termin
     supervisor, worker = family_of(up)
     supervisor.kill()
     assert up.end() == 128 + signal.SIGKILL
-    told = up.plain.split(ALT_SCREEN_LEFT)[-1]
-    assert "the supervisor was killed by signal 9" in told
+    output = up.plain.split(ALT_SCREEN_LEFT)[-1]
+    assert "the supervisor was killed by signal 9" in output
     until(lambda: ended([worker]), "the end of the worker")
 
 

@@ -1,4 +1,4 @@
-"""`dashboard --web`: each tab a dashboard of its own, and nobody else's."""
+"""The `dashboard --web` command: an independent dashboard for each tab."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_no_dashboard_outlives_a_server_that_is_killed(cli: Cli) -> None:
 async def test_what_cannot_be_served_is_one_line(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = await cli("dashboard", "--web", "--port", port)
-        said.refused(2, f"port {port} is in use", "--port")
-    (await cli("dashboard", "--port", "1")).refused(2, "--port goes with --web")
-    (await cli("dashboard", "--open")).refused(2, "--open goes with --web")
+        output = await cli("dashboard", "--web", "--port", port)
+        output.refused(2, f"port {port} is in use", "--port")
+    (await cli("dashboard", "--port", "1")).refused(2, "--port requires --web")
+    (await cli("dashboard", "--open")).refused(2, "--open requires --web")

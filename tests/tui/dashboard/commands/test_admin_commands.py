@@ -76,7 +76,7 @@ async def test_people_are_shown_joined_and_parted(rt: Runtime, people: People) -
     code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
         await seen.command("link wrong")
-        await seen.wait_for_toast("this code is not known")
+        await seen.wait_for_toast("the code is invalid, used or expired")
         await seen.command(f"link {code}")
         await seen.wait_for_toast("Linked slack:U-NEW to olga")
         await seen.command("people")
@@ -101,7 +101,7 @@ async def test_a_sweep_by_hand_and_a_month_that_never_left(
         await seen.command("sweep promote")
         await seen.wait_for_toast("promote: changed 1 row")
         await seen.command("sweep floors")
-        await seen.wait_for_toast("there is no sweep 'floors'; choose: expire, remind")
+        await seen.wait_for_toast("unknown sweep 'floors'; choose: expire, remind")
         await seen.command("sweep")
         await seen.see("1  expire", "8  prune")
         await seen.press("1")

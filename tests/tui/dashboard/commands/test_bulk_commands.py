@@ -156,7 +156,7 @@ async def test_finished_jobs_are_retried_in_every_way(
         await seen.command("retry with-answer")
         await seen.see(f"Retry {work.name}?")
         await seen.press("y")
-        await seen.wait_for_toast(f"no answer came too late for {work.name}")
+        await seen.wait_for_toast(f"{work.name} has no late answer")
         await seen.command("retry fresh")
         await seen.see(f"Retry {work.name}?", "Starts over as a new job, without checkpoints")
         await seen.press("y")

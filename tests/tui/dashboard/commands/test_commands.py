@@ -130,7 +130,7 @@ async def test_a_question_gets_more_time(make: Factory, rt: Runtime, owner: Acto
         await seen.press("enter")
         await seen.wait_for_toast("expires in")
         await seen.command("extend soon")
-        await seen.wait_for_toast("is not a duration")
+        await seen.wait_for_toast("invalid duration")
     after = (await rt.questions.get(job, 1)).expires_at
     assert before is not None
     assert after is not None

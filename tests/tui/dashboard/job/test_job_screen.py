@@ -255,14 +255,14 @@ async def test_what_is_not_there_is_told(make: Factory, rt: Runtime, owner: Acto
     number = await make.completed()
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}", "3")
-        await seen.see(f"D-{number} logged nothing")
+        await seen.see(f"D-{number} has no logs")
         found = screen(seen).snapshot
         assert found is not None
         old = log(replace(found, logs_kept=6), 200, found.at + timedelta(days=700))
         gone = "Log deleted: logs are kept for 6 months after a job finishes"
         assert [cell.text for cell in old[0].rows[0]] == [gone]
         for key, words in (
-            ("4", "left no changes"),
+            ("4", "has no changes"),
             ("0", "has no files"),
             ("6", "has no notification targets"),
         ):

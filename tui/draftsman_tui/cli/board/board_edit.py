@@ -1,4 +1,4 @@
-"""`boards add` and `boards set`: names of labels and lists become ids before they are kept."""
+"""The `boards add` and `boards set` commands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from draftsman.domain.trello.comment_template import check
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.board.board_text import document, print_board
-from draftsman_tui.cli.board.trello_access import configured, find_board, trello
 from draftsman_tui.common import params
+from draftsman_tui.common.trello_access import configured, find_board, trello
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
@@ -27,23 +27,23 @@ _OPTIONS = (
         metavar="NAME[=MODE[/AGENT]]",
         type=params.TEXT,
         multiple=True,
-        help="A label that makes jobs, of a mode and for an agent; repeatable.",
+        help="Label that creates jobs, with their mode and agent; repeatable.",
     ),
     click.option(
-        "--queued", metavar="NAME", type=params.TEXT, help="The label that takes its place."
+        "--queued", metavar="NAME", type=params.TEXT, help="Label that replaces it on the card."
     ),
     click.option(
         "--ready",
         metavar="LIST",
         type=params.TEXT,
-        help="Where a card goes whose job is completed.",
+        help="List to move a card to when its job completes.",
     ),
     click.option(
         "--ignore",
         metavar="LIST",
         type=params.TEXT,
         multiple=True,
-        help="A list whose cards make no jobs; repeatable.",
+        help="List whose cards create no jobs; repeatable.",
     ),
     click.option(
         "--rule",
@@ -51,23 +51,23 @@ _OPTIONS = (
         metavar="'STATUS=LIST [from LIST,…]'",
         type=params.TEXT,
         multiple=True,
-        help="Where a card goes in a status, and out of which lists alone; repeatable.",
+        help="Move the card to a list at a status, optionally only from some lists; repeatable.",
     ),
     click.option(
         "--template",
         metavar="FILE|TEXT",
         type=params.TEXT,
-        help="The comment that a result is; preview shows it.",
+        help="Template of result comments; see boards preview.",
     ),
     click.option(
         "--take-existing/--leave-existing",
         default=None,
-        help="Whether cards that have a label already make jobs at the first look.",
+        help="Whether cards that already have a label create jobs in the first poll.",
     ),
 )
 
 
-def _wishes(function: Callable[..., Any]) -> Callable[..., Any]:
+def _board_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -83,48 +83,51 @@ def _wishes(function: Callable[..., Any]) -> Callable[..., Any]:
     ),
 )
 @click.argument("url", metavar="URL", type=params.TEXT)
-@_wishes
-async def add(app: App, url: str, **given: Any) -> None:
-    """Watch a board: a label on one of its cards makes a job.
+@_board_options
+async def add(app: App, url: str, **options: Any) -> None:
+    """Configure a board whose labels create jobs.
 
-    URL is the board's address, its short link or its id. Labels and lists are named as the board
-    has them, whatever their case, or by id; all labels of one name count. Without --label it is the
-    label of [trello], and without --queued its queued one, if the board has that.
+    URL is the board's URL, short link or id. Give labels and lists by name (ignoring case) or by
+    id; a name refers to all labels of that name. --label and --queued default to the labels in
+    [trello]; the queued label is optional on the board.
     """
     async with app.runtime() as rt:
         settings = configured(rt)
-        template = read_template(given.pop("template"))
-        async with trello(rt) as desk:
+        template = read_template(options.pop("template"))
+        async with trello(rt) as context:
             from draftsman_bots.trello.usecases import board_setup
 
-            there = await board_setup.fetch_layout(desk.trello, board_setup.parse_reference(url))
-            if await rt.boards.of(there.id) is not None:
+            layout = await board_setup.fetch_layout(
+                context.trello, board_setup.parse_reference(url)
+            )
+            if await rt.boards.of(layout.id) is not None:
                 text = (
-                    f"{there.name} is watched already; change it: draftsman boards set {there.id}"
+                    f"{layout.name} is already configured;"
+                    f" to change it: draftsman boards set {layout.id}"
                 )
                 raise Conflict(text)
-            remarks = []
-            given["labels"] = given["labels"] or (settings.label,)
-            if given["queued"] is None and board_setup.has_label(there, settings.queued):
-                given["queued"] = settings.queued
-            elif given["queued"] is None:
-                remarks.append(
-                    f"the board has no label {settings.queued!r}: labels are only taken off"
+            hints = []
+            options["labels"] = options["labels"] or (settings.label,)
+            if options["queued"] is None and board_setup.has_label(layout, settings.queued):
+                options["queued"] = settings.queued
+            elif options["queued"] is None:
+                hints.append(
+                    f"the board has no label {settings.queued!r}: labels are removed, not replaced"
                 )
-            wanted = board_setup.BoardOptions(template=template, **_said(given))
-            config, said = board_setup.build_config(there, wanted)
-        _known_agents(rt, config)
+            board_options = board_setup.BoardOptions(template=template, **_given_options(options))
+            config, warnings = board_setup.build_config(layout, board_options)
+        _check_agents(rt, config)
         await rt.boards.save(config, await rt.actor())
         repos = await rt.repos.catalog()
     if app.json:
         app.out.document(document(config))
         return
-    print_board(app, config, {**there.labels, **there.lists})
-    for text in (*said, *remarks):
+    print_board(app, config, {**layout.labels, **layout.lists})
+    for text in (*warnings, *hints):
         app.out.info(text)
     if not repos.repos:
-        app.out.info("no repository is known: jobs ask for one; draftsman repos add PATH|URL")
-    app.out.info(f"see what it would do: draftsman boards test {config.board_id}")
+        app.out.info("no repositories yet; to add a repository: draftsman repos add PATH|URL")
+    app.out.info(f"to test the configuration: draftsman boards test {config.board_id}")
 
 
 @command(
@@ -136,51 +139,50 @@ async def add(app: App, url: str, **given: Any) -> None:
     ),
 )
 @click.argument("board", type=params.TEXT)
-@_wishes
-async def change(app: App, board: str, **given: Any) -> None:
-    """Change how a board is watched.
+@_board_options
+async def change(app: App, board: str, **options: Any) -> None:
+    """Change the configuration of a board.
 
-    What is given takes the place of all that there was of it, what is not given stays, and `none`
-    takes it away. The names of the board and its labels are read anew.
+    An option replaces all previous values of that setting, `none` clears it, and settings without
+    an option are kept. Names of the board and its labels are updated from Trello.
     """
     async with app.runtime() as rt:
         old = await find_board(rt, board)
-        template = read_template(given.pop("template"))
-        taking = given["take_existing"]
-        if taking and await rt.boards.cursor(old.board_id) is not None:
+        template = read_template(options.pop("template"))
+        if options["take_existing"] and await rt.boards.cursor(old.board_id) is not None:
             raise Refused(
-                f"{old.name} was looked at already: --take-existing is for the first look; put a"
-                " label on again to make a job"
+                f"--take-existing applies to the first poll, and {old.name} was already polled;"
+                " add the label to the card again to create a job"
             )
-        async with trello(rt) as desk:
+        async with trello(rt) as context:
             from draftsman_bots.trello.usecases import board_setup
 
-            there = await board_setup.fetch_layout(desk.trello, old.board_id)
-            wanted = board_setup.BoardOptions(template=template, **_said(given))
-            config, said = board_setup.build_config(there, wanted, old)
-        _known_agents(rt, config)
+            layout = await board_setup.fetch_layout(context.trello, old.board_id)
+            board_options = board_setup.BoardOptions(template=template, **_given_options(options))
+            config, warnings = board_setup.build_config(layout, board_options, old)
+        _check_agents(rt, config)
         await rt.boards.save(config, await rt.actor())
     if app.json:
         app.out.document(document(config))
         return
-    print_board(app, config, {**there.labels, **there.lists})
-    for text in said:
+    print_board(app, config, {**layout.labels, **layout.lists})
+    for text in warnings:
         app.out.info(text)
 
 
-def read_template(given: str | None) -> str | None:
-    """Return a template, of a file or as it was typed; raises UsageError."""
-    if given is None or given == NONE:
-        return given
-    path = Path(given)
+def read_template(value: str | None) -> str | None:
+    """Read a template from a file, or return the text itself; raises UsageError."""
+    if value is None or value == NONE:
+        return value
+    path = Path(value)
     try:
-        is_file = given == "-" or path.is_file()
-    except OSError:  # no name of a file: too long
+        is_file = value == "-" or path.is_file()
+    except OSError:  # too long for a file name
         is_file = False
-    text = params.read_text(path) if is_file else given
+    text = params.read_text(path) if is_file else value
     if not is_file and "{" not in text:
         raise UsageError(
-            f"--template {given[:60]!r}: no such file, and no text with a field in it, as"
+            f"--template {value[:60]!r}: not a file, and a template text needs a field such as"
             " '{job} is done: {summary}'"
         )
     try:
@@ -189,13 +191,13 @@ def read_template(given: str | None) -> str | None:
         raise UsageError(str(error)) from None
 
 
-def _said(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given; an option that may be repeated, and was not given, is None."""
-    return {name: None if value == () else value for name, value in given.items()}
+def _given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Replace the empty value of repeatable options by None."""
+    return {name: None if value == () else value for name, value in options.items()}
 
 
-def _known_agents(rt: Runtime, config: BoardConfig) -> None:
+def _check_agents(rt: Runtime, config: BoardConfig) -> None:
     for rule in config.labels.values():
         if rule.agent is not None and rule.agent not in rt.settings.agents:
             known = ", ".join(sorted(rt.settings.agents))
-            raise UsageError(f"label {rule.name!r}: no agent {rule.agent!r}; there are: {known}")
+            raise UsageError(f"label {rule.name!r}: unknown agent {rule.agent!r}; one of: {known}")

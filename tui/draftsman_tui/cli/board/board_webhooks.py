@@ -1,4 +1,4 @@
-"""`boards webhook`: what Trello tells by itself, and whether it still does."""
+"""The `boards webhook` command group."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import click
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
-from draftsman_tui.cli.board.trello_access import (
-    NOBODY,
+from draftsman_tui.common import params
+from draftsman_tui.common.trello_access import (
+    NO_BOARDS,
     TrelloRefused,
     configured,
     find_board,
     trello,
 )
-from draftsman_tui.common import params
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
@@ -30,54 +30,55 @@ if TYPE_CHECKING:
     epilog=example_lines(("draftsman boards webhook list", "draftsman boards webhook repair Work")),
 )
 def webhook() -> None:
-    """Show and mend the webhooks by which Trello tells of boards.
+    """Manage the Trello webhooks of boards.
 
-    The bot makes and mends them by itself every five minutes where [trello] has a callback_url, and
-    polls all the same.
+    With [trello] callback_url, the bot creates and repairs webhooks every five minutes. Boards are
+    polled in any case.
     """
 
 
 @command("list", examples=("draftsman boards webhook list",))
 async def list_webhooks(app: App) -> None:
-    """List the webhooks of the bot's token, and compare them with callback_url."""
-    async with app.runtime(read_only=True) as rt, trello(rt) as desk:
+    """List the webhooks of the bot's token and their state."""
+    async with app.runtime(read_only=True) as rt, trello(rt) as context:
         from draftsman_bots.trello.usecases import webhooks
 
         boards = {board.board_id: board for board in await rt.boards.all()}
         callback = configured(rt).callback_url
-        rows = [_row(one, boards, callback) for one in await webhooks.list_webhooks(desk)]
-    there = {row["board_id"] for row in rows if row["state"] != "other address"}
-    missing = [board.name for id, board in boards.items() if callback and id not in there]
+        hooks = await webhooks.list_webhooks(context)
+        rows = [_row(hook, boards, callback) for hook in hooks]
+    registered = {row["board_id"] for row in rows if row["state"] != "other address"}
+    missing = [board.name for id, board in boards.items() if callback and id not in registered]
     if app.json:
         app.out.document({"callback_url": callback, "webhooks": rows, "missing": missing})
         return
     if rows:
-        heads = ("ID", "BOARD", "STATE", "FAILED", "ADDRESS")
+        heads = ("ID", "BOARD", "STATE", "FAILURES", "URL")
         cells = [
             (
-                one["id"],
-                one["board"] or one["board_id"],
-                one["state"],
-                str(one["failures"]),
-                one["url"],
+                row["id"],
+                row["board"] or row["board_id"],
+                row["state"],
+                str(row["failures"]),
+                row["url"],
             )
-            for one in rows
+            for row in rows
         ]
         app.out.table(heads, cells, flexible=4, right=(3,))
     else:
-        app.out.info("the token has no webhook")
+        app.out.info("no webhooks")
     if callback is None:
-        app.out.info("[trello] callback_url is not set: boards are polled")
+        app.out.info("[trello] callback_url is not set, so boards are only polled")
     for name in missing:
-        app.out.info(f"{name} has none that calls {callback}: draftsman boards webhook repair")
+        app.out.info(f"{name} has no webhook to {callback}; run: draftsman boards webhook repair")
 
 
 @command("add", examples=("draftsman boards webhook add Work",))
 @click.argument("board", type=params.TEXT)
 async def add(app: App, board: str) -> None:
-    """Let Trello tell of a board at once, at callback_url.
+    """Register a webhook for a board at callback_url.
 
-    Trello looks there first, with HEAD, so `draftsman bots` has to be running.
+    Trello sends a HEAD request there first, so `draftsman bots` must be running.
     """
     async with app.runtime() as rt:
         await _register(app, rt, [await find_board(rt, board)])
@@ -88,9 +89,9 @@ async def add(app: App, board: str) -> None:
 )
 @click.argument("board", type=params.TEXT, required=False)
 async def repair(app: App, board: str | None) -> None:
-    """Make what is missing, switch on what is off, replace what calls another address.
+    """Create missing webhooks, enable disabled ones, and replace webhooks with another URL.
 
-    Of one board, or of all.
+    Without BOARD, applies to all boards.
     """
     async with app.runtime() as rt:
         boards = await rt.boards.all() if board is None else [await find_board(rt, board)]
@@ -99,70 +100,70 @@ async def repair(app: App, board: str | None) -> None:
 
 @command("remove", examples=("draftsman boards webhook remove Work",))
 @click.argument("board", metavar="BOARD|ID", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def remove(app: App, board: str, yes: bool) -> None:
-    """Remove the webhook of a board, or one that webhook list shows, by its id.
+    """Remove the webhook of a board, or the webhook with an id from webhook list.
 
-    Where callback_url is set the bot makes that of a watched board again.
+    If callback_url is set, the bot registers the webhook of a configured board again.
     """
-    async with app.runtime() as rt, trello(rt) as desk:
+    async with app.runtime() as rt, trello(rt) as context:
         from draftsman_bots.trello.usecases import webhooks
 
-        await _permitted(rt)
-        known = {str(one.get("id")) for one in await webhooks.list_webhooks(desk)}
+        await _check_permission(rt)
+        known = {str(hook.get("id")) for hook in await webhooks.list_webhooks(context)}
         config = None if board in known else await find_board(rt, board)
         if not yes:
             if not app.out.interactive:
-                raise UsageError("nobody is here to be asked; remove the webhook with --yes")
-            prompts.confirm(f"remove the webhook of {config.name if config else board}?")
+                raise UsageError("not a terminal; to remove the webhook, use --yes")
+            prompts.confirm(f"Remove the webhook of {config.name if config else board}?")
         if config is None:
-            await webhooks.delete(desk, board)
-        removed = True if config is None else await webhooks.remove(desk, config)
+            await webhooks.delete(context, board)
+        removed = True if config is None else await webhooks.remove(context, config)
         callback = configured(rt).callback_url
     if app.json:
         app.out.document({"board": board, "removed": removed})
         return
-    app.out.print("it is removed" if removed else f"{board} had no webhook")
+    app.out.print("webhook removed" if removed else f"{board} has no webhook")
     if config is not None and callback is not None:
-        app.out.info("the bot makes it again: callback_url is set; without it boards are polled")
+        app.out.info("the bot registers it again while [trello] callback_url is set")
 
 
 async def _register(app: App, rt: Runtime, boards: list[BoardConfig]) -> None:
     settings = configured(rt)
     if settings.callback_url is None:
         raise ConfigError(
-            "[trello] has no callback_url, where Trello could tell anything: see docs/trello.md"
+            "[trello] callback_url is not set, so webhooks cannot be registered (docs/trello.md)"
         )
-    await _permitted(rt)
-    done = []
-    async with trello(rt) as desk:
+    await _check_permission(rt)
+    results = []
+    async with trello(rt) as context:
         for board in boards:
-            hook, how = await _registered(desk, board)
-            done.append({"board": board.name, "webhook": hook["id"], "how": how})
+            hook, how = await _register_board(context, board)
+            results.append({"board": board.name, "webhook": hook["id"], "how": how})
     if app.json:
-        app.out.document(done)
+        app.out.document(results)
         return
-    for one in done:
-        app.out.print(f"{one['board']}: its webhook {one['webhook']} is {one['how']}")
-    if not done:
-        app.out.info(NOBODY)
+    for result in results:
+        app.out.print(f"{result['board']}: webhook {result['webhook']} is {result['how']}")
+    if not results:
+        app.out.info(NO_BOARDS)
 
 
-async def _registered(desk: BotContext, board: BoardConfig) -> tuple[dict[str, Any], str]:
+async def _register_board(context: BotContext, board: BoardConfig) -> tuple[dict[str, Any], str]:
     from draftsman_bots.trello.usecases import webhooks
 
     try:
-        return await webhooks.register(desk, board)
+        return await webhooks.register(context, board)
     except Failure as error:
         if error.http_status != 400:
             raise
         raise TrelloRefused(
-            f"{board.name}: Trello makes no webhook: {error}; draftsman bots has to answer there:"
-            " is it running, and does the proxy lead to its listen address?"
+            f"{board.name}: Trello did not create the webhook: {error}; check that draftsman bots"
+            " is running and that callback_url reaches it through the proxy"
         ) from None
 
 
-async def _permitted(rt: Runtime) -> None:
+async def _check_permission(rt: Runtime) -> None:
     from draftsman.domain.people.policy import Verb
 
     rt.policy.check(rt.policy.resolve(await rt.actor()), Verb.BOARDS)

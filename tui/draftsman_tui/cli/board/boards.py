@@ -1,4 +1,4 @@
-"""`boards`: the Trello boards whose labels make jobs."""
+"""The `boards` command group: Trello boards whose labels create jobs."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
+from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.board.board_edit import add, change
 from draftsman_tui.cli.board.board_preview import preview, test
 from draftsman_tui.cli.board.board_text import document, print_board
 from draftsman_tui.cli.board.board_webhooks import webhook
-from draftsman_tui.cli.board.trello_access import (
-    NOBODY,
+from draftsman_tui.common import params, times
+from draftsman_tui.common.output import styled
+from draftsman_tui.common.trello_access import (
+    NO_BOARDS,
     TrelloRefused,
     configured,
     find_board,
+    remove_webhook,
     trello,
 )
-from draftsman_tui.common import params, times
-from draftsman_tui.common.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -43,43 +44,46 @@ if TYPE_CHECKING:
     ),
 )
 def boards() -> None:
-    """Watch Trello boards, and see what their labels do.
+    """Manage Trello boards and their label rules.
 
-    A board is meant by its name, its address, its short link or its id.
+    BOARD is the name, URL, short link or id of a board.
     """
 
 
 @command("list", examples=("draftsman boards list", "draftsman boards list --json"))
 async def list_boards(app: App) -> None:
-    """List the boards that are watched, and how they are."""
+    """List the configured boards and their health."""
     async with app.runtime(read_only=True) as rt:
-        found = await rt.boards.all()
-        cursors = {one.board_id: await rt.boards.cursor(one.board_id) for one in found}
-        health, why = await _health(rt, found)
+        configs = await rt.boards.all()
+        cursors = {config.board_id: await rt.boards.cursor(config.board_id) for config in configs}
+        health, problem = await _health(rt, configs)
     if app.json:
         app.out.document(
             [
-                document(one, polled_at=_at(cursors[one.board_id]), checks=health.get(one.board_id))
-                for one in found
+                document(
+                    config,
+                    polled_at=_at(cursors[config.board_id]),
+                    checks=health.get(config.board_id),
+                )
+                for config in configs
             ]
         )
         return
-    if not found:
-        app.out.info(NOBODY)
+    if not configs:
+        app.out.info(NO_BOARDS)
         return
     rows = []
-    for one in found:
-        labels = ", ".join(rule.name or id for id, rule in one.labels.items())
-        polled = cursors[one.board_id]
-        seen = "never" if polled is None else times.ago(polled.polled_at)
-        rows.append(
-            (styled(one.name, "bold"), labels, seen, _state(health.get(one.board_id)), one.url)
-        )
-    app.out.table(("NAME", "LABELS", "LOOKED AT", "HEALTH", "WHERE"), rows, flexible=4)
-    if why:
-        app.out.info(why)
-    for one in found:
-        for check in health.get(one.board_id, []):
+    for config in configs:
+        labels = ", ".join(rule.name or id for id, rule in config.labels.items())
+        cursor = cursors[config.board_id]
+        polled = "never" if cursor is None else times.ago(cursor.polled_at)
+        state = _state(health.get(config.board_id))
+        rows.append((styled(config.name, "bold"), labels, polled, state, config.url))
+    app.out.table(("NAME", "LABELS", "POLLED", "HEALTH", "URL"), rows, flexible=4)
+    if problem:
+        app.out.info(problem)
+    for config in configs:
+        for check in health.get(config.board_id, []):
             if check.status != "ok":
                 app.out.info(check.text + (f" → {check.then}" if check.then else ""))
 
@@ -87,7 +91,7 @@ async def list_boards(app: App) -> None:
 @command("show", examples=("draftsman boards show Work", "draftsman boards show Work --json"))
 @click.argument("board", type=params.TEXT)
 async def show(app: App, board: str) -> None:
-    """Show how a board is watched."""
+    """Show the configuration of a board."""
     async with app.runtime(read_only=True) as rt:
         config = await find_board(rt, board)
         cursor = await rt.boards.cursor(config.board_id)
@@ -95,76 +99,55 @@ async def show(app: App, board: str) -> None:
         app.out.document(document(config, polled_at=_at(cursor)))
         return
     print_board(app, config)
-    app.out.print(
-        "it was never looked at" if cursor is None else f"looked at {times.ago(cursor.polled_at)}"
-    )
+    app.out.print("never polled" if cursor is None else f"polled {times.ago(cursor.polled_at)}")
 
 
 @command("remove", examples=("draftsman boards remove Work",))
 @click.argument("board", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def remove(app: App, board: str, yes: bool) -> None:
-    """Watch a board no more; its jobs stay, and so do the comments on its cards."""
+    """Remove the configuration of a board; its jobs and comments are kept."""
     async with app.runtime() as rt:
         config = await find_board(rt, board)
         if not yes:
             if not app.out.interactive:
-                raise UsageError(f"nobody is here to be asked; remove {config.name} with --yes")
-            prompts.confirm(f"watch {config.name} no more?")
+                raise UsageError(f"not a terminal; to remove {config.name}, use --yes")
+            prompts.confirm(f"Remove {config.name}?")
         await rt.boards.remove(config.board_id, await rt.actor())
-        left = await remove_webhook(rt, config)
+        warning = await remove_webhook(rt, config)
     if app.json:
-        app.out.document({"board_id": config.board_id, "removed": True, "webhook_left": left})
+        app.out.document({"board_id": config.board_id, "removed": True, "webhook_left": warning})
         return
-    app.out.print(f"{config.name} is not watched any more")
-    if left is not None:
-        app.out.info(left)
+    app.out.print(f"{config.name} removed")
+    if warning is not None:
+        app.out.info(warning)
 
 
 def _state(checks: list[Check] | None) -> Text:
-    """Return how a board is, in a word."""
+    """Summarize the checks of a board."""
     if checks is None:
         return styled("?")
     if failed := sum(check.status == "fail" for check in checks):
-        return styled(f"{failed} wrong", "bold red")
+        return styled(f"{failed} failed", "bold red")
     if warned := sum(check.status == "warn" for check in checks):
-        return styled(f"{warned} to see", "yellow")
-    return styled("well", "green")
-
-
-async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:
-    """Remove a board's webhook; return what is to be said where that did not work."""
-    if rt.settings.trello is None:
-        return None if config.webhook_id is None else _left(config, "[trello] is not configured")
-    try:
-        async with trello(rt) as desk:
-            from draftsman_bots.trello.usecases import webhooks
-
-            await webhooks.remove(desk, config)
-    except DraftsmanError as error:
-        return _left(config, str(error))
-    return None
-
-
-def _left(config: BoardConfig, why: str) -> str:
-    name = config.webhook_id or "if it has one"
-    return f"its webhook, {name}, stays: {why}; what it tells is ignored"
+        return styled(f"{warned} warning{'' if warned == 1 else 's'}", "yellow")
+    return styled("healthy", "green")
 
 
 async def _health(
-    rt: Runtime, found: list[BoardConfig]
+    rt: Runtime, boards: list[BoardConfig]
 ) -> tuple[dict[str, list[Check]], str | None]:
-    """Return what is found out about each board, and why nothing was."""
-    if not found:
+    """Return the checks of each board by id, and the problem that prevented checks."""
+    if not boards:
         return {}, None
     try:
         configured(rt)
-        async with trello(rt) as desk:
+        async with trello(rt) as context:
             from draftsman_bots.trello import doctor
 
-            me = await doctor.check_identity(desk)
-            health = {one.board_id: await doctor.check_board(desk, one) for one in found}
-            return health, None if me.status == "ok" else f"{me.text}: {me.then}"
+            identity = await doctor.check_identity(context)
+            health = {board.board_id: await doctor.check_board(context, board) for board in boards}
+            return health, None if identity.status == "ok" else f"{identity.text}: {identity.then}"
     except (ConfigError, TrelloRefused, Failure) as error:
         return {}, str(error)
 

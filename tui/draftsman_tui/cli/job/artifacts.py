@@ -1,4 +1,4 @@
-"""`diff` and `artifacts`: the files that jobs leave."""
+"""The `diff` and `artifacts` commands."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.job import TERMINAL
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
 from draftsman_tui.common import params, stdio, times
+from draftsman_tui.common.artifact_text import format_size, no_diff_reason, patch_line
 from draftsman_tui.common.output import as_data, plain, styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.domain.ids import JobRef
-    from draftsman.runtime import Runtime
 
 
 @command(
@@ -27,9 +24,9 @@ if TYPE_CHECKING:
 )
 @click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
 async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
-    """Print the changes of a job, or of a gate.
+    """Print the changes of a job or of an approval.
 
-    It is a patch that `git apply` takes: of a gate, the one that it was asked with.
+    The output is a patch for `git apply`. For an approval, it is the patch under review.
     """
     async with app.runtime(read_only=True) as rt:
         ref, ordinal = job
@@ -38,25 +35,18 @@ async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
         if ordinal is not None:
             question = await rt.questions.get(number, ordinal)
             name, run = question.name, question.run
-        found = await rt.checkpoints.patch(number, run)
-        if found is None or found.size == 0:
-            why = await no_diff_reason(rt, name, number, found is None)
-            raise Refused(f"{why}; see: draftsman show D-{number}")
-        data = await rt.checkpoints.content(found)
+        patch = await rt.checkpoints.patch(number, run)
+        if patch is None or patch.size == 0:
+            reason = await no_diff_reason(rt, name, number, patch is None)
+            raise Refused(f"{reason}; see: draftsman show D-{number}")
+        data = await rt.checkpoints.content(patch)
     if app.json:
-        app.out.document(as_data(found) | _content(data))
+        app.out.document(as_data(patch) | _content(data))
     elif app.out.on_screen:
-        app.out.print(*(patch_line(one) for one in data.decode("utf-8", "replace").splitlines()))
+        lines = data.decode("utf-8", "replace").splitlines()
+        app.out.print(*(patch_line(text) for text in lines))
     else:
         stdio.write_bytes(data)
-
-
-async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
-    """Say why a job or a question has no diff: the patch is missing, or empty."""
-    status, _ = await rt.read_model.status_and_version(number)
-    if status in TERMINAL and "/" not in name:
-        return f"{name} left no changes"
-    return f"{name}: diff not available" if missing else f"{name} has no changes so far"
 
 
 @click.group(
@@ -67,32 +57,32 @@ async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> 
     ),
 )
 def artifacts() -> None:
-    """List or get the files that a job left."""
+    """List or download the artifacts of a job."""
 
 
 @command("list", examples=("draftsman artifacts list D-142",))
 @click.argument("job", type=params.JOB)
 async def list_artifacts(app: App, job: JobRef) -> None:
-    """List the files that the runs of a job left."""
+    """List the artifacts of a job."""
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        found = await rt.checkpoints.artifacts(number)
+        listed = await rt.checkpoints.artifacts(number)
     if app.json:
-        app.out.document(found)
-    elif not found:
-        app.out.info(f"D-{number} left no files")
+        app.out.document(listed)
+    elif not listed:
+        app.out.info(f"D-{number} has no artifacts")
     else:
         rows = [
             (
-                styled(one.name, "bold"),
-                one.kind,
-                format_size(one.size),
-                f".{one.run}",
-                times.ago(one.created_at),
+                styled(artifact.name, "bold"),
+                artifact.kind,
+                format_size(artifact.size),
+                f".{artifact.run}",
+                times.ago(artifact.created_at),
             )
-            for one in found
+            for artifact in listed
         ]
-        heads = ("NAME", "KIND", "SIZE", "RUN", "MADE")
+        heads = ("NAME", "KIND", "SIZE", "RUN", "CREATED")
         app.out.table(heads, rows, flexible=0, right=(2,))
 
 
@@ -107,23 +97,23 @@ async def list_artifacts(app: App, job: JobRef) -> None:
     "--output",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="Where to: a file, a directory, or - for stdout, the default.",
+    help="File or directory to write to; default - (stdout).",
 )
 async def get(app: App, job: JobRef, name: str, output: Path | None) -> None:
-    """Get a file that a job left: the newest of that name."""
+    """Download an artifact; the newest if several have the name."""
     async with app.runtime(read_only=True) as rt:
-        found, data = await rt.checkpoints.read_artifact(await number_of(rt, job), name)
+        artifact, data = await rt.checkpoints.read_artifact(await number_of(rt, job), name)
     if output is not None and str(output) != "-":
         path = _save(output, name, data)
-        app.out.info(f"wrote {format_size(len(data))} to {path}")
+        app.out.info(f"saved {path} ({format_size(len(data))})")
         if app.json:
-            app.out.document(as_data(found) | {"path": str(path)})
+            app.out.document(as_data(artifact) | {"path": str(path)})
     elif app.json:
-        app.out.document(as_data(found) | _content(data))
+        app.out.document(as_data(artifact) | _content(data))
     elif not app.out.on_screen:
         stdio.write_bytes(data)
     elif b"\0" in data:
-        raise Refused(f"{name} is not text; give -o FILE, or -o - | another program")
+        raise Refused(f"{name} is a binary file; use -o FILE, or -o - and a pipe")
     else:
         app.out.write(plain(data.decode("utf-8", "replace")))
 
@@ -132,39 +122,22 @@ artifacts.add_command(list_artifacts)
 artifacts.add_command(get)
 
 
-def format_size(count: int) -> str:
-    """Return a number of bytes as people read it."""
-    if count < 1000:
-        return f"{count} B"
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
-    return f"{count / 1_000_000:.1f} MB"
-
-
 def _save(output: Path, name: str, data: bytes) -> Path:
-    """Write the file whole or not at all; a name from an agent never leads out of a directory."""
+    """Write the file atomically; only the last part of an artifact's name is used."""
     path = output / Path(name).name if output.is_dir() else output
-    part = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".{path.name}.part")
     try:
-        part.write_bytes(data)
-        part.replace(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{path}: {error.strerror}; give -o a file that can be written") from None
+        temporary.unlink(missing_ok=True)
+        raise UsageError(f"{path}: {error.strerror}; use -o with a writable path") from None
     return path
 
 
 def _content(data: bytes) -> dict[str, Any]:
-    """Return the bytes for JSON: as text where they are text."""
+    """Return the content for JSON, base64-encoded unless it is UTF-8 text."""
     try:
         return {"content": data.decode("utf-8")}
     except UnicodeDecodeError:
         return {"content_base64": base64.b64encode(data).decode("ascii")}
-
-
-def patch_line(text: str) -> Text:
-    """Return a line of a patch, told apart by how it begins and by colour."""
-    if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
-        return styled(text, "bold")
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    return styled(text, styles.get(text[:1], ""))

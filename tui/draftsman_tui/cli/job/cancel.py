@@ -1,4 +1,4 @@
-"""`cancel`: a job ends because somebody says so."""
+"""The `cancel` command."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 @command("cancel", examples=("draftsman cancel D-142 --reason 'not needed any more'",))
 @click.argument("job", type=params.JOB)
-@click.option("--reason", type=params.TEXT, help="Kept in the trail.")
-@click.option("--force", is_flag=True, help="Do not wait for its worker.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--reason", type=params.TEXT, help="Reason, recorded in the event history.")
+@click.option("--force", is_flag=True, help="Cancel without waiting for the worker.")
+@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def cancel(app: App, job: JobRef, reason: str | None, force: bool, yes: bool) -> None:
-    """End a job.
+    """Cancel a job.
 
-    One that is running is told to stop and ends as canceled; --force ends it at once, and what its
-    worker still writes is refused.
+    A running job is asked to stop first. With --force it is canceled immediately, and later writes
+    of its worker are rejected.
     """
     async with app.runtime() as rt:
         number = await number_of(rt, job)
         if app.out.interactive and not yes:
             await _confirm(rt, number)
-        done = await rt.job_control.cancel(number, await rt.actor(), reason, force=force)
+        result = await rt.job_control.cancel(number, await rt.actor(), reason, force=force)
     if app.json:
-        app.out.document(done)
-    elif done.requested:
-        app.out.print(f"D-{number} is told to stop; see: draftsman wait D-{number}")
+        app.out.document(result)
+    elif result.requested:
+        app.out.print(f"D-{number}: cancellation requested; to wait: draftsman wait D-{number}")
     else:
         app.out.print(line(styled(f"D-{number}", "bold"), " canceled"))
 
 
 async def _confirm(rt: Runtime, number: int) -> None:
-    """Ask whether it is this job; raises Refused if not."""
-    found = await rt.read_model.job(number)
-    title = f", {found.ticket_title!r}" if found.ticket_title else ""
-    what = "stop it" if found.status is Status.RUNNING else "cancel it"
-    state = str(found.status).replace("_", " ")
-    prompts.confirm(f"{found.name}{title} is {state}; {what}?")
+    """Ask for confirmation; raises Refused on no."""
+    details = await rt.read_model.job(number)
+    title = f", {details.ticket_title!r}" if details.ticket_title else ""
+    action = "stop" if details.status is Status.RUNNING else "cancel"
+    state = str(details.status).replace("_", " ")
+    prompts.confirm(f"{details.name}{title} is {state}. {action.capitalize()} it?")

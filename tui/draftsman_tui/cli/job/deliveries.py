@@ -1,4 +1,4 @@
-"""`deliveries` and `redeliver`: what people were told, and sending again what died."""
+"""The `deliveries` and `redeliver` commands."""
 
 from __future__ import annotations
 
@@ -6,29 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
+from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params, times
-from draftsman_tui.common.output import line, styled
+from draftsman_tui.common import params
+from draftsman_tui.common.delivery_text import delivery_cells
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rich.text import Text
-
     from draftsman.domain.ids import JobRef
 
-STYLES = {
-    DeliveryStatus.SENT: "green",
-    DeliveryStatus.DEAD_LETTER: "bold red",
-    DeliveryStatus.UNCONFIRMED: "yellow",
-    DeliveryStatus.SENDING: "cyan",
-    DeliveryStatus.SUPERSEDED: "dim",
-}
-_SEVERAL = 5
-"""Deliveries from which sending them all again is asked about first."""
+_CONFIRM_FROM = 5
+"""Number of deliveries from which a retry asks for confirmation."""
 
 
 @command(
@@ -39,40 +28,44 @@ _SEVERAL = 5
         "draftsman deliveries --status dead_letter --json",
     ),
 )
-@click.option("--job", type=params.JOB, help="Of this job only.")
+@click.option("--job", type=params.JOB, help="Filter by job.")
 @click.option(
     "--status",
-    type=click.Choice([str(one) for one in DeliveryStatus]),
+    type=click.Choice([str(value) for value in DeliveryStatus]),
     multiple=True,
-    help="With this status; repeatable.",
+    help="Filter by status; repeatable.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many."
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="Maximum number of deliveries to list.",
 )
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
-    """List what people were told.
+    """List deliveries, newest first.
 
-    The newest comes first. One that is unconfirmed may have arrived: it is looked for before it
-    is repeated. One that is superseded had nothing new to say any more. A dead letter was given
-    up; see: redeliver.
+    unconfirmed: the message may have arrived; the channel is checked before it is sent again.
+    superseded: a newer message replaced it. dead_letter: every attempt failed; see
+    draftsman redeliver.
     """
-    wanted = [DeliveryStatus(one) for one in status] or None
+    statuses = [DeliveryStatus(value) for value in status] or None
     async with app.runtime(read_only=True) as rt:
         number = None if job is None else await number_of(rt, job)
-        found = await rt.outbox.all(number, wanted, limit)
+        listed = await rt.outbox.all(number, statuses, limit)
         targets = [] if number is None else await rt.outbox.targets(number)
     if app.json:
-        app.out.document(found)
-    elif found:
-        heads = ("ID", "JOB", "KIND", "TO", "STATUS", "TRIES", "WHEN", "")
-        rows = [delivery_cells(one) for one in found]
+        app.out.document(listed)
+    elif listed:
+        heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
+        rows = [delivery_cells(delivery) for delivery in listed]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
     elif status:
-        app.out.info(f"no delivery is {' or '.join(status).replace('_', ' ')}")
+        app.out.info(f"no {' or '.join(status).replace('_', ' ')} deliveries")
     elif number is not None and not targets:
-        app.out.info(f"D-{number} tells nobody; to be told: draftsman submit --notify log …")
+        app.out.info(f"D-{number} has no targets; to add a target: draftsman submit --notify log …")
     else:
-        app.out.info("nobody was told anything; to be told: draftsman submit --notify log …")
+        app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
 
 
 @command(
@@ -84,82 +77,34 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     ),
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
-@click.option("--job", type=params.JOB, help="All of this job that are dead.")
-@click.option("--dead", is_flag=True, help="All that are dead, the oldest thousand.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--job", type=params.JOB, help="All dead deliveries of this job.")
+@click.option("--dead", is_flag=True, help="All dead deliveries, up to the oldest 1000.")
+@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def redeliver(
     app: App, ids: tuple[int, ...], job: JobRef | None, dead: bool, yes: bool
 ) -> None:
-    """Send dead deliveries again.
+    """Retry dead deliveries.
 
-    Each is looked for first where it may have arrived, and has all its tries again.
+    A delivery that may have arrived is looked up in its channel first. The attempts start over.
     """
     if sum((bool(ids), job is not None, dead)) != 1:
-        raise UsageError("say which: redeliver ID…, --job D-142, or --dead")
+        raise UsageError("specify one of: ID…, --job D-142 or --dead")
     async with app.runtime() as rt:
         seqs = list(dict.fromkeys(ids))
         if not seqs:
             number = None if job is None else await number_of(rt, job)
             seqs = await rt.outbox.dead(number)
-        if len(seqs) >= _SEVERAL and not yes:
+        if len(seqs) >= _CONFIRM_FROM and not yes:
             if not app.out.interactive:
-                raise Refused(f"that would send {len(seqs)} deliveries again; to do so give --yes")
-            prompts.confirm(f"send {len(seqs)} dead deliveries again?")
+                raise Refused(
+                    f"this would send {len(seqs)} deliveries again; to confirm, use --yes"
+                )
+            prompts.confirm(f"Send {len(seqs)} dead deliveries again?")
         revived = await rt.outbox.redeliver(seqs, await rt.actor())
     if app.json:
         app.out.document(revived)
     elif revived:
-        told = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
-        app.out.print(f"{len(revived)} to be sent again: {told}")
+        listing = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
+        app.out.print(f"{len(revived)} queued for redelivery: {listing}")
     else:
-        app.out.info("none is dead")
-
-
-def target_text(one: Delivery) -> str:
-    """Return where it goes, as `submit --notify` takes it."""
-    if str(one.channel) == one.target:
-        return one.target
-    return f"{one.channel}:{one.target}" + (f"/{one.thread}" if one.thread else "")
-
-
-def status_cell(one: Delivery) -> Text:
-    """Return its status, in the style of it."""
-    return styled(one.status, STYLES.get(one.status, ""))
-
-
-def delivery_cells(one: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
-    """Return id, job, kind, to, status, tries, when, and what went wrong."""
-    about = f"/{one.question}" if one.question else ""
-    when = times.ago(one.sent_at or one.created_at, now)
-    said = one.last_error or ""
-    if said and one.next_attempt_at is not None and one.status is not DeliveryStatus.SENDING:
-        said = f"again {times.left(one.next_attempt_at, now)}: {said}"
-    return (
-        styled(one.seq, "bold"),
-        f"D-{one.job}{about}",
-        str(one.kind),
-        target_text(one),
-        status_cell(one),
-        str(one.attempts),
-        when,
-        said,
-    )
-
-
-def summary_lines(found: list[Delivery]) -> list[Text]:
-    """Return a line for each place that was told: how many of each status, and the last error."""
-    lines = []
-    for place in dict.fromkeys(target_text(one) for one in found):
-        mine = [one for one in found if target_text(one) == place]
-        counts = {status: sum(one.status is status for one in mine) for status in DeliveryStatus}
-        said = [
-            styled(f"{count} {status.replace('_', ' ')}", STYLES.get(status, ""))
-            for status, count in counts.items()
-            if count
-        ]
-        parts: list[Text | str] = [styled(f"  {place}  ", "bold")]
-        for nth, part in enumerate(said):
-            parts += ([", "] if nth else []) + [part]
-        error = next((one.last_error for one in mine if one.last_error), None)
-        lines.append(line(*parts, styled(f"  {error}" if error else "", "red")))
-    return lines
+        app.out.info("no dead deliveries")

@@ -1,61 +1,44 @@
-"""`events` and `logs`: what happened, and what was said while it did."""
+"""The `events` and `logs` commands: event history and run logs of jobs."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job.jobs import DENIED
 from draftsman_tui.cli.setup.archives import print_missing_months
-from draftsman_tui.common import params, times
-from draftsman_tui.common.output import as_data, line, one_line, plain, styled
+from draftsman_tui.common import params
+from draftsman_tui.common.event_text import event_text, no_log
+from draftsman_tui.common.output import as_data, plain
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rich.text import Text
-
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
 
-LOOK = 0.3
-"""Seconds between two looks when following."""
+POLL_INTERVAL = 0.3
+"""Seconds between polls with --follow."""
 PAGE = 500
-LONGEST = 100
-"""Characters that a line shows of one value; --json has all."""
 Cursor = tuple[int, int, int]
-STYLES = {
-    "completed": "green",
-    "failed": "red",
-    "dead_letter": "red",
-    "expired": "red",
-    "waiting_for_input": "yellow",
-    "waiting_for_approval": "yellow",
-}
 
 
 class CursorParam(params.Param):
-    """`epoch.txid.id`, as events show it; one job's events take a bare id too."""
+    """A cursor `epoch.txid.id` as printed by events; a single job also accepts a bare id."""
 
     name = "cursor"
 
     def convert(self, value: Any, param: object, ctx: object) -> Cursor:
-        """Read it; raises UsageError."""
+        """Parse the cursor; raises UsageError."""
         if isinstance(value, tuple):
             return value
         parts = str(value).split(".")
         if len(parts) not in (1, 3) or not all(p.isdecimal() and len(p) < 19 for p in parts):
-            raise UsageError(f"{value!r} is not a cursor; give one that events --json printed")
+            raise UsageError(f"invalid cursor {value!r}; use a cursor printed by events --json")
         epoch, txid, id = [0, 0, *map(int, parts)][-3:]
         return epoch, txid, id
 
@@ -69,45 +52,45 @@ class CursorParam(params.Param):
     ),
 )
 @click.argument("job", type=params.JOB, required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on; of one job until it ends.")
-@click.option("--after", type=CursorParam(), help="Only what follows this cursor.")
+@click.option("-f", "--follow", is_flag=True, help="Stream new events; with a job, until it ends.")
+@click.option("--after", type=CursorParam(), help="Only events after this cursor.")
 async def events(app: App, job: JobRef | None, follow: bool, after: Cursor | None) -> None:
-    """Show the trail of a job, or of all.
+    """Show the event history.
 
-    Nothing is ever skipped: who keeps the last cursor and asks again with --after gets what came
-    since. Following everything starts with what is new, unless --after says where.
+    No event is skipped: to continue, pass the last cursor to --after. Without a job, --follow
+    starts with new events unless --after is set.
     """
     async with app.runtime(read_only=True) as rt:
-        shown = 0
+        count = 0
         if job is None:
             if after is not None and after[:2] == (0, 0) and after[2]:
-                raise UsageError("the cursor of everything has three parts: epoch.txid.id")
+                raise UsageError("without a job, --after requires a full cursor: epoch.txid.id")
             if not follow or after is not None:
                 await print_missing_months(app, rt, None, after or (0, 0, 0))
-            stream = _feed(rt, after, follow)
+            stream = _all_events(rt, after, follow)
         else:
             number = await number_of(rt, job)
             await print_missing_months(app, rt, number, (0, 0, 0))
-            stream = _trail(rt, number, after[2] if after else 0, follow)
+            stream = _job_events(rt, number, after[2] if after else 0, follow)
         async for event in stream:
-            shown += 1
+            count += 1
             if app.json:
                 app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
             else:
                 app.out.print(event_text(event, name=job is None), cut=True)
-        if not shown:
-            app.out.info("nothing happened" + (" since" if after else " yet"))
+        if not count:
+            app.out.info("no new events" if after else "no events yet")
 
 
 @command("logs", examples=("draftsman logs -f D-142",))
 @click.argument("job", type=params.JOB)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@click.option("-f", "--follow", is_flag=True, help="Stream new output until the job ends.")
 async def logs(app: App, job: JobRef, follow: bool) -> None:
-    """Print what the runs of a job logged."""
+    """Print the logs of a job."""
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
         run = 0
-        async for chunk in _log(rt, number, follow):
+        async for chunk in _log_chunks(rt, number, follow):
             if app.json:
                 app.out.item(chunk)
                 continue
@@ -116,72 +99,46 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
                 app.out.info(f"-- run {number}.{run} --")
             app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
         if not run and not app.json:
-            kept = app.settings.retention.logs
-            app.out.info(f"{no_log(number, kept)}; see: draftsman events D-{number}")
+            retention = app.settings.retention.logs
+            app.out.info(f"{no_log(number, retention)}; see: draftsman events D-{number}")
 
 
-def no_log(number: int, kept: int | None) -> str:
-    """Return that a job has no log; `kept` is the months after its end for which it had one."""
-    return f"D-{number} logged nothing" + (f", or it ended over {kept} months ago" if kept else "")
-
-
-def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
-    """Return one event on one line."""
-    moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
-    denied = event.payload.get("error_class") == ErrorClass.DENIED
-    style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
-    detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
-    return line(
-        styled(times.clock(event.created_at, now), "dim"),
-        styled(f"  D-{event.job}" if name else "", "bold"),
-        f"  {event.kind}",
-        styled(f" →{moved}" if moved else "", style),
-        styled(f"  {actor_name(event.actor)}", "dim"),
-        f"  {detail}" if detail else "",
-    )
-
-
-def _value(value: object) -> str:
-    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-async def _trail(rt: Runtime, number: int, after: int, follow: bool) -> AsyncIterator[Event]:
+async def _job_events(rt: Runtime, number: int, after: int, follow: bool) -> AsyncIterator[Event]:
     while True:
         ended = not follow or (await rt.read_model.job(number)).status in TERMINAL
-        found = await rt.read_model.job_events(number, after, PAGE)
-        for event in found:
+        page = await rt.read_model.job_events(number, after, PAGE)
+        for event in page:
             after = event.id
             yield event
-        if len(found) < PAGE:
+        if len(page) < PAGE:
             if ended:
                 return
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
-async def _feed(rt: Runtime, after: Cursor | None, follow: bool) -> AsyncIterator[Event]:
+async def _all_events(rt: Runtime, after: Cursor | None, follow: bool) -> AsyncIterator[Event]:
     if after is None:
         after = await rt.read_model.end_cursor() if follow else (0, 0, 0)
     while True:
-        found = await rt.read_model.events(after, PAGE)
-        for event in found:
+        page = await rt.read_model.events(after, PAGE)
+        for event in page:
             after = event.cursor
             yield event
-        if len(found) < PAGE:
+        if len(page) < PAGE:
             if not follow:
                 return
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
-async def _log(rt: Runtime, number: int, follow: bool) -> AsyncIterator[Any]:
+async def _log_chunks(rt: Runtime, number: int, follow: bool) -> AsyncIterator[Any]:
     after = (0, 0)
     while True:
         ended = not follow or (await rt.read_model.job(number)).status in TERMINAL
-        found = await rt.checkpoints.logs(number, after, PAGE)
-        for chunk in found:
+        page = await rt.checkpoints.logs(number, after, PAGE)
+        for chunk in page:
             after = (chunk.run, chunk.seq)
             yield chunk
-        if len(found) < PAGE:
+        if len(page) < PAGE:
             if ended:
                 return
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(POLL_INTERVAL)

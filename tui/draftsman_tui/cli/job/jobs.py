@@ -1,4 +1,4 @@
-"""`jobs` and `why`: what there is, and what it waits for."""
+"""The `jobs` and `why` commands: list jobs, and explain why a job is waiting."""
 
 from __future__ import annotations
 
@@ -10,50 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, one_line, styled
 from draftsman_tui.common.worker_health import health_of
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
     from draftsman.runtime import Runtime
 
 MAX_JOBS: Final = 1000
-"""Jobs that one call lists."""
+"""Maximum number of jobs in a listing."""
 MAX_ERROR_LENGTH: Final = 120
-"""Characters of an error that a line shows, where there is room."""
-STYLES: Final = {
-    Status.SCHEDULED: "blue",
-    Status.QUEUED: "cyan",
-    Status.CLAIMED: "cyan",
-    Status.RUNNING: "bold cyan",
-    Status.WAITING_FOR_INPUT: "bold yellow",
-    Status.WAITING_FOR_APPROVAL: "bold yellow",
-    Status.RESUMED: "cyan",
-    Status.RETRYING: "magenta",
-    Status.COMPLETED: "green",
-    Status.FAILED: "red",
-    Status.DEAD_LETTER: "bold red",
-    Status.CANCELED: "dim",
-    Status.EXPIRED: "red",
-}
-DENIED: Final = "yellow"
-"""Color of a job that failed because a person denied it."""
-
-
-def status_text(status: object, error_class: str | None = None) -> Text:
-    """Return a status as people read it; the color tells a denial from an error."""
-    name = str(status)
-    if error_class == ErrorClass.DENIED:
-        return styled(name, DENIED)
-    return styled(name.replace("_", " "), STYLES.get(Status(name), "") if name in STYLES else "")
+"""Maximum number of characters of an error in a table row."""
 
 
 @command(
@@ -64,15 +37,25 @@ def status_text(status: object, error_class: str | None = None) -> Text:
         "draftsman jobs --json | jq '.[].number'",
     ),
 )
-@click.option("--status", type=params.STATUS, multiple=True, help="Only these; `waiting` is both.")
-@click.option("--agent", type=params.TEXT, help="Only those of this agent.")
-@click.option("--repo", type=params.TEXT, help="Only this repository: name or owner/name.")
-@click.option("--tag", type=params.TEXT, help="Only those with this tag.")
-@click.option("--since", type=params.DURATION, help="Only the newer than this: 2h, 1d.")
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_JOBS), metavar="N", default=50, show_default=True
+    "--status",
+    type=params.STATUS,
+    multiple=True,
+    help="Filter by status; `waiting` matches both waiting statuses.",
 )
-@click.option("--before", type=params.JOB, help="Only older ones than this job.")
+@click.option("--agent", type=params.TEXT, help="Filter by agent.")
+@click.option("--repo", type=params.TEXT, help="Filter by repository: name or owner/name.")
+@click.option("--tag", type=params.TEXT, help="Filter by tag.")
+@click.option("--since", type=params.DURATION, help="Created within this time, e.g. 2h.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_JOBS),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="Maximum number of jobs to list.",
+)
+@click.option("--before", type=params.JOB, help="Jobs older than this job.")
 async def jobs(
     app: App,
     status: tuple[tuple[Status, ...], ...],
@@ -82,60 +65,63 @@ async def jobs(
 ) -> None:
     """List jobs, newest first.
 
-    WAITS FOR says what comes next: who has to answer, when it is tried again, what is missing; of
-    what failed, WHY says how its last error began.
+    WAITING FOR shows what happens next: the answer or approval that is missing, the time of the
+    next retry, or the resource the job needs. For failed jobs, ERROR shows the last error.
     """
-    wanted = [one for several in status for one in several] or None
+    statuses = [value for group in status for value in group] or None
     oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
     async with app.runtime(read_only=True) as rt:
         cursor = before.number if before else None
         if before and cursor is None:
             cursor = await number_of(rt, before)
-        page = await rt.read_model.page(statuses=wanted, since=oldest, before=cursor, **filters)
-        found = page.jobs
+        page = await rt.read_model.page(statuses=statuses, since=oldest, before=cursor, **filters)
+        listed = page.jobs
         if app.json:
-            app.out.document(found)
-        elif found:
-            await _show(app, rt, found)
-            if len(found) == filters["limit"] and app.out.on_screen:
-                again = {"status": ",".join(wanted or ()), "since": since, **filters}
-                app.out.info(f"there may be more: {_older(found[-1].number, again)}")
+            app.out.document(listed)
+        elif listed:
+            await _show(app, rt, listed)
+            if len(listed) == filters["limit"] and app.out.on_screen:
+                options = {"status": ",".join(statuses or ()), "since": since, **filters}
+                older = _older(listed[-1].number, options)
+                app.out.info(f"there may be more jobs; to list older jobs: {older}")
         elif page.scanned_to is None:
-            if wanted == [Status.DEAD_LETTER] and not (since or before or _given(filters)):
-                app.out.info("no dead letters: no job has spent all its tries")
+            if statuses == [Status.DEAD_LETTER] and not (since or before or _has_filters(filters)):
+                app.out.info("no dead letters")
             else:
-                _none(app, narrowed=bool(wanted or since or before or _given(filters)))
+                _print_no_jobs(
+                    app, narrowed=bool(statuses or since or before or _has_filters(filters))
+                )
         if page.scanned_to is not None:
-            again = {"status": ",".join(wanted or ()), "since": since, **filters}
-            older = _older(page.scanned_to, again)
-            app.out.info(f"looked back to D-{page.scanned_to}; for what is older: {older}")
+            options = {"status": ",".join(statuses or ()), "since": since, **filters}
+            older = _older(page.scanned_to, options)
+            app.out.info(f"searched back to D-{page.scanned_to}; to search older jobs: {older}")
 
 
 @command("why", examples=("draftsman why D-142",))
 @click.argument("job", type=params.JOB)
 async def why(app: App, job: JobRef) -> None:
-    """Say what a job waits for.
+    """Explain why a job is waiting.
 
-    It is the reason that keeps it where it is now, and what to do about it.
+    Shows why the job has its current status, and the command that moves it on.
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
-        found = await rt.read_model.why(number)
+        reason = await rt.read_model.why(number)
     if app.json:
-        shown = {key: value for key, value in as_data(found).items() if key != "parts"}
-        app.out.document({"number": number} | shown)
+        document = {key: value for key, value in as_data(reason).items() if key != "parts"}
+        app.out.document({"number": number} | document)
         return
-    app.out.print(line(f"D-{number} ", status_text(found.status), f": {found.text}"))
-    app.out.print(styled(f"  {found.then}", "dim"))
+    app.out.print(line(f"D-{number} ", status_text(reason.status), f": {reason.text}"))
+    app.out.print(styled(f"  {reason.then}", "dim"))
 
 
-async def _show(app: App, rt: Runtime, found: list[Any]) -> None:
-    open_ones = await rt.questions.open_of([job.number for job in found])
-    asked = {question.job: question for question in open_ones}
+async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
+    open_questions = await rt.questions.open_of([job.number for job in listed])
+    question_by_job = {question.job: question for question in open_questions}
     workers = await rt.read_model.workers()
-    live = [one for one in workers if health_of(one, rt.settings) != "lost"]
-    served = {queue for one in live for queue in one.queues}
-    ended = all(job.status in TERMINAL for job in found)
+    live = [worker for worker in workers if health_of(worker, rt.settings) != "lost"]
+    served = {queue for worker in live for queue in worker.queues}
+    finished = all(job.status in TERMINAL for job in listed)
     rows = [
         (
             styled(f"D-{job.number}", "bold"),
@@ -143,22 +129,22 @@ async def _show(app: App, rt: Runtime, found: list[Any]) -> None:
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
-            _next(job, asked.get(job.number), served),
+            _next(job, question_by_job.get(job.number), served),
         )
-        for job in found
+        for job in listed
     ]
-    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "WHY" if ended else "WAITS FOR")
-    kept = [place for place in range(len(heads)) if place != 3 or any(row[3] for row in rows)]
+    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "ERROR" if finished else "WAITING FOR")
+    columns = [column for column in range(len(heads)) if column != 3 or any(row[3] for row in rows)]
     app.out.table(
-        [heads[place] for place in kept],
-        [[row[place] for place in kept] for row in rows],
-        flexible=(2, len(kept) - 1),
-        right=(len(kept) - 2,),
+        [heads[column] for column in columns],
+        [[row[column] for column in columns] for row in rows],
+        flexible=(2, len(columns) - 1),
+        right=(len(columns) - 2,),
     )
 
 
 def _next(job: Any, question: Question | None, served: set[str]) -> str:
-    """Return in few words what the job waits for, or how its last error begins."""
+    """Summarize the reason for waiting, or the last error."""
     error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
@@ -168,32 +154,32 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
             until = question.expires_at
             return f"{verb} {question.name}" + (f" {times.left(until)}" if until else "")
         case Status.RETRYING:
-            return f"{_layer(job)} {times.due(job.due_in)}: {error}"
+            return f"{_retry_count(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:
-            return f"its time {times.due(job.due_in)}"
+            return f"its start time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
-            return "a free slot" if job.queue in served else f"a worker for {job.queue}"
+            return "a free slot" if job.queue in served else f"a worker for queue {job.queue}"
         case Status.CLAIMED:
-            return "its turn"
+            return "a worker to start it"
         case Status.FAILED | Status.DEAD_LETTER:
             return error
         case _:
-            return "" if job.status in TERMINAL else "its run"
+            return "" if job.status in TERMINAL else "its current run"
 
 
 def _older(number: int, options: Mapping[str, Any]) -> str:
-    """Return the command that lists what is older than a job, with the same filters."""
-    default = next(one.default for one in jobs.params if one.name == "limit")
-    given = {name: value for name, value in options.items() if value}
-    if given.get("limit") == default:
-        del given["limit"]
-    if "since" in given:
-        given["since"] = times.format_duration(given["since"])
-    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-    return shlex.join(["draftsman", "jobs", *words, "--before", f"D-{number}"])
+    """Return the command that lists jobs older than this job, with the same filters."""
+    default = next(param.default for param in jobs.params if param.name == "limit")
+    options_set = {name: value for name, value in options.items() if value}
+    if options_set.get("limit") == default:
+        del options_set["limit"]
+    if "since" in options_set:
+        options_set["since"] = times.format_duration(options_set["since"])
+    arguments = [word for name, value in options_set.items() for word in (f"--{name}", str(value))]
+    return shlex.join(["draftsman", "jobs", *arguments, "--before", f"D-{number}"])
 
 
-def _layer(job: Any) -> str:
+def _retry_count(job: Any) -> str:
     spent = layer(
         job.error_class,
         attempts=job.attempts,
@@ -204,12 +190,12 @@ def _layer(job: Any) -> str:
     return spent.replace(" of ", "/")
 
 
-def _given(filters: dict[str, Any]) -> bool:
+def _has_filters(filters: dict[str, Any]) -> bool:
     return any(value for name, value in filters.items() if name != "limit")
 
 
-def _none(app: App, *, narrowed: bool) -> None:
+def _print_no_jobs(app: App, *, narrowed: bool) -> None:
     if narrowed:
-        app.out.info("no job is like that; see all: draftsman jobs")
+        app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
     else:
-        app.out.info("no jobs yet; make one: draftsman demo, or draftsman submit --help")
+        app.out.info("no jobs yet; to create a job: draftsman demo, or draftsman submit --help")

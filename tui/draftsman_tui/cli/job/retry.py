@@ -1,4 +1,4 @@
-"""`retry`: jobs that ended run anew, one by one or all that ended alike."""
+"""The `retry` command: retry finished jobs, named or matching a filter."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from draftsman.domain.text import first_line
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job.jobs import status_text
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, styled
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.bulk_retry import FinishedJob, RetryResult
 
-TOLD: Final = 2.0
-"""Seconds between two lines of progress."""
+PROGRESS_INTERVAL: Final = 2.0
+"""Seconds between progress messages."""
 
 
 @command(
@@ -38,16 +38,16 @@ TOLD: Final = 2.0
     ),
 )
 @click.argument("jobs", metavar="[JOB...]", nargs=-1, type=params.JOB)
-@click.option("--status", type=params.STATUS, multiple=True, help="All that ended so.")
-@click.option("--type", type=params.TEXT, help="Of those, only this type.")
-@click.option("--agent", type=params.TEXT, help="Of those, only of this agent.")
-@click.option("--repo", type=params.TEXT, help="Of those, only this repository.")
-@click.option("--since", type=params.DURATION, help="Of those, only what ended within: 2h, 1d.")
-@click.option("--dry-run", is_flag=True, help="Change nothing, list what would be retried.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--fresh", is_flag=True, help="From the start: without the last checkpoint.")
-@click.option("--again", is_flag=True, help="Also where it completed.")
-@click.option("--with-answer", is_flag=True, help="With the answer that came too late for it.")
+@click.option("--status", type=params.STATUS, multiple=True, help="Retry all with this status.")
+@click.option("--type", type=params.TEXT, help="With --status: filter by type.")
+@click.option("--agent", type=params.TEXT, help="With --status: filter by agent.")
+@click.option("--repo", type=params.TEXT, help="With --status: filter by repository.")
+@click.option("--since", type=params.DURATION, help="With --status: finished within, e.g. 2h.")
+@click.option("--dry-run", is_flag=True, help="List the matching jobs without retrying them.")
+@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--fresh", is_flag=True, help="Start over, without the last checkpoint.")
+@click.option("--again", is_flag=True, help="Include completed jobs.")
+@click.option("--with-answer", is_flag=True, help="Use the answer that arrived too late.")
 async def retry(
     app: App,
     jobs: tuple[JobRef, ...],
@@ -60,32 +60,37 @@ async def retry(
     again: bool,
     **filters: str | None,
 ) -> None:
-    """Run finished jobs anew.
+    """Retry finished jobs.
 
-    Each becomes a new job that carries on from the last checkpoint and asks its questions again. A
-    second retry of the same job finds the first one's.
+    Each retry is a new job that starts from the last checkpoint. Its questions are asked again.
+    Retrying a job a second time returns its existing retry.
 
-    With --status it takes all that ended so and have not been retried, asks first, and tells what
-    became of each. It may be interrupted and done again. Exits with 1 if one could not be retried.
+    With --status, retries every matching job that has not been retried yet, after a confirmation.
+    If interrupted, run the same command again to continue. Exits with 1 if a job could not be
+    retried.
     """
-    wanted = [one for several in status for one in several]
-    narrowed = [f"--{name}" for name, value in filters.items() if value]
-    narrowed += [name for name, value in (("--since", since), ("--dry-run", dry_run)) if value]
-    if not wanted and narrowed:
-        raise UsageError(f"{narrowed[0]} goes with --status: draftsman retry --status dead_letter")
-    if bool(jobs) == bool(wanted):
-        raise UsageError("give jobs, or --status for all that ended so: --status dead_letter")
-    if wanted and with_answer:
-        raise UsageError("--with-answer takes jobs, not --status")
+    statuses = [value for group in status for value in group]
+    filter_options = [f"--{name}" for name, value in filters.items() if value]
+    filter_options += [
+        name for name, value in (("--since", since), ("--dry-run", dry_run)) if value
+    ]
+    if not statuses and filter_options:
+        raise UsageError(f"{filter_options[0]} requires --status, e.g. --status dead_letter")
+    if bool(jobs) == bool(statuses):
+        raise UsageError("specify either jobs or --status, e.g. --status dead_letter")
+    if statuses and with_answer:
+        raise UsageError("--with-answer cannot be combined with --status; name the jobs")
     async with app.runtime(read_only=dry_run) as rt:
         if jobs:
             options = {"fresh": fresh, "again": again, "with_answer": with_answer}
             await _retry_each(app, rt, jobs, options)
             return
-        found = await rt.bulk_retry.matching(wanted, since=since, **filters)
-        new = [job for job in found if job.followed_by is None]
-        if before := len(found) - len(new):
-            app.out.info(f"{before:,} of them {'was' if before == 1 else 'were'} retried before")
+        matching = await rt.bulk_retry.matching(statuses, since=since, **filters)
+        new = [job for job in matching if job.followed_by is None]
+        if retried := len(matching) - len(new):
+            app.out.info(
+                f"{retried:,} matching {'job was' if retried == 1 else 'jobs were'} already retried"
+            )
         if dry_run:
             _list(app, new)
         elif new:
@@ -94,24 +99,26 @@ async def retry(
         elif app.json:
             app.out.document([])
         else:
-            app.out.info("nothing to retry; see: draftsman jobs --status dead_letter")
+            app.out.info(
+                "no jobs to retry; to list dead letters: draftsman jobs --status dead_letter"
+            )
 
 
 async def _retry_each(
     app: App, rt: Runtime, jobs: tuple[JobRef, ...], options: dict[str, bool]
 ) -> None:
-    made: list[dict[str, Any]] = []
+    retries: list[dict[str, Any]] = []
     errors: list[DraftsmanError] = []
     actor = await rt.actor()
     for job in jobs:
         try:
-            made.append(await _retry(app, rt, job, actor, options))
+            retries.append(await _retry(app, rt, job, actor, options))
         except DraftsmanError as error:
             if error.exit_code == 6:
                 raise
             errors.append(error)
     if app.json:
-        app.out.document(made)
+        app.out.document(retries)
     for earlier in errors[:-1]:
         app.out.info(f"draftsman: {earlier}")
     if errors:
@@ -122,57 +129,60 @@ async def _retry(
     app: App, rt: Runtime, job: JobRef, actor: Actor, options: dict[str, bool]
 ) -> dict[str, Any]:
     number = await number_of(rt, job)
-    new = await rt.job_control.retry(number, actor, **options)
+    retry = await rt.job_control.retry(number, actor, **options)
     if not app.json:
-        app.out.print(line(styled(new.name, "bold"), f" {new.how}: D-{number} anew"))
-    return {"retry_of": number, **as_data(new)}
+        app.out.print(line(styled(retry.name, "bold"), f" {retry.how}: retry of D-{number}"))
+    return {"retry_of": number, **as_data(retry)}
 
 
 async def _retry_all(app: App, rt: Runtime, numbers: list[int], **options: bool) -> None:
-    """Retry them, telling each and now and then how far it is; raises if one was refused."""
-    done: list[RetryResult] = []
-    told = time.monotonic()
+    """Retry the jobs and print each result and the progress; raises if any failed."""
+    results: list[RetryResult] = []
+    last_progress = time.monotonic()
     try:
-        async for one in rt.bulk_retry.retry(numbers, await rt.actor(), **options):
-            done.append(one)
-            _tell(app, one)
-            if time.monotonic() - told > TOLD:
-                told = time.monotonic()
-                app.out.info(f"{len(done):,} of {len(numbers):,}")
-    finally:  # what was made before an interruption is told too
+        async for result in rt.bulk_retry.retry(numbers, await rt.actor(), **options):
+            results.append(result)
+            _print_result(app, result)
+            if time.monotonic() - last_progress > PROGRESS_INTERVAL:
+                last_progress = time.monotonic()
+                app.out.info(f"{len(results):,} of {len(numbers):,}")
+    finally:  # jobs created before an interruption are printed as well
         if app.json:
-            app.out.document([_as_row(one) for one in done])
-        if (left := len(numbers) - len(done)) > 0:
+            app.out.document([_as_row(result) for result in results])
+        if (left := len(numbers) - len(results)) > 0:
             app.out.info(
-                f"stopped, with {left:,} of {len(numbers):,} left; again takes up the rest"
+                f"interrupted: {left:,} of {len(numbers):,} jobs not retried yet;"
+                " run the command again to continue"
             )
-    if refused := sum(one.made is None for one in done):
-        raise DraftsmanError(f"{refused:,} of {len(done):,} could not be retried")
+    if failed := sum(result.made is None for result in results):
+        raise DraftsmanError(f"{failed:,} of {len(results):,} jobs could not be retried")
 
 
-def _tell(app: App, one: RetryResult) -> None:
-    if one.made is None:
-        app.out.info(f"draftsman: D-{one.retry_of}: {one.error}")
+def _print_result(app: App, result: RetryResult) -> None:
+    if result.made is None:
+        app.out.info(f"draftsman: D-{result.retry_of}: {result.error}")
     elif not app.json:
-        text = f" {one.made.how}: D-{one.retry_of} anew"
-        app.out.print(line(styled(one.made.name, "bold"), text))
+        text = f" {result.made.how}: retry of D-{result.retry_of}"
+        app.out.print(line(styled(result.made.name, "bold"), text))
 
 
-def _as_row(one: RetryResult) -> dict[str, Any]:
-    made = as_data(one.made) or {"number": None, "id": None, "status": None, "how": "refused"}
-    return {"retry_of": one.retry_of, **made, "error": one.error}
+def _as_row(result: RetryResult) -> dict[str, Any]:
+    retry = as_data(result.made) or {"number": None, "id": None, "status": None, "how": "refused"}
+    return {"retry_of": result.retry_of, **retry, "error": result.error}
 
 
 def _confirm(app: App, jobs: list[FinishedJob], yes: bool) -> None:
-    """Ask whether it is these; raises Refused if not, UsageError where nobody can be asked."""
+    """Ask for confirmation; raises Refused on no, UsageError without a terminal."""
     if yes:
         return
     counts = Counter(job.status for job in jobs)
     kinds = ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in counts.items())
-    what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} ({kinds})"
+    summary = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} ({kinds})"
     if not app.out.interactive:
-        raise UsageError(f"nobody is here to be asked; retry {what} with --yes, see --dry-run")
-    prompts.confirm(f"retry {what}?")
+        raise UsageError(
+            f"not a terminal; to retry {summary}, use --yes (or --dry-run to list them)"
+        )
+    prompts.confirm(f"Retry {summary}?")
 
 
 def _list(app: App, jobs: list[FinishedJob]) -> None:
@@ -189,6 +199,6 @@ def _list(app: App, jobs: list[FinishedJob]) -> None:
             )
             for job in jobs
         ]
-        app.out.table(("JOB", "STATUS", "TITLE", "ENDED", "WHY"), rows, flexible=4)
+        app.out.table(("JOB", "STATUS", "TITLE", "FINISHED", "ERROR"), rows, flexible=4)
     if not app.json:
-        app.out.info(f"{len(jobs):,} would be retried")
+        app.out.info(f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'} would be retried")

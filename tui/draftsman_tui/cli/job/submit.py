@@ -1,4 +1,4 @@
-"""`submit`: a request becomes a job."""
+"""The `submit` command: create a job from a request."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from draftsman_tui.cli.job import job_wait
 from draftsman_tui.common import params
 from draftsman_tui.common.job_request import (
     AGENT_TYPE,
+    OTHER_TEXT_IGNORED,
     build_request,
     require_instructions,
     resolve_request,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from draftsman.settings import Settings
 
 CHUNK: Final = 1000
-"""Requests of a batch that go in one statement."""
+"""Maximum number of batch requests per statement."""
 
 
 @command(
@@ -45,41 +46,45 @@ CHUNK: Final = 1000
     ),
 )
 @click.argument("text", nargs=-1, type=params.TEXT)
-@click.option("--type", default=AGENT_TYPE, show_default=True, help="Which handler runs it.")
-@click.option("--agent", help="Which agent of the configuration.")
-@click.option("--repo", type=params.TEXT, help="Path, URL or known name of a repository.")
+@click.option("--type", default=AGENT_TYPE, show_default=True, help="Job type.")
+@click.option("--agent", help="Name of a configured agent.")
+@click.option("--repo", type=params.TEXT, help="Repository: path, URL or name.")
 @click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from.")
-@click.option("--mode", help="fix, or investigate: looks and changes nothing.")
+@click.option("--mode", help="fix, or investigate (changes nothing).")
 @click.option("--title", type=params.TEXT, help="Default: the first line of the text.")
-@click.option("--key", type=params.TEXT, help="Idempotency key: never makes a second job.")
-@click.option("--subject", type=params.TEXT, help="Recurring work: joins its live job, if any.")
+@click.option("--key", type=params.TEXT, help="Idempotency key; the same key creates no new job.")
+@click.option(
+    "--subject", type=params.TEXT, help="Subject; joins a live job with the same subject."
+)
 @click.option("--queue", type=params.TEXT, help="Default: default.")
-@click.option("--priority", type=int, help="Higher runs first; -1000 to 1000.")
-@click.option("--at", type=params.INSTANT, help="Not before this time: 2030-12-31T18:00.")
-@click.option("--in", "delay", type=params.DURATION, help="Not before this has passed: 10m.")
-@click.option("--payload", type=params.JSON, help="JSON object, @file, or @- for stdin.")
-@click.option("--override", type=params.PAIR, multiple=True, help="key=value; repeatable.")
-@click.option("--skill", type=params.TEXT, multiple=True, help="A skill it asks for; repeatable.")
-@click.option("--tag", type=params.TEXT, multiple=True, help="Repeatable.")
+@click.option("--priority", type=int, help="-1000 to 1000; higher runs first.")
+@click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00.")
+@click.option("--in", "delay", type=params.DURATION, help="Delay before the start, e.g. 10m.")
+@click.option("--payload", type=params.JSON, help="JSON object, @FILE, or @- for stdin.")
+@click.option(
+    "--override", type=params.PAIR, multiple=True, help="Job setting as key=value; repeatable."
+)
+@click.option("--skill", type=params.TEXT, multiple=True, help="Skill for the agent; repeatable.")
+@click.option("--tag", type=params.TEXT, multiple=True, help="Tag; repeatable.")
 @click.option(
     "--notify",
     type=params.TEXT,
     multiple=True,
     metavar="TARGET",
-    help="Who is told: log, webhook:NAME, slack:CHANNEL, trello:CARD, or none; repeatable.",
+    help="Target of updates: log, webhook:NAME, slack:CHANNEL, trello:CARD or none; repeatable.",
 )
-@click.option("--max-attempts", type=int, help="Lost runs and failures of machines it survives.")
-@click.option("--max-retries", type=int, help="Failures of the work it survives.")
-@click.option("--run-timeout", type=params.DURATION, help="Running time in all: 10m, 2h.")
-@click.option("--on-lost", help="When its worker dies: retry, resume, fail or new_job.")
-@click.option("--batch", metavar="FILE", help="One JSON object a line; - is stdin.")
+@click.option("--max-attempts", type=int, help="Maximum attempts after infrastructure failures.")
+@click.option("--max-retries", type=int, help="Maximum retries after the job's own errors.")
+@click.option("--run-timeout", type=params.DURATION, help="Total run time limit, e.g. 10m.")
+@click.option("--on-lost", help="If the worker dies: retry, resume, fail or new_job.")
+@click.option("--batch", metavar="FILE", help="File with one JSON object per line; - for stdin.")
 @click.option(
     "--unchecked",
     is_flag=True,
-    help="Accept a type, chat or model that neither this configuration nor a live worker has.",
+    help="Skip checks of the type, chat or model against the configuration and live workers.",
 )
-@click.option("--wait", is_flag=True, help="Show what happens until it ends.")
-@click.option("--timeout", type=params.DURATION, help="With --wait: give up after this.")
+@click.option("--wait", is_flag=True, help="Show events until the job finishes.")
+@click.option("--timeout", type=params.DURATION, help="Stop waiting after this time.")
 async def submit(
     app: App,
     text: tuple[str, ...],
@@ -89,69 +94,69 @@ async def submit(
     unchecked: bool,
     **options: Any,
 ) -> None:
-    """Make a job of a request.
+    """Submit a job.
 
-    TEXT is what is asked, in as many words as it takes; - reads it from stdin. With --batch each
-    line holds the fields of one request (type, key, agent, repo, title, text, payload, …); what
-    is given as options counts for every line that does not say otherwise.
+    TEXT is the instructions for the agent; - reads them from stdin. With --batch, each line of the
+    file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
+    on the command line are the defaults of every line.
 
-    With --wait it exits with 0 when the job completed, with 1 when it ended otherwise, and with 5
-    when nobody answered its question within --timeout.
+    With --wait, exits with 0 if the job completed, 1 if it ended in any other status, and 5 if a
+    question was not answered within --timeout.
     """
     if timeout is not None and not wait:
-        raise UsageError("--timeout goes with --wait")
+        raise UsageError("--timeout requires --wait")
     if options["at"] is not None and options["delay"] is not None:
-        raise UsageError("give --at or --in, not both")
+        raise UsageError("--at and --in cannot be combined")
     fields = _fields(text, options)
     if batch is not None:
         if text or wait or "key" in fields:
-            raise UsageError("--batch takes no TEXT, --key or --wait: each line is its own request")
+            raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
         await _submit_batch(app, batch, fields, unchecked=unchecked)
         return
     require_instructions(fields)
     request = build_request(fields, app.settings)
     async with app.runtime() as rt:
         request = await resolve_request(request, rt, unchecked=unchecked)
-        made = await rt.submissions.submit(request, await rt.actor())
-        if made.how == "deduplicated" and made.status in TERMINAL and not app.json:
-            app.out.info(_of_an_old_key(made))
+        job = await rt.submissions.submit(request, await rt.actor())
+        if job.how == "deduplicated" and job.status in TERMINAL and not app.json:
+            app.out.info(_finished_key_text(job))
         if not wait:
-            await _print(app, rt, made)
+            await _print(app, rt, job)
             return
-        app.out.info(f"{made.name} {made.how}")
-        await job_wait.narrate(app, rt, made.number, timeout)
-        await job_wait.conclude(app, rt, made.number, timeout, how=made.how)
+        app.out.info(f"{job.name} {job.how}")
+        await job_wait.narrate(app, rt, job.number, timeout)
+        await job_wait.conclude(app, rt, job.number, timeout, how=job.how)
 
 
 async def _submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked: bool) -> None:
     lines = list(_lines(params.read_text(Path(file)), file, fields, app.settings))
     if not lines:
-        raise UsageError(f"{file}: no request in it; write one JSON object a line")
-    made: list[SubmittedJob] = []
+        raise UsageError(f"{file}: no requests found; write one JSON object per line")
+    jobs: list[SubmittedJob] = []
     async with app.runtime() as rt:
         types: set[str] = set()
-        settle = partial(_settled_line, rt=rt, unchecked=unchecked, types=types)
-        requests = [await settle(*one) for one in lines]
+        resolve = partial(_resolve_line, rt=rt, unchecked=unchecked, types=types)
+        requests = [await resolve(origin, request) for origin, request in lines]
         actor = await rt.actor()
         try:
             for start in range(0, len(requests), CHUNK):
-                some = await rt.submissions.submit_many(requests[start : start + CHUNK], actor)
-                made += some
+                chunk = await rt.submissions.submit_many(requests[start : start + CHUNK], actor)
+                jobs += chunk
                 if not app.json:
-                    app.out.write("".join(f"{one.name} {one.how}\n" for one in some))
-        finally:  # what was made before a conflict is told too
+                    app.out.write("".join(f"{job.name} {job.how}\n" for job in chunk))
+        finally:  # jobs created before a conflict are printed as well
             if app.json:
-                app.out.document(made)
+                app.out.document(jobs)
 
 
 def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the invocation that the command line gives."""
-    said = params.read_stdin() if text == ("-",) else " ".join(text)
+    """Collect the fields of the invocation from the command line."""
+    instructions = params.read_stdin() if text == ("-",) else " ".join(text)
     overrides = dict(options.pop("override"))
-    if (most := options.pop("run_timeout")) is not None:
-        overrides["timeout"] = most
+    if (run_timeout := options.pop("run_timeout")) is not None:
+        overrides["timeout"] = run_timeout
     renamed = {
-        "text": said,
+        "text": instructions,
         "subject_key": options.pop("subject"),
         "run_at": options.pop("at"),
         "skills": options.pop("skill"),
@@ -168,21 +173,21 @@ def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 def _lines(
     text: str, file: str, fields: dict[str, Any], settings: Settings
 ) -> Iterator[tuple[str, Invocation]]:
-    for place, one in enumerate(text.splitlines(), 1):
-        if not one.strip():
+    for number, text_line in enumerate(text.splitlines(), 1):
+        if not text_line.strip():
             continue
-        origin = f"{'stdin' if file == '-' else file}:{place}"
-        given = params.json_object(one, origin)
-        if unknown := sorted(given.keys() - Invocation.model_fields.keys()):
+        origin = f"{'stdin' if file == '-' else file}:{number}"
+        line_fields = params.json_object(text_line, origin)
+        if unknown := sorted(line_fields.keys() - Invocation.model_fields.keys()):
             allowed = ", ".join(Invocation.model_fields)
             raise UsageError(f"{origin}: unknown field {unknown[0]!r}; allowed: {allowed}")
         try:
-            yield origin, build_request(fields | given, settings)
+            yield origin, build_request(fields | line_fields, settings)
         except UsageError as error:
             raise UsageError(f"{origin}: {error}") from None
 
 
-async def _settled_line(
+async def _resolve_line(
     origin: str, request: Invocation, *, rt: Runtime, unchecked: bool, types: set[str]
 ) -> Invocation:
     try:
@@ -191,27 +196,23 @@ async def _settled_line(
         raise UsageError(f"{origin}: {error}") from None
 
 
-OTHER_TEXT_IGNORED = "your request is kept in its history"
-"""What a request that joined a live job is told."""
-
-
-def _of_an_old_key(made: SubmittedJob) -> str:
-    how = made.status.replace("_", " ")
+def _finished_key_text(job: SubmittedJob) -> str:
+    status = job.status.replace("_", " ")
     return (
-        f"nothing was run: {made.name} of this key ended before ({how}), and a key is permanent;"
-        " for recurring work give --subject instead"
+        f"no job was created: this idempotency key belongs to {job.name}, which already finished"
+        f" ({status}); use a new --key, or --subject for recurring work"
     )
 
 
-async def _print(app: App, rt: Runtime, made: SubmittedJob) -> None:
+async def _print(app: App, rt: Runtime, job: SubmittedJob) -> None:
     if app.json:
-        app.out.document(made)
+        app.out.document(job)
         return
-    why = {"joined": f": a live job has the same subject; {OTHER_TEXT_IGNORED}"}.get(made.how, "")
-    app.out.print(line(styled(made.name, "bold"), f" {made.how}{why}"))
+    why = {"joined": f": a live job has the same subject; {OTHER_TEXT_IGNORED}"}.get(job.how, "")
+    app.out.print(line(styled(job.name, "bold"), f" {job.how}{why}"))
     if app.out.on_screen:
-        found = await rt.read_model.why(made.number)
-        if found.reason == "no_worker":
-            app.out.info("no worker is running; start one: draftsman up")
+        reason = await rt.read_model.why(job.number)
+        if reason.reason == "no_worker":
+            app.out.info("no worker is running; to start a worker: draftsman up")
         else:
-            app.out.info(f"follow it: draftsman events -f {made.name}")
+            app.out.info(f"to follow the job: draftsman events -f {job.name}")

@@ -1,4 +1,4 @@
-"""`dashboard`: everything, live, on a terminal or in a browser."""
+"""The `dashboard` command: the live dashboard on a terminal or in a browser."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli import extras
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.process.serve import child, set_up_log
-from draftsman_tui.common import stdio
+from draftsman_tui.cli.process.process_setup import child, set_up_log
+from draftsman_tui.common import extras, stdio
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
 
 PORT: Final = 8420
 IN_BROWSER: Final = "textual.drivers.web_driver:WebDriver"
-"""What TEXTUAL_DRIVER says where textual-serve stands between us and a browser."""
+"""Value of TEXTUAL_DRIVER in the processes that textual-serve starts."""
 
 
 class LazyChoice(click.Choice[str]):
-    """One of the names that the dashboard has for something; it is loaded when one is needed."""
+    """A choice whose values are loaded on first use."""
 
     def __init__(self, load: Callable[[], Sequence[str]]) -> None:
         self.case_sensitive = True
@@ -35,7 +34,7 @@ class LazyChoice(click.Choice[str]):
 
     @cached_property
     def choices(self) -> Sequence[str]:  # type: ignore[override]
-        """The names."""
+        """The allowed values."""
         return tuple(self._load())
 
 
@@ -54,14 +53,14 @@ def _themes() -> Sequence[str]:
     ),
     long_running=True,
 )
-@click.option("--read-only", is_flag=True, help="Change nothing; the database sees to it.")
-@click.option("--view", metavar="NAME", help="The table or the saved view that comes first.")
-@click.option("--theme", type=LazyChoice(_themes), help="Its colours.")
-@click.option("--web", is_flag=True, help="Serve it to a browser on this machine.")
+@click.option("--read-only", is_flag=True, help="Use a read-only database session.")
+@click.option("--view", metavar="NAME", help="Table or saved view to open first.")
+@click.option("--theme", type=LazyChoice(_themes), help="Color theme.")
+@click.option("--web", is_flag=True, help="Serve the dashboard to a browser on this machine.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help=f"Where --web listens; 0: anywhere.  [{PORT}]"
+    "--port", type=click.IntRange(0, 65535), help=f"Port of --web; 0: any free port.  [{PORT}]"
 )
-@click.option("--open", "opens", is_flag=True, help="Open the browser on what --web serves.")
+@click.option("--open", "opens", is_flag=True, help="With --web: open the browser.")
 @click.option("--parent", type=int, hidden=True)
 async def dashboard(
     app: App,
@@ -73,39 +72,42 @@ async def dashboard(
     opens: bool,
     parent: int | None,
 ) -> None:
-    """Look at everything live, and do it from there.
+    """Open the live dashboard.
 
-    The keys are in the last line; ? lists all of them, : takes a command by its name, / filters.
-    `draftsman` alone, on a terminal, is the same. With --web it prints an address for a browser on
-    this machine, and lives until Ctrl-C; each tab is a dashboard of its own.
+    The last line shows the main keys. Press ? for all keys, : for commands by name, / to filter.
+    `draftsman` without arguments opens the dashboard too. With --web, it prints a URL for a browser
+    on this machine and runs until Ctrl-C; each browser tab is a separate dashboard.
     """
     if app.json:
-        raise UsageError("the dashboard prints no JSON; see: draftsman jobs --json")
+        raise UsageError("the dashboard has no JSON output; see: draftsman jobs --json")
     extras.require("tui")
     from draftsman_tui.dashboard.launch_options import resolve_options
 
-    resolve_options(
-        app.settings.dashboard, view, theme
-    )  # what is wrong is said before anything starts
+    resolve_options(app.settings.dashboard, view, theme)  # report errors before starting
     if web:
-        given = {"--view": view, "--theme": theme}
-        options = [part for name, one in given.items() if one for part in (name, one)]
+        values = {"--view": view, "--theme": theme}
+        options = [part for name, value in values.items() if value for part in (name, value)]
         options += ["--read-only"] if read_only else []
         await _serve(app, options, PORT if port is None else port, opens=opens)
         return
     if port is not None or opens:
-        raise UsageError(f"{'--open' if opens else '--port'} goes with --web")
+        raise UsageError(f"{'--open' if opens else '--port'} requires --web")
     if os.environ.get("TEXTUAL_DRIVER") != IN_BROWSER:
-        _needs_a_terminal()
+        _require_terminal()
     from draftsman.shutdown import shutdown_signals
 
     code = None
     async with shutdown_signals(parent) as signals, app.runtime(read_only=read_only) as rt:
-        shown = await create_dashboard(app, rt, read_only=read_only, view=view, theme=theme)
-        # Textual would write to a terminal that is gone, and wait for ever for that to be done
-        with signals.handled_by(lambda _: shown.exit()), signals.left_to_kernel(signal.SIGHUP):
-            await shown.run_async()
-        code = shown.return_code
+        live_dashboard = await create_dashboard(
+            app, rt, read_only=read_only, view=view, theme=theme
+        )
+        # Textual would block forever while writing to a lost terminal
+        with (
+            signals.handled_by(lambda _: live_dashboard.exit()),
+            signals.left_to_kernel(signal.SIGHUP),
+        ):
+            await live_dashboard.run_async()
+        code = live_dashboard.return_code
     if code:
         raise click.exceptions.Exit(code)
 
@@ -119,9 +121,9 @@ async def create_dashboard(
     theme: str | None = None,
     started: SupervisedProcesses | None = None,
 ) -> Dashboard:
-    """Return a dashboard for whoever runs this process; raises ConfigError, UsageError."""
-    if app.out.colour is False or os.environ.get("NO_COLOR"):
-        theme = "none"  # by itself Textual would make greys of all colours
+    """Build a dashboard for the user of this process; raises ConfigError, UsageError."""
+    if app.out.color is False or os.environ.get("NO_COLOR"):
+        theme = "none"  # otherwise Textual renders colors as shades of gray
     from draftsman.domain.job import Source
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.launch_options import resolve_options
@@ -132,26 +134,26 @@ async def create_dashboard(
 
 
 def check(app: App) -> None:
-    """Raise ConfigError where the configuration of the dashboard cannot be."""
+    """Validate the configuration of the dashboard; raises ConfigError."""
     from draftsman_tui.dashboard.launch_options import resolve_options
 
     resolve_options(app.settings.dashboard)
 
 
 def is_available() -> bool:
-    """Return whether there are a screen and what draws on it."""
+    """Return whether the terminal and the installed packages can show the dashboard."""
     return stdio.is_screen() and extras.missing("tui") is None
 
 
-def _needs_a_terminal() -> None:
+def _require_terminal() -> None:
     if stdio.is_screen():
         return
-    what = (
+    problem = (
         f"this terminal (TERM={os.environ['TERM']}) cannot show the dashboard"
         if os.environ.get("TERM") in stdio.DUMB
-        else "the dashboard needs a terminal"
+        else "the dashboard requires a terminal"
     )
-    raise UsageError(f"{what}; see: draftsman jobs, draftsman questions")
+    raise UsageError(f"{problem}; see: draftsman jobs, draftsman questions")
 
 
 async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
@@ -159,17 +161,17 @@ async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) ->
 
     async with shutdown_signals() as signals:
         async with app.runtime(read_only=True):
-            pass  # what is wrong is said here, and not in the browser
+            pass  # report connection errors here, not in the browser
         set_up_log(app)
         from draftsman_tui.dashboard.web.server import Web
 
-        colour = ["--no-color"] if app.colour is False else []
-        dashboard = [*child(app, "dashboard"), *colour, *options, "--parent", str(os.getpid())]
+        color = ["--no-color"] if app.color is False else []
+        dashboard = [*child(app, "dashboard"), *color, *options, "--parent", str(os.getpid())]
         web = Web(dashboard, port)
         async with web.serving() as address:
             with signals.handled_by(lambda _: web.stop()):
                 app.out.print(address)
-                app.out.info("whoever opens this address acts as you; Ctrl-C ends it")
+                app.out.info("anyone with this URL can act as you; press Ctrl-C to stop")
                 if opens:
                     web.open_browser()
                 await web.stopped.wait()

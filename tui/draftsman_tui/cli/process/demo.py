@@ -1,4 +1,4 @@
-"""`draftsman demo`: one real job on a real repository, from the request to the branch."""
+"""The `demo` command: a job on a real repository, from the request to the branch."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 ANSWER: Final = "safe fixes"
 KILL_AT: Final = "job_started"
-"""Of the run that has the answer and applies it: the middle of the work."""
+"""Event kind at which --kill kills the worker: the start of the run that applies the answer."""
 HIDDEN: Final = frozenset({"job_claimed", "answer_received"})
 TIMEOUT: Final = 120
-"""Seconds without an event after which the demo says that something is wrong."""
+"""Maximum number of seconds without an event."""
 
 
 class Demo:
-    """One demonstration: a queue, a worker and a job of its own."""
+    """A demo with its own queue, worker and job."""
 
     def __init__(
         self, runtime: Runtime, out: CommandOutput, actor: Actor, config: Path | None
@@ -57,12 +57,12 @@ class Demo:
         self._log: Path
 
     async def run(self, repo: Path, answer: str | None, *, kill: bool) -> int:
-        """Run the job to its end; return the number. `kill` kills its worker in the middle."""
+        """Run the job and return its number; `kill` kills its worker during the run."""
         self._log = Path(tempfile.mkstemp(prefix="draftsman-demo-", suffix=".log")[1])
         submitting = asyncio.create_task(self._submit(repo))
         try:
             number = await asyncio.shield(submitting)
-            async with self._working():
+            async with self._running_worker():
                 async for event in self._events(number):
                     self._show(event)
                     if event.to_status == "waiting_for_input":
@@ -79,21 +79,22 @@ class Demo:
             raise
         return number
 
-    def info(self, what: str, text: str, style: str = "", at: float | None = None) -> None:
-        """Print one step with the seconds since the start; `at` is a Unix time, None is now."""
+    def info(self, label: str, text: str, style: str = "", at: float | None = None) -> None:
+        """Print a step with the seconds since the start; `at` is a Unix time, by default now."""
         if self._out.json:
             return
         seconds = f"{max(0.0, (at or time.time()) - self._began):6.1f} s  "
-        self._out.print(line(styled(seconds, "dim"), styled(f"{what:<10}", style), text))
+        self._out.print(line(styled(seconds, "dim"), styled(f"{label:<10}", style), text))
 
     async def _cancel(self, number: int) -> None:
-        """End the job: no other worker serves the demo's queue."""
-        await self._runtime.job_control.cancel(number, self._actor, "the demo ended", force=True)
+        """Cancel the job, since no other worker serves the demo's queue."""
+        reason = "the demo ended"
+        await self._runtime.job_control.cancel(number, self._actor, reason, force=True)
 
     async def _submit(self, repo: Path) -> int:
         from draftsman.services.jobs.submissions import invocation
 
-        asked = invocation(
+        request = invocation(
             type="run_agent",
             agent="tidy",
             repo=str(repo),
@@ -101,13 +102,13 @@ class Demo:
             title=f"Tidy up {repo.name}",
             tags=("demo",),
         )
-        made = await self._runtime.submissions.submit(asked, self._actor)
+        job = await self._runtime.submissions.submit(request, self._actor)
         self.info("request", f"tidy up {repo}", "bold")
-        self.info("job", f"{made.name}, one row in PostgreSQL from now on, whatever dies", "bold")
-        return made.number
+        self.info("job", f"{job.name}, stored in PostgreSQL", "bold")
+        return job.number
 
     @asynccontextmanager
-    async def _working(self) -> AsyncIterator[None]:
+    async def _running_worker(self) -> AsyncIterator[None]:
         await self._start_worker()
         try:
             yield
@@ -127,7 +128,7 @@ class Demo:
                 stderr=log,
                 start_new_session=True,
             )
-        self.info("worker", f"pid {self._worker.pid} starts", "cyan")
+        self.info("worker", f"started, pid {self._worker.pid}", "cyan")
 
     async def _stop_worker(self) -> None:
         if self._worker is None or self._worker.returncode is not None:
@@ -142,61 +143,61 @@ class Demo:
             await self._worker.wait()
 
     async def _kill(self) -> None:
-        """Show the promise: nothing is lost, whatever dies."""
+        """Kill the worker and start another, to show that no work is lost."""
         assert self._worker is not None  # noqa: S101 - it runs: its event was just read
         self._worker.kill()
         await self._worker.wait()
-        self.info("kill -9", f"worker {self._worker.pid} is dead, in the middle of the work", "red")
+        self.info("kill -9", f"worker {self._worker.pid} killed during the run", "red")
         await self._start_worker()
 
     async def _events(self, number: int) -> AsyncIterator[Event]:
-        """Yield the job's events; raises DraftsmanError when the worker dies or nothing moves."""
+        """Yield events of the job; raises DraftsmanError if its worker exits or nothing happens."""
         events = self._runtime.read_model.follow(number)
         while True:
-            coming = asyncio.ensure_future(anext(events))
+            next_event = asyncio.ensure_future(anext(events))
             for _ in range(TIMEOUT):
-                await asyncio.wait({coming}, timeout=1)
-                if coming.done():
+                await asyncio.wait({next_event}, timeout=1)
+                if next_event.done():
                     break
                 self._check_worker()
             else:
-                coming.cancel()
+                next_event.cancel()
                 why = await self._runtime.read_model.why(number)
                 raise DraftsmanError(
-                    f"D-{number} makes no progress: {why.text}; the worker's log: {self._log}"
+                    f"D-{number} is not making progress: {why.text}; worker log: {self._log}"
                 )
             try:
-                yield await coming
+                yield await next_event
             except StopAsyncIteration:
                 return
 
     def _check_worker(self) -> None:
         if self._worker is not None and self._worker.returncode is not None:
-            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
-            last = said.rpartition("\n")[2] or f"exit code {self._worker.returncode}"
-            raise DraftsmanError(f"the demo's worker ended: {last}; its log: {self._log}")
+            log = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            last = log.rpartition("\n")[2] or f"exit code {self._worker.returncode}"
+            raise DraftsmanError(f"the demo's worker exited: {last}; worker log: {self._log}")
 
     async def _answer(self, number: int, answer: str | None) -> None:
-        """Answer what is open; a person who names no choice is asked again."""
+        """Answer the open questions; prompts again after an invalid answer."""
         for question in await self._runtime.questions.open(number):
             self._show_question(question)
-            while not await self._tried(question, answer):
+            while not await self._submit_answer(question, answer):
                 pass
 
-    async def _tried(self, question: Question, answer: str | None) -> bool:
+    async def _submit_answer(self, question: Question, answer: str | None) -> bool:
         from draftsman.domain.answer import Response
 
-        asked = answer is None and self._out.interactive
-        text = _prompt(question) if asked else answer or ANSWER
+        prompted = answer is None and self._out.interactive
+        text = _prompt(question) if prompted else answer or ANSWER
         response = Response(source_event_id=f"demo:{question.name}:{text}", text=text)
         try:
             verdict = await self._runtime.questions.answer(
                 question.job, question.ordinal, response, self._actor
             )
         except UsageError as error:
-            if not asked:
+            if not prompted:
                 raise
-            self.info("again", str(error), "red")
+            self.info("invalid", str(error), "red")
             return False
         self.info("answer", text if verdict.accepted else verdict.reason or "", "green")
         return True
@@ -205,73 +206,77 @@ class Demo:
         if self._out.json:
             return
         self.info("question", f"{question.name}  {question.text}", "yellow")
-        for place, choice in enumerate(question.choices, 1):
-            about = f"  {choice['description']}" if choice.get("description") else ""
-            label = styled(f"{place}  {choice['label']:<12}", "bold")
-            self._out.print(line(f"{'':21}", label, about))
+        for number, choice in enumerate(question.choices, 1):
+            description = f"  {choice['description']}" if choice.get("description") else ""
+            label = styled(f"{number}  {choice['label']:<12}", "bold")
+            self._out.print(line(f"{'':21}", label, description))
 
     def _show(self, event: Event) -> None:
         if self._out.json:
             self._out.item(event)
         elif event.kind not in HIDDEN:
-            self.info(*_told(event), event.created_at.timestamp())
+            self.info(*_step(event), event.created_at.timestamp())
 
 
 def _prompt(question: Question) -> str:
     try:
-        return prompt("Your answer, by number or name", default="1")
+        return prompt("Your answer (number or name)", default="1")
     except click.Abort:
         click.echo(err=True)
         raise AnswerTimeout(
-            f"nobody answered {question.name}; the demo's job is canceled with it"
+            f"{question.name} was not answered; the demo's job was canceled"
         ) from None
 
 
-def _found(payload: dict[str, Any]) -> str:
-    mark = "passes" if payload.get("passed") else "fails"
-    return f"{payload['name']} {mark}: {payload.get('summary', '')}"
+def _validation(payload: dict[str, Any]) -> str:
+    outcome = "passed" if payload.get("passed") else "failed"
+    return f"{payload['name']} {outcome}: {payload.get('summary', '')}"
 
 
-def _confined(applied: dict[str, Any]) -> str:
-    network = "network open" if applied.get("network") else "no network"
+def _sandbox(payload: dict[str, Any]) -> str:
+    network = "network open" if payload.get("network") else "no network"
     weaker = "; weaker than bwrap: see draftsman doctor"
-    told = weaker if applied.get("mode") == "landlock" else ""
-    return f"{applied.get('mode')}, {network}{told}"
+    warning = weaker if payload.get("mode") == "landlock" else ""
+    return f"{payload.get('mode')}, {network}{warning}"
 
 
-TOLD: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
-    "job_created": ("queued", "cyan", lambda _: "until a worker takes it"),
-    "job_started": ("run", "cyan", lambda _: "starts, in a clone of its own"),
-    "repo_resolved": ("clone", "cyan", lambda found: f"at {found['base_sha'][:12]}"),
-    "sandbox_applied": ("sandbox", "cyan", _confined),
-    "agent.validation_ran": ("validate", "cyan", _found),
+STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
+    "job_created": ("queued", "cyan", lambda _: "waiting for a worker"),
+    "job_started": ("run", "cyan", lambda _: "started in its own clone"),
+    "repo_resolved": ("clone", "cyan", lambda payload: f"at {payload['base_sha'][:12]}"),
+    "sandbox_applied": ("sandbox", "cyan", _sandbox),
+    "agent.validation_ran": ("validate", "cyan", _validation),
     "agent.command_executed": (
         "fix",
         "cyan",
-        lambda ran: f"{ran['name']}: {ran.get('summary', '')}",
+        lambda payload: f"{payload['name']}: {payload.get('summary', '')}",
     ),
-    "needs_input": ("parked", "yellow", lambda _: "the run waits for a person, holding no slot"),
-    "job_resumed": ("resumed", "green", lambda end: f"by {', '.join(end.get('by', ()))}"),
-    "job_handed_back": ("rescued", "green", lambda _: "it goes on from its checkpoint"),
-    "branch_published": ("branch", "green", lambda at: f"{at['branch']} at {at['commit'][:12]}"),
+    "needs_input": ("parked", "yellow", lambda _: "waiting for an answer, without using a slot"),
+    "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
+    "job_handed_back": ("rescued", "green", lambda _: "continues from its last checkpoint"),
+    "branch_published": (
+        "branch",
+        "green",
+        lambda payload: f"{payload['branch']} at {payload['commit'][:12]}",
+    ),
     "job_completed": ("completed", "bold green", lambda _: ""),
 }
-"""Events as steps of the demo: a word, its style, and the text made of the payload."""
+"""Label, style and text of each event kind that is a step of the demo."""
 
 
-def _told(event: Event) -> tuple[str, str, str]:
-    if event.kind in TOLD:
-        word, style, text = TOLD[event.kind]
-        return word, text(event.payload), style
-    about = event.payload.get("error") or event.payload.get("reason") or ""
-    return event.kind.removeprefix("job_")[:10], one_line(str(about)), "red"
+def _step(event: Event) -> tuple[str, str, str]:
+    if event.kind in STEPS:
+        label, style, text = STEPS[event.kind]
+        return label, text(event.payload), style
+    detail = event.payload.get("error") or event.payload.get("reason") or ""
+    return event.kind.removeprefix("job_")[:10], one_line(str(detail)), "red"
 
 
 @command(
     "demo",
     examples=(
         "draftsman demo                            on a small sample repository",
-        "draftsman demo --repo . --kill            on yours, a worker killed in the middle",
+        "draftsman demo --repo . --kill            on your repository, killing a worker",
         "draftsman demo --answer 'all fixes' | cat",
     ),
     long_running=True,
@@ -279,14 +284,14 @@ def _told(event: Event) -> tuple[str, str, str]:
 @click.option(
     "--repo",
     type=click.Path(path_type=Path),
-    help="Your own repository: its .git gets nothing but the branch. Unset: a small sample.",
+    help="Path of a repository, which only gets a new branch; default: a small sample.",
 )
-@click.option("--answer", help=f"The answer to the question; piped, {ANSWER!r} is given.")
-@click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL in the middle.")
+@click.option("--answer", help=f"Answer to the question; without a terminal: {ANSWER!r}.")
+@click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL during the run.")
 async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> None:
-    """Run one real job on a real repository, with no credentials.
+    """Run an example job on a sample repository, no credentials needed.
 
-    It exits 0 only if the job completed.
+    Exits with 0 only if the job completed.
     """
     from draftsman.shutdown import shutdown_signals
 
@@ -301,26 +306,27 @@ async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> N
 
 
 async def _demonstrate(app: App, repo: Path | None, answer: str | None, *, kill: bool) -> str:
-    """Run the job and print what it left; return its last status."""
+    """Run the job and print its result; return its final status."""
     out = app.out
-    async with app.runtime() as runtime, _repository(repo) as place:
-        show = Demo(runtime, out, await runtime.actor(), app.config)
+    async with app.runtime() as runtime, _repository(repo) as folder:
+        demonstration = Demo(runtime, out, await runtime.actor(), app.config)
         health, _ = await runtime.read_model.health()
-        where = "embedded, its data kept" if runtime.embedded else "the configured server"
-        show.info("database", f"PostgreSQL {health.version.split()[0]}, {where}", "cyan")
-        number = await show.run(place, answer, kill=kill)
+        server = "embedded, data is kept" if runtime.embedded else "the configured server"
+        version = health.version.split()[0]
+        demonstration.info("database", f"PostgreSQL {version}, {server}", "cyan")
+        number = await demonstration.run(folder, answer, kill=kill)
         job = await runtime.read_model.job(number)
         if app.json:
             out.item(job)
         else:
             out.print(*_summary(job), *_timeline(await runtime.read_model.job_events(number)))
-            out.print(*_next_steps(job, place))
+            out.print(*_next_steps(job, folder))
     return job.status
 
 
 @asynccontextmanager
 async def _repository(repo: Path | None) -> AsyncIterator[Path]:
-    """Give the repository to work on; a sample of ours is kept, unless the demo is interrupted."""
+    """Yield the repository; the sample is deleted only if the demo is interrupted."""
     from draftsman.handlers.clone.sample_repo import make_sample_repo
 
     if repo is None:
@@ -332,10 +338,10 @@ async def _repository(repo: Path | None) -> AsyncIterator[Path]:
             shutil.rmtree(folder)
             raise
         return
-    place = repo.expanduser().resolve()
-    if not place.is_dir():
-        raise UsageError(f"{repo} is not a folder; give --repo the path of a git repository")
-    yield place
+    path = repo.expanduser().resolve()
+    if not path.is_dir():
+        raise UsageError(f"{repo} is not a directory; use --repo with the path of a git repository")
+    yield path
 
 
 def _summary(job: Job) -> list[Any]:
@@ -348,23 +354,23 @@ def _summary(job: Job) -> list[Any]:
     return [*lines, ""]
 
 
-def _next_steps(job: Job, place: Path) -> list[str]:
+def _next_steps(job: Job, repo: Path) -> list[str]:
     branch = (job.result or {}).get("branch")
-    lines = ["", "See for yourself:"]
+    lines = ["", "Next steps:"]
     if branch:
-        lines.append(f"  git -C {place} log --stat -1 {branch}")
-    # `make demo` calls it by its path; what is printed is to be copied
-    called = sys.argv[0] if sys.argv[0].endswith("/draftsman") else "draftsman"
-    command = "draftsman" if shutil.which("draftsman") else called
+        lines.append(f"  git -C {repo} log --stat -1 {branch}")
+    # `make demo` calls draftsman by its path, and the printed commands must work when copied
+    program = sys.argv[0] if sys.argv[0].endswith("/draftsman") else "draftsman"
+    command = "draftsman" if shutil.which("draftsman") else program
     return [*lines, *(f"  {command} {verb} {job.name}" for verb in ("show", "diff"))]
 
 
-def _timeline(trail: Sequence[Event]) -> list[Any]:
-    """Return the statuses that the job passed, each with its time and who moved it."""
-    moves = [event for event in trail if event.to_status is not None]
+def _timeline(events: Sequence[Event]) -> list[Any]:
+    """Render the status changes of the job with time and actor."""
+    moves = [event for event in events if event.to_status is not None]
     rows = [styled("timeline", "bold")]
     for event in moves:
-        at = f"{(event.created_at - moves[0].created_at).total_seconds():8.2f} s  "
+        elapsed = f"{(event.created_at - moves[0].created_at).total_seconds():8.2f} s  "
         by = actor_name(event.actor)
-        rows.append(line(styled(at, "dim"), f"{event.to_status:<20} ", styled(by, "dim")))
+        rows.append(line(styled(elapsed, "dim"), f"{event.to_status:<20} ", styled(by, "dim")))
     return rows

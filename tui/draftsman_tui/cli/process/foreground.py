@@ -1,6 +1,6 @@
-"""What `up` is on a terminal: the dashboard; a line of numbers where there can be none.
+"""The `up` command on a terminal: the dashboard, or a status line without it.
 
-The work is done by `up --headless`, which is held by a leash: see `held`.
+`up --headless` does the work as a child process; see `supervisor_handle`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
-LOOK: Final = 1.0
-"""Seconds between two looks at the log and at the numbers."""
+POLL_INTERVAL: Final = 1.0
+"""Seconds between reads of the log and the counts."""
 
 
 class Foreground:
-    """One `up` on a terminal."""
+    """An interactive `up`."""
 
     def __init__(self, app: App, command: Sequence[str], signals: ShutdownSignals) -> None:
         self._app = app
@@ -41,79 +41,81 @@ class Foreground:
         self._dashboard: Dashboard | None = None
 
     async def run(self) -> int:
-        """Show what goes on until all is stopped, or left running; return the exit code."""
+        """Show progress until everything stopped or was detached; return the exit code."""
         if dashboard.is_available():
-            dashboard.check(self._app)  # before anything is started that would have to be stopped
+            dashboard.check(self._app)  # before processes are started
         with self._signals.handled_by(self._receive):
-            return await self._hold(self._app.settings.data_dir.expanduser() / "up.log")
+            return await self._attach(self._app.settings.data_dir.expanduser() / "up.log")
 
-    async def _hold(self, path: Path) -> int:
-        """Start the supervisor, and stay with it."""
-        async with start_supervisor(self._command, path) as held, self._app.runtime() as rt:
-            self._held = held
+    async def _attach(self, path: Path) -> int:
+        """Start the supervisor and stay attached until it exits or is detached."""
+        async with start_supervisor(self._command, path) as handle, self._app.runtime() as rt:
+            self._held = handle
             if self._signals.received:
-                held.stop()
+                handle.stop()
             elif dashboard.is_available():
-                await self._show_dashboard(rt, held)
+                await self._show_dashboard(rt, handle)
             self._shown = True
-            while not (held.ended or held.detached):
-                await self._show_line(rt, held)
-            status_line.print_above(held.read_new_output())
-            if held.detached:
-                self._app.out.info(f"left running, pid {held.pid}; its log: {path}")
-                self._app.out.info("look at it with: draftsman dashboard")
-                self._app.out.info(f"stop it with: kill {held.pid}")
+            while not (handle.ended or handle.detached):
+                await self._show_line(rt, handle)
+            status_line.print_above(handle.read_new_output())
+            if handle.detached:
+                self._app.out.info(f"processes keep running, pid {handle.pid}; log: {path}")
+                self._app.out.info("to view them: draftsman dashboard")
+                self._app.out.info(f"to stop them: kill {handle.pid}")
                 return 0
-            code = await held.exit_task
+            code = await handle.exit_task
             if code < 0:
                 self._app.out.info(f"draftsman: the supervisor was killed by signal {-code}")
-            if code and not held.stopping:
-                self._app.out.info(f"all has ended; its log: {path}")
+            if code and not handle.stopping:
+                self._app.out.info(f"all processes exited; log: {path}")
         return code if code >= 0 else 128 - code
 
-    async def _show_dashboard(self, rt: Runtime, held: SupervisorHandle) -> None:
-        """Let the person look and do, until they leave or there is nothing to look after."""
+    async def _show_dashboard(self, rt: Runtime, handle: SupervisorHandle) -> None:
+        """Run the dashboard until the user quits or the supervisor exits."""
         from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
-        started = SupervisedProcesses(held.pid, held.log)
-        self._dashboard = shown = await dashboard.create_dashboard(self._app, rt, started=started)
-        watching = asyncio.create_task(_watch(held, shown, started))
+        processes = SupervisedProcesses(handle.pid, handle.log)
+        self._dashboard = live_dashboard = await dashboard.create_dashboard(
+            self._app, rt, started=processes
+        )
+        watching = asyncio.create_task(_watch(handle, live_dashboard, processes))
         self._shown = True
         try:
-            # where Textual would wait for a terminal that is gone, the leash breaks, and all stops
+            # Textual would block on a lost terminal; instead the pipe closes and everything stops
             with self._signals.left_to_kernel(signal.SIGHUP):
-                choice = await shown.run_async()
+                choice = await live_dashboard.run_async()
         finally:
             self._dashboard = None
             watching.cancel()
-        if held.ended:
-            status_line.print_above("\n".join([*held.recent, ""]))
+        if handle.ended:
+            status_line.print_above("\n".join([*handle.recent, ""]))
         elif choice == "leave":
-            held.detach()
-        elif choice == "stop" and not held.stopping:
-            held.stop()
-        elif shown.return_code:
-            self._app.out.info("the dashboard failed; the processes go on")
+            handle.detach()
+        elif choice == "stop" and not handle.stopping:
+            handle.stop()
+        elif live_dashboard.return_code:
+            self._app.out.info("the dashboard failed; the processes keep running")
 
-    async def _show_line(self, rt: Runtime, held: SupervisorHandle) -> None:
-        """Show it once, wait for the next time, and hear what the person wants."""
-        status_line.print_above(held.read_new_output())
-        status_line.show(await status_line.numbers(rt, stopping=held.stopping))
+    async def _show_line(self, rt: Runtime, handle: SupervisorHandle) -> None:
+        """Update the status line, wait for the next interval, and handle Ctrl-C."""
+        status_line.print_above(handle.read_new_output())
+        status_line.show(await status_line.numbers(rt, stopping=handle.stopping))
         waiting = asyncio.create_task(self._interrupted.wait())
         await asyncio.wait(
-            {held.exit_task, waiting}, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED
+            {handle.exit_task, waiting}, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED
         )
         waiting.cancel()
-        if self._interrupted.is_set() and not held.ended:
+        if self._interrupted.is_set() and not handle.ended:
             self._interrupted.clear()
-            match "stop" if held.stopping else _ask():
+            match "stop" if handle.stopping else _ask():
                 case "leave":
-                    held.detach()
+                    handle.detach()
                 case "stop":
-                    held.stop()
+                    handle.stop()
 
     def _receive(self, name: str) -> None:
-        """Ask what Ctrl-C is to stop, once something is shown; stop all without asking else."""
+        """Prompt on Ctrl-C once something is shown; stop everything on any other signal."""
         if name != signal.SIGINT.name or not self._shown:
             if self._held is not None and not self._held.stopping:
                 self._held.stop()
@@ -125,24 +127,26 @@ class Foreground:
             self._dashboard.leave()
 
 
-async def _watch(held: SupervisorHandle, shown: Dashboard, started: SupervisedProcesses) -> None:
-    """Let the dashboard hear of processes that die; it ends with the last one."""
-    while not held.ended:
-        if started.read_log(held.read_new_output().splitlines()):
-            shown.live.request_stats()
-        await asyncio.wait({held.exit_task}, timeout=LOOK)
-    held.read_new_output()
-    shown.exit()
+async def _watch(
+    handle: SupervisorHandle, live_dashboard: Dashboard, processes: SupervisedProcesses
+) -> None:
+    """Forward the log to the dashboard, and close the dashboard when the supervisor exits."""
+    while not handle.ended:
+        if processes.read_log(handle.read_new_output().splitlines()):
+            live_dashboard.live.request_stats()
+        await asyncio.wait({handle.exit_task}, timeout=POLL_INTERVAL)
+    handle.read_new_output()
+    live_dashboard.exit()
 
 
 def _ask() -> str:
-    """Ask what to do; Enter alone goes on, another Ctrl-C or the end of the terminal stops all."""
+    """Prompt for the action; Enter continues, a second Ctrl-C or a closed terminal stops."""
     status_line.print_above("")
     try:
         return prompts.prompt(
-            "Stop all, leave it running, or go on",
-            choices=("stop", "leave", "go-on"),
-            default="go-on",
+            "Stop all processes, leave them running, or continue",
+            choices=("stop", "leave", "continue"),
+            default="continue",
         )
     except click.Abort:
         return "stop"

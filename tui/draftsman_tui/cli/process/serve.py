@@ -1,8 +1,7 @@
-"""`worker`, `bots` and `up`: the processes that do the work."""
+"""The `worker`, `bots` and `up` commands."""
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -10,10 +9,10 @@ import click
 
 from draftsman.errors import ConfigError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.extras import require
+from draftsman_tui.cli.process.process_setup import child, set_up_log, warn_of_variables
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.common import params
-from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
+from draftsman_tui.common.extras import require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
 
 CHATS: Final = ("slack", "trello")
-"""Chats that have a bot: each is a table of the configuration and an extra of the package."""
-_log = logging.getLogger(__name__)
+"""Chat services with a bot; each is a configuration table and a package extra."""
 
 
 @command(
@@ -32,18 +30,19 @@ _log = logging.getLogger(__name__)
     long_running=True,
 )
 @click.option(
-    "--queue", "queues", type=params.TEXT, multiple=True, help="Claim from it; repeatable."
+    "--queue", "queues", type=params.TEXT, multiple=True, help="Queue to serve; repeatable."
 )
-@click.option("--slots", type=click.IntRange(1, 1000), help="Runs at the same time.")
-@click.option("--no-leader", is_flag=True, help="Never lead: run no sweeps.")
+@click.option("--slots", type=click.IntRange(1, 1000), help="Maximum number of concurrent runs.")
+@click.option("--no-leader", is_flag=True, help="Never become the leader, so run no sweeps.")
 @click.option("--parent", type=int, hidden=True)
 async def worker(
     app: App, queues: tuple[str, ...], slots: int | None, no_leader: bool, parent: int | None
 ) -> None:
-    """Run jobs, and lead where nobody does.
+    """Run a worker.
 
-    SIGTERM, SIGINT or SIGHUP stops it: it claims no more, lets runs finish for a while, and hands
-    the rest back at their last checkpoint. A second one exits at once.
+    A single worker at a time is the leader and runs the maintenance sweeps. On SIGTERM, SIGINT or
+    SIGHUP, a worker stops claiming jobs, gives runs time to finish, and releases the rest at their
+    last checkpoint. A second signal exits immediately.
     """
     set_up_log(app)
     if parent is None:
@@ -62,50 +61,49 @@ async def worker(
     examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --trello"),
     long_running=True,
 )
-@click.option("--slack", is_flag=True, help="Slack alone, where there are others.")
-@click.option("--trello", is_flag=True, help="Trello alone, where there are others.")
+@click.option("--slack", is_flag=True, help="Run only the Slack bot.")
+@click.option("--trello", is_flag=True, help="Run only the Trello bot.")
 @click.option("--parent", type=int, hidden=True)
 async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
-    """Listen and speak in chat: Slack and Trello.
+    """Run the Slack and Trello bots.
 
-    It serves what the configuration has: [slack], [trello]. SIGTERM, SIGINT or SIGHUP stops it,
-    after what it has begun.
+    Runs every bot that is configured ([slack], [trello]). On SIGTERM, SIGINT or SIGHUP, the bots
+    finish the work in progress and stop.
     """
     set_up_log(app)
     if parent is None:
         warn_of_variables(app)
     settings: Settings = app.settings
-    wanted = [name for name, meant in (("slack", slack), ("trello", trello)) if meant]
-    chats = _chats(settings)
+    selected = [name for name, enabled in (("slack", slack), ("trello", trello)) if enabled]
+    chats = _configured_chats(settings)
     if not chats:
         raise ConfigError(
-            "no chat is configured; add [slack] (docs/slack.md) or [trello] (docs/trello.md)"
+            "no bot is configured; add [slack] (docs/slack.md) or [trello] (docs/trello.md)"
         )
-    if missing := [name for name in wanted if name not in chats]:
+    if missing := [name for name in selected if name not in chats]:
         raise ConfigError(f"{missing[0]} is not configured; add [{missing[0]}]")
-    for name in wanted or chats:
+    for name in selected or chats:
         require(name)
     from draftsman_bots.runner import run_bots
 
-    if code := await run_bots(settings, only=wanted or chats, parent=parent):
+    if code := await run_bots(settings, only=selected or chats, parent=parent):
         raise click.exceptions.Exit(code)
 
 
-def _chats(settings: Settings) -> list[str]:
-    """Return the chats that are configured."""
+def _configured_chats(settings: Settings) -> list[str]:
+    """Return the configured chat services."""
     return [name for name in CHATS if getattr(settings, name) is not None]
 
 
 @command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)
-@click.option("--headless", is_flag=True, help="Ask nothing and show no dashboard: for a service.")
+@click.option("--headless", is_flag=True, help="Run without dashboard and prompts, as a service.")
 @click.option("--attached", is_flag=True, hidden=True)
 async def up(app: App, headless: bool, attached: bool) -> None:
-    """Start all that is needed, and keep it running.
+    """Start a worker and the configured bots, and supervise them.
 
-    That is a worker, and the bots where a chat is configured. What dies is started again. On a
-    terminal you get the dashboard; q or Ctrl-C asks whether to stop all or leave it running. The
-    embedded database is brought to this version first; any other has to be (see: draftsman
-    migrate).
+    A process that dies is restarted. On a terminal, opens the dashboard; q or Ctrl-C asks whether
+    to stop everything or leave it running. The embedded database is migrated first; migrate any
+    other database with: draftsman migrate
     """
     from draftsman import migrate
     from draftsman.runtime import database_url
@@ -124,25 +122,25 @@ async def up(app: App, headless: bool, attached: bool) -> None:
         else:
             from draftsman_tui.cli.process.foreground import Foreground
 
-            held = [*child(app, "up"), "--headless", "--attached"]
-            code = await Foreground(app, held, signals).run()
+            headless_command = [*child(app, "up"), "--headless", "--attached"]
+            code = await Foreground(app, headless_command, signals).run()
     if code:
         raise click.exceptions.Exit(code)
 
 
 async def check_slack(slack: SlackSettings) -> list[Finding]:
-    """Return what `doctor` finds out about Slack."""
+    """Return the doctor findings for Slack."""
     try:
         require("slack")
     except ConfigError as error:
         return [Finding("slack", "fail", str(error))]
     from draftsman_bots.slack.doctor import checks
 
-    return [Finding("slack", one.status, one.text, one.then) async for one in checks(slack)]
+    return [Finding("slack", check.status, check.text, check.then) async for check in checks(slack)]
 
 
 async def check_trello(rt: Runtime) -> list[Finding]:
-    """Return what `doctor` finds out about Trello, where it is configured."""
+    """Return the doctor findings for Trello; none if it is not configured."""
     if (trello := rt.settings.trello) is None:
         return []
     try:
@@ -151,7 +149,10 @@ async def check_trello(rt: Runtime) -> list[Finding]:
         return [Finding("trello", "fail", str(error))]
     from draftsman_bots.trello.doctor import checks
 
-    return [Finding("trello", one.status, one.text, one.then) async for one in checks(rt, trello)]
+    return [
+        Finding("trello", check.status, check.text, check.then)
+        async for check in checks(rt, trello)
+    ]
 
 
 def _children(app: App) -> list[Child]:
@@ -159,32 +160,9 @@ def _children(app: App) -> list[Child]:
 
     parent = ["--parent", str(os.getpid())]
     worker = [*child(app, "worker"), *parent]
-    found = [Child("worker", worker, "worker; its runs get time to finish")]
-    if chats := _chats(app.settings):
+    children = [Child("worker", worker, "worker; runs get time to finish")]
+    if chats := _configured_chats(app.settings):
         for name in chats:
             require(name)
-        found.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
-    return found
-
-
-def child(app: App, name: str) -> list[str]:
-    """Return the command line of one of our own processes, with our own options."""
-    config = ["--config", str(app.config.absolute())] if app.config else []
-    return [*DRAFTSMAN_COMMAND, *config, *(["-v"] if app.verbose else []), name]
-
-
-def set_up_log(app: App) -> None:
-    """Log to stderr as configured; -v says more."""
-    from draftsman import log
-
-    settings: Settings = app.settings
-    level = {"level": "debug"} if app.verbose else {}
-    log.setup(settings.log.model_copy(update=level))
-
-
-def warn_of_variables(app: App) -> None:
-    """Log the `DRAFTSMAN_*` variables that nothing reads; what `up` starts leaves that to it."""
-    from draftsman.settings import unread_variables
-
-    for unknown in unread_variables(app.settings):
-        _log.warning("%s is set and nothing reads it; %s", unknown.name, unknown.hint)
+        children.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
+    return children

@@ -1,4 +1,4 @@
-"""What `up` shows where no dashboard can be: one line of numbers, and above it what is logged."""
+"""Status line of `up` on a terminal without the dashboard, with the log above it."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ CLEAR: Final = "\r\x1b[2K"
 
 
 async def numbers(rt: Runtime, *, stopping: bool) -> str:
-    """Return the line: how many of what, and what Ctrl-C does."""
+    """Return the status line: counts, and the effect of Ctrl-C."""
     try:
-        text = _counted(await rt.read_model.stats())
+        text = _counts(await rt.read_model.stats())
     except DraftsmanError as error:
         text = str(error)
-    return f"stopping; Ctrl-C: at once · {text}" if stopping else f"{text} · Ctrl-C: stop"
+    return f"stopping; Ctrl-C: stop now · {text}" if stopping else f"{text} · Ctrl-C: stop"
 
 
 def show(text: str) -> None:
-    """Write it over the one that is there."""
+    """Replace the status line."""
     width = shutil.get_terminal_size((80, 24)).columns
     _write(f"{CLEAR}{plain(text)[: width - 1]}")
 
 
 def print_above(text: str) -> None:
-    """Print lines in its place; it comes back below them. With no text it just goes."""
+    """Print lines above the status line; without text, erase the status line."""
     _write(CLEAR + plain(text))
 
 
-def _counted(stats: Stats) -> str:
+def _counts(stats: Stats) -> str:
     jobs = stats.jobs
     waiting = jobs["waiting_for_input"] + jobs["waiting_for_approval"]
     queued = jobs["queued"] + jobs["resumed"] + jobs["claimed"]
     parts = [f"{stats.workers} worker{'' if stats.workers == 1 else 's'}"]
     parts += [f"{jobs['running']} running", f"{queued} queued"]
-    parts += [f"{waiting} waiting: draftsman questions"] if waiting else ["nobody asked"]
+    parts += [f"{waiting} waiting: draftsman questions"] if waiting else ["no open questions"]
     return " · ".join(parts)
 
 

@@ -1,10 +1,8 @@
-"""What `up --headless` does: keeps child processes running, and stops them in order.
+"""Supervision of child processes: restarts after a crash, and orderly shutdown.
 
-Each child has a session of its own, so that Ctrl-C reaches it through us alone and counts once.
-When we are killed it notices by itself and shuts down.
-
-With a leash, our stdin is a pipe that whoever started us holds: when it closes we shut down,
-unless `DETACH` came through it before.
+Each child runs in a session of its own, so Ctrl-C reaches it only through the supervisor. A child
+exits when the supervisor is killed. An attached supervisor shuts down when its stdin, a pipe from
+the process that started it, closes without `DETACH`.
 """
 
 from __future__ import annotations
@@ -24,16 +22,16 @@ from draftsman.shutdown import ShutdownSignals, blocked
 
 DETACH: Final = b"detach\n"
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds before the child is started again, one after the other; the last repeats."""
+"""Seconds before successive restarts of a child; the last value repeats."""
 STABLE_AFTER: Final = 60.0
-"""Seconds after which a child counts as healthy: the next backoff starts anew."""
-FATAL_EXIT_CODES: Final = 2
-"""A child that ends with it has a wrong configuration, which no restart mends."""
+"""Uptime in seconds that resets the backoff."""
+FATAL_EXIT_CODE: Final = 2
+"""Exit code of a configuration error, after which a child is not restarted."""
 _log = logging.getLogger(__name__)
 
 
 class Child:
-    """One process: started, started again when it dies, stopped when told."""
+    """A child process that is restarted when it exits, until it is stopped."""
 
     def __init__(self, name: str, command: Sequence[str], stopping: str) -> None:
         self.killed = False
@@ -44,24 +42,24 @@ class Child:
         self._process: Process | None = None
 
     async def run(self) -> int:
-        """Keep it running until told to stop; return its exit code, 0 when it was told."""
+        """Keep the process running until stopped; return its exit code, 0 after a stop."""
         failures = 0
         while True:
-            began = time.monotonic()
+            started = time.monotonic()
             code = await self._run_once()
             if self._stop.is_set():
                 return 0
-            if code == FATAL_EXIT_CODES:
+            if code == FATAL_EXIT_CODE:
                 return code
-            lived = time.monotonic() - began
-            failures = 0 if lived > STABLE_AFTER else failures
+            uptime = time.monotonic() - started
+            failures = 0 if uptime > STABLE_AFTER else failures
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
             failures += 1
             _log.warning(
                 "%s %s after %.0f s; restarting in %s s",
                 self._name,
                 _exit_text(code),
-                lived,
+                uptime,
                 delay,
             )
             with contextlib.suppress(TimeoutError):
@@ -71,25 +69,23 @@ class Child:
                 return 0
 
     def stop(self) -> None:
-        """End it in order, and do not start it again."""
+        """Shut the process down and do not restart it."""
         self._stop.set()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         if self._process is not None and self._process.returncode is None:
-            _log.warning(
-                "second stop signal: killing the %s", self._name, extra=keys(pid=self._process.pid)
-            )
+            _log.warning("second signal: killing %s", self._name, extra=keys(pid=self._process.pid))
             self.killed = True
             self._process.kill()
 
     def abandon(self) -> None:
-        """Tell it to end, and do not wait."""
+        """Send SIGTERM without waiting."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
 
     async def _run_once(self) -> int:
-        """Run it to its end; once told to stop, pass that on to it."""
+        """Run the process until it exits; forward a stop as SIGTERM."""
         with blocked():
             self._process = process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=DEVNULL, start_new_session=True
@@ -100,7 +96,7 @@ class Child:
         await asyncio.wait({stopping, ending}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         if not ending.done():
-            _log.info("stopping the %s", self._stopping, extra=keys(pid=process.pid))
+            _log.info("stopping %s", self._stopping, extra=keys(pid=process.pid))
             process.send_signal(signal.SIGTERM)
         return await ending
 
@@ -113,21 +109,21 @@ def _exit_text(code: int) -> str:
 
 
 class Supervisor:
-    """Runs children until a signal, or until one has a configuration that no restart mends."""
+    """Runs children until a signal, or until a child exits with a configuration error."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
-        self._told: str | None = None
+        self._signal: str | None = None
 
     async def run(self, signals: ShutdownSignals, *, attached: bool = False) -> int:
-        """Supervise; return the exit code."""
-        leash = asyncio.create_task(self._hold_leash()) if attached else None
+        """Supervise the children; return the exit code."""
+        pipe_watch = asyncio.create_task(self._watch_pipe()) if attached else None
         try:
-            with signals.handled_by(self._tell):
+            with signals.handled_by(self._receive):
                 return await self._supervise()
         finally:
-            if leash is not None:
-                leash.cancel()
+            if pipe_watch is not None:
+                pipe_watch.cancel()
             for child in self._children:
                 child.abandon()
 
@@ -137,25 +133,24 @@ class Supervisor:
         for child in self._children:
             child.stop()
         codes = await asyncio.gather(*tasks)
-        if self._told is None:
+        if self._signal is None:
             return max(codes)
         _log.info("stopped")
-        return (
-            128 + signal.Signals[self._told] if any(child.killed for child in self._children) else 0
-        )
+        killed = any(child.killed for child in self._children)
+        return 128 + signal.Signals[self._signal] if killed else 0
 
-    def _tell(self, name: str) -> None:
-        """Stop in order the first time; the second time kill."""
-        again, self._told = self._told is not None, self._told or name
+    def _receive(self, name: str) -> None:
+        """Stop the children at the first signal, kill them at the second."""
+        again, self._signal = self._signal is not None, self._signal or name
         for child in self._children:
             if again:
                 child.kill()
             else:
                 child.stop()
 
-    async def _hold_leash(self) -> None:
+    async def _watch_pipe(self) -> None:
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         if not (await reader.read()).endswith(DETACH):
-            self._tell(signal.SIGHUP.name)
+            self._receive(signal.SIGHUP.name)

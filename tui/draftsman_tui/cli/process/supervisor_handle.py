@@ -1,7 +1,7 @@
-"""The supervisor that `up` on a terminal starts: in a session of its own, and held by a leash.
+"""Handle of the supervisor that `up` starts in a session of its own.
 
-The leash is a pipe that closes with us, however we end; then the supervisor stops all. To leave it
-running is to let go of the leash.
+The supervisor's stdin is a pipe from this process. When the pipe closes, for whatever reason, the
+supervisor stops everything, unless it was detached first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from draftsman.shutdown import blocked
 from draftsman_tui.cli.process.supervisor import DETACH
 
 MAX_LOG_SIZE: Final = 10_000_000
-"""Bytes of log above which a new start empties it."""
+"""Bytes; a larger log is truncated at the start."""
 MAX_RECENT_LINES: Final = 20
-"""Lines of its log that are kept to be told."""
+"""Maximum number of recent log lines in memory."""
 
 
 class SupervisorHandle:
-    """A supervisor that runs, and what it and its children log."""
+    """A running supervisor and its log."""
 
     def __init__(self, process: Process, log: Path, lines: BinaryIO) -> None:
         self.pid = process.pid
@@ -42,24 +42,24 @@ class SupervisorHandle:
 
     @property
     def ended(self) -> bool:
-        """Whether it is no more."""
+        """Whether the supervisor exited."""
         return self.exit_task.done()
 
     def stop(self) -> None:
-        """Tell it to end in order; told again, it kills what does not end."""
+        """Request shutdown; a second call makes the supervisor kill its children."""
         self.stopping = True
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
 
     def detach(self) -> None:
-        """Leave it running when we end."""
+        """Keep the supervisor running after this process exits."""
         self.detached = True
         assert self._process.stdin is not None  # noqa: S101 - it was started with a pipe
         self._process.stdin.write(DETACH)
         self._process.stdin.close()
 
     def read_new_output(self) -> str:
-        """Return what was logged since the last look."""
+        """Return the log output since the last call."""
         text = self._lines.read().decode("utf-8", "replace")
         self.recent += text.splitlines()
         return text
@@ -67,19 +67,19 @@ class SupervisorHandle:
 
 @asynccontextmanager
 async def start_supervisor(command: Sequence[str], log: Path) -> AsyncIterator[SupervisorHandle]:
-    """Start it, and read its log from here on; raises UsageError where there can be no log."""
+    """Start the supervisor and read its log from here; raises UsageError for an unwritable log."""
     with _log_file(log) as file, blocked():
-        at = file.seek(0, os.SEEK_END)
+        offset = file.seek(0, os.SEEK_END)
         process = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=file, stderr=file, start_new_session=True
         )
     with log.open("rb") as lines:
-        lines.seek(at)
-        held = SupervisorHandle(process, log, lines)
+        lines.seek(offset)
+        handle = SupervisorHandle(process, log, lines)
         try:
-            yield held
+            yield handle
         finally:
-            held.exit_task.cancel()
+            handle.exit_task.cancel()
 
 
 def _log_file(path: Path) -> BinaryIO:
@@ -90,5 +90,5 @@ def _log_file(path: Path) -> BinaryIO:
         return path.open("ab")
     except OSError as error:
         raise UsageError(
-            f"{path}: {error.strerror}; set data_dir to a directory that you can write to"
+            f"{path}: {error.strerror}; set data_dir to a writable directory"
         ) from None

@@ -1,4 +1,4 @@
-"""`workers`, `sweep` and `stats`: the machinery at work."""
+"""The `workers`, `sweep` and `stats` commands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from draftsman.domain.ids import worker_name
 from draftsman.domain.job import Status
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.job.jobs import status_text
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, styled
 from draftsman_tui.common.worker_health import health_of
 
@@ -24,21 +24,23 @@ if TYPE_CHECKING:
 
 @command("workers", examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"))
 async def workers(app: App) -> None:
-    """List the workers and how they are.
+    """List workers and their health.
 
-    A worker is lost when its process is gone, or when it was silent for as long as its lease.
+    A worker is lost if its process is gone, or if it sent no heartbeat for the length of its lease.
     """
     async with app.runtime(read_only=True) as rt:
-        found = await rt.read_model.workers()
-    health = [health_of(one, app.settings) for one in found]
+        listed = await rt.read_model.workers()
+    health = [health_of(worker, app.settings) for worker in listed]
     if app.json:
-        pairs = zip(found, health, strict=True)
-        app.out.document([as_data(one) | {"health": how} for one, how in pairs])
-    elif not found:
-        app.out.info("no worker is running; start one: draftsman up")
+        pairs = zip(listed, health, strict=True)
+        app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])
+    elif not listed:
+        app.out.info("no worker is running; to start a worker: draftsman up")
     else:
-        heads = ("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "BEAT", "STARTED", "ROLE")
-        rows = [_row(one, how) for one, how in zip(found, health, strict=True)]
+        heads = (
+            "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE",
+        )  # fmt: skip
+        rows = [_row(worker, state) for worker, state in zip(listed, health, strict=True)]
         app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
 
 
@@ -47,17 +49,17 @@ async def workers(app: App) -> None:
     examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
 )
 @click.argument("name", type=params.TEXT)
-@click.option("--dry-run", is_flag=True, help="Of prune: change nothing, say what can be pruned.")
+@click.option("--dry-run", is_flag=True, help="With prune: list the months without changing them.")
 async def sweep(app: App, name: str, dry_run: bool) -> None:
-    """Run one sweep of the leader now.
+    """Run a maintenance sweep now.
 
-    NAME is expire (questions whose time is over), remind (of a question at half and at 90 % of its
-    time), promote (jobs that are due), rescue (what dead workers held), reap (dead workers), notify
-    (dead letters that nobody was notified of), partitions (the coming months of the events) or
-    prune (archive and drop one old month of the events, and old logs, as [retention] says).
+    NAME is expire (questions past their deadline), remind (reminders at 50 % and 90 % of the time),
+    promote (scheduled jobs that are due), rescue (runs of dead workers), reap (dead workers),
+    notify (dead letters without a notification), partitions (partitions for coming months) or
+    prune (archive and drop old events and logs, as configured in [retention]).
     """
     if dry_run and name != "prune":
-        raise UsageError(f"--dry-run is for prune; {name!r} has none")
+        raise UsageError(f"--dry-run requires the sweep prune, not {name!r}")
     async with app.runtime(read_only=dry_run) as rt:
         count = 0 if dry_run else await rt.sweeps.run_now(name, await rt.actor())
         months = await rt.archives.plan() if name == "prune" else []
@@ -73,45 +75,49 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
 
 
 def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
-    """Print the months that are older than the retention."""
+    """Print the months that are past the retention."""
     if app.json:
-        app.out.document([as_data(one) | {"how": one.how} for one in months])
+        app.out.document([as_data(month) | {"how": month.how} for month in months])
     elif app.settings.retention.events is None:
-        app.out.info("the trail is kept for ever: retention.events is unset")
+        app.out.info("events are kept forever: retention.events is not set")
     elif not months:
-        app.out.info("no month of the trail is older than retention.events")
+        app.out.info("no events are older than retention.events")
     else:
-        rows = [(f"{one.month:%Y-%m}", f"{one.events:,}", one.how) for one in months]
-        app.out.table(("MONTH", "EVENTS", "HOW"), rows, flexible=2, right=(1,))
+        rows = [(f"{month.month:%Y-%m}", f"{month.events:,}", month.how) for month in months]
+        app.out.table(("MONTH", "EVENTS", "ACTION"), rows, flexible=2, right=(1,))
 
 
 @command("stats", examples=("draftsman stats", "draftsman stats --json | jq .jobs.queued"))
 async def stats(app: App) -> None:
-    """Count everything.
+    """Show counts of jobs, questions, deliveries and workers.
 
-    Jobs by status, open questions, workers and their slots, answers of the last day. Jobs that have
-    ended are counted up to 10,000 of a status: 10,000+ says that there are more.
+    Covers jobs by status, open questions, worker slots, and answers in the last 24 hours. Finished
+    jobs are counted up to 10,000 per status; more are shown as 10,000+.
     """
     async with app.runtime(read_only=True) as rt:
-        found = await rt.read_model.stats()
+        statistics = await rt.read_model.stats()
     if app.json:
-        app.out.document(found)
+        app.out.document(statistics)
         return
-    jobs = [(status, count) for status, count in found.jobs.items() if count]
+    jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
-        more = "+" if status in found.at_least else " "
+        more = "+" if status in statistics.at_least else " "
         app.out.print(line(f"{count:>9,}{more} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
-    soon = f", {found.expiring_within_an_hour} within an hour" if found.next_expiry else ""
-    following = f"; the next expires {times.left(found.next_expiry)}" if found.next_expiry else ""
-    took = (
-        f", half of them within {times.span(found.answer_seconds)}" if found.answer_seconds else ""
+    expiring_soon = (
+        f", {statistics.expiring_within_an_hour} within an hour" if statistics.next_expiry else ""
+    )
+    next_expiry = (
+        f"; the next expires {times.left(statistics.next_expiry)}" if statistics.next_expiry else ""
+    )
+    median = (
+        f", median {times.span(statistics.answer_seconds)}" if statistics.answer_seconds else ""
     )
     app.out.print(
-        f"{found.open_questions:>9,}  open questions{following}{soon}",
-        f"{found.workers:>9,}  workers, {found.busy} of {found.slots} slots busy",
-        f"{found.answers_last_day:>9,}  answers in the last day{took}",
+        f"{statistics.open_questions:>9,}  open questions{next_expiry}{expiring_soon}",
+        f"{statistics.workers:>9,}  workers, {statistics.busy} of {statistics.slots} slots busy",
+        f"{statistics.answers_last_day:>9,}  answers in the last 24 hours{median}",
     )
 
 

@@ -1,29 +1,27 @@
-"""`answer`, `approve` and `deny`: a person's word on one question.
+"""The `answer`, `approve` and `deny` commands.
 
-The question is always named in full, `D-142/1`. Who types a bare `D-142` is shown the question that
-is open and asked about that one; without a terminal it is refused, because an answer meant for one
-question must not land on the next.
+A question is named in full, `D-142/1`. On a terminal, a bare `D-142` shows its open question and
+asks for confirmation; elsewhere it is refused, so that an answer cannot reach a later question.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import click
 
-from draftsman.domain.answer import Response, Verdict
-from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.errors import DraftsmanError, LostRace, Refused, UsageError
+from draftsman.domain.answer import Response
+from draftsman.domain.question import Question, QuestionKind
+from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.question.questions import describe
 from draftsman_tui.common import params
-from draftsman_tui.common.output import line, one_line, styled
+from draftsman_tui.common.answer_submission import build_response, outcome_text, rejection_error
+from draftsman_tui.common.output import line, styled
+from draftsman_tui.common.question_text import describe
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
-    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
 
 QuestionRef = tuple["JobRef", int | None]
@@ -38,21 +36,21 @@ QuestionRef = tuple["JobRef", int | None]
 async def answer(app: App, question: QuestionRef, value: tuple[str, ...]) -> None:
     """Answer a question.
 
-    VALUE is a choice, by number or name, or free text where that is allowed; - reads it from
-    stdin. Without it you are shown the question and asked.
+    VALUE is the number or name of a choice, or free text if the question allows it; - reads it
+    from stdin. Without VALUE, the question is shown and you are prompted for the answer.
     """
-    said = params.read_stdin().strip() if value == ("-",) else " ".join(value)
+    text = params.read_stdin().strip() if value == ("-",) else " ".join(value)
     async with app.runtime() as rt:
-        job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(said))
+        job, ordinal = await resolve_question(app, rt, question, "answer", confirm=bool(text))
         asked = await rt.questions.get(job, ordinal)
-        if not said and app.out.interactive and asked.kind is QuestionKind.INPUT:
+        if not text and app.out.interactive and asked.kind is QuestionKind.INPUT:
             if question[1] is not None:
                 await _show(app, rt, asked)
             await _prompt(app, rt, asked)
             return
-        if not said and asked.kind is QuestionKind.INPUT:
-            raise UsageError(f"say what the answer is: draftsman answer {asked.name} VALUE")
-        await _hand_in(app, rt, job, ordinal, build_response(text=said))
+        if not text and asked.kind is QuestionKind.INPUT:
+            raise UsageError(f"VALUE is required: draftsman answer {asked.name} VALUE")
+        await _submit(app, rt, job, ordinal, build_response(text=text))
 
 
 @command(
@@ -60,44 +58,43 @@ async def answer(app: App, question: QuestionRef, value: tuple[str, ...]) -> Non
     examples=("draftsman approve D-142/1 --reason 'looked at the diff'",),
 )
 @click.argument("question", type=params.QUESTION)
-@click.option("--reason", type=params.TEXT, help="Kept with the decision.")
+@click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
 @click.option(
-    "--token", type=params.TEXT_OR_STDIN, help="Decide by a token; - reads it from stdin."
+    "--token", type=params.TEXT_OR_STDIN, help="Approve with a token; - reads it from stdin."
 )
 @click.option(
     "--mint-token",
     metavar="PERSON",
-    help="Print a token that decides once, for you.",
+    help="Print a single-use token that approves or denies as you.",
 )
 async def approve(
     app: App, question: QuestionRef, reason: str | None, token: str | None, mint_token: str | None
 ) -> None:
-    """Approve what a job wants to do."""
+    """Approve a job's request."""
     if mint_token is None:
         await _decide(app, question, True, reason, token)
         return
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "approve")
-        made = await rt.questions.mint_token(job, ordinal, mint_token, await rt.actor())
-    app.out.info(
-        f"it is shown only now, and counts once: draftsman approve D-{job}/{ordinal} --token -"
-    )
+        minted = await rt.questions.mint_token(job, ordinal, mint_token, await rt.actor())
+    command = f"draftsman approve D-{job}/{ordinal} --token -"
+    app.out.info(f"single-use token, shown only once; to use it: {command}")
     if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "approver": mint_token, "token": made})
+        app.out.document({"job": job, "ordinal": ordinal, "approver": mint_token, "token": minted})
     else:
-        app.out.write(f"{made}\n")
+        app.out.write(f"{minted}\n")
 
 
 @command("deny", examples=("draftsman deny D-142/1 --reason 'touches the billing code'",))
 @click.argument("question", type=params.QUESTION)
-@click.option("--reason", type=params.TEXT, help="Kept with the decision.")
+@click.option("--reason", type=params.TEXT, help="Reason, recorded with the decision.")
 @click.option(
-    "--token", type=params.TEXT_OR_STDIN, help="Decide by a token; - reads it from stdin."
+    "--token", type=params.TEXT_OR_STDIN, help="Deny with a token; - reads it from stdin."
 )
 async def deny(app: App, question: QuestionRef, reason: str | None, token: str | None) -> None:
-    """Deny what a job wants to do.
+    """Deny a job's request.
 
-    The first denial decides. Whether the job then fails or goes on is its own word.
+    A single denial decides. The job type determines whether the job then fails or continues.
     """
     await _decide(app, question, False, reason, token)
 
@@ -105,123 +102,59 @@ async def deny(app: App, question: QuestionRef, reason: str | None, token: str |
 async def resolve_question(
     app: App, rt: Runtime, question: QuestionRef, verb: str, *, confirm: bool = False
 ) -> tuple[int, int]:
-    """Return job and ordinal; a bare job is shown its open question first, or refused.
+    """Return job number and ordinal; for a bare job, show its open question and confirm.
 
-    Raises UsageError without a terminal, Refused when nothing is open or the person said no.
+    Raises UsageError for a bare job without a terminal, Refused without an open question or on no.
     """
     job = await number_of(rt, question[0])
     if question[1] is not None:
         return job, question[1]
-    found = await rt.questions.open(job)
-    if not found:
+    open_questions = await rt.questions.open(job)
+    if not open_questions:
         raise Refused(f"D-{job} has no open question; see: draftsman why D-{job}")
     if not app.out.interactive:
         raise UsageError(
-            f"D-{job} names no question; the open one is {found[0].name}:"
-            f" draftsman {verb} {found[0].name} …"
+            f"D-{job} is a job, not a question; to {verb} its open question:"
+            f" draftsman {verb} {open_questions[0].name} …"
         )
-    await _show(app, rt, found[0])
-    if confirm or found[0].kind is QuestionKind.APPROVAL or verb == "extend":
-        prompts.confirm(f"{verb} {found[0].name}?")
-    return job, found[0].ordinal
+    await _show(app, rt, open_questions[0])
+    if confirm or open_questions[0].kind is QuestionKind.APPROVAL or verb == "extend":
+        prompts.confirm(f"{verb.capitalize()} {open_questions[0].name}?")
+    return job, open_questions[0].ordinal
 
 
 async def _decide(
     app: App, question: QuestionRef, decision: bool, reason: str | None, token: str | None
 ) -> None:
     if token is not None and question[1] is None:
-        raise UsageError("a token decides one question; name it in full: D-142/1")
+        raise UsageError("--token requires a full question name, e.g. D-142/1")
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "approve" if decision else "deny")
         token = token.strip() if token else None
-        given = build_response(decision=decision, reason=reason, token=token)
-        await _hand_in(app, rt, job, ordinal, given)
+        response = build_response(decision=decision, reason=reason, token=token)
+        await _submit(app, rt, job, ordinal, response)
 
 
 async def _prompt(app: App, rt: Runtime, question: Question) -> None:
-    """Ask until the answer is one that the question takes."""
+    """Prompt until the question accepts the answer."""
     while True:
-        said = prompts.prompt(f"Answer to {question.name}").strip()
+        text = prompts.prompt(f"Answer to {question.name}").strip()
         try:
-            await _hand_in(app, rt, question.job, question.ordinal, build_response(text=said))
+            await _submit(app, rt, question.job, question.ordinal, build_response(text=text))
             return
         except UsageError as error:
             app.out.info(str(error))
 
 
-async def _hand_in(app: App, rt: Runtime, job: int, ordinal: int, given: Response) -> None:
-    """Give the answer, print what became of it; raises Refused or LostRace if nothing did."""
-    verdict = await rt.questions.answer(job, ordinal, given, await rt.actor())
+async def _submit(app: App, rt: Runtime, job: int, ordinal: int, response: Response) -> None:
+    """Submit the answer and print the outcome; raises Refused or LostRace if it was rejected."""
+    verdict = await rt.questions.answer(job, ordinal, response, await rt.actor())
     if app.json:
         app.out.document(verdict)
     if not verdict.accepted:
-        raise await _refused(rt, verdict, given.source_event_id)
+        raise await rejection_error(rt, verdict, response.source_event_id)
     if not app.json:
         app.out.print(line(styled(verdict.name, "bold"), f" {outcome_text(verdict)}"))
-
-
-async def submit_response(
-    rt: Runtime, job: int, ordinal: int, response: Response, actor: Actor
-) -> Verdict:
-    """Give an answer; raises Refused or LostRace, which say what to do, if it does not count."""
-    verdict = await rt.questions.answer(job, ordinal, response, actor)
-    if not verdict.accepted:
-        raise await _refused(rt, verdict, response.source_event_id)
-    return verdict
-
-
-def outcome_text(verdict: Verdict) -> str:
-    """Return in words what an accepted answer did."""
-    if not verdict.resolved:
-        return f"counted: {verdict.votes} of {verdict.quorum} approvals"
-    how = verdict.resolution or {}
-    said = how.get("value") or how.get("text")
-    alone = ", by yourself" if how.get("self_approved") else ""
-    status = str(verdict.job_status or "").replace("_", " ")
-    answer = f": {one_line(str(said))}" if said else ""
-    return f"{how.get('outcome')}{answer}{alone}; the job is {status}"
-
-
-async def _refused(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:
-    """Return the error that tells why an answer does not count, and what to do."""
-    text = verdict.reason or f"{verdict.name} does not take this answer"
-    if (verdict.resolution or {}).get("via") == "person":
-        return LostRace(f"{text}; yours is kept, and changes nothing")
-    questions, answers = await rt.questions.of_job(verdict.job)
-    if not any(one.payload.get("late") for one in answers if one.source_event_id == event):
-        return Refused(text)
-    question = next(one for one in questions if one.ordinal == verdict.question)
-    if question.status not in (QuestionStatus.OPEN, QuestionStatus.EXPIRED):
-        return Refused(f"{text}; yours is kept, and the job went on without it")
-    option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
-    retry = f"draftsman retry D-{verdict.job}{option}"
-    return Refused(f"{text}; yours is kept; once the job has expired, carry on with: {retry}")
-
-
-def build_response(
-    channel: str = "cli",
-    *,
-    text: str | None = None,
-    decision: bool | None = None,
-    reason: str | None = None,
-    token: str | None = None,
-    event: str | None = None,
-) -> Response:
-    """Return what is handed in, once for an `event`; raises UsageError where it is too long."""
-    from pydantic import ValidationError
-
-    from draftsman import field_errors
-
-    try:
-        return Response(
-            source_event_id=event or f"{channel}:{uuid4()}",
-            text=text,
-            decision=decision,
-            reason=reason,
-            token=token,
-        )
-    except ValidationError as error:
-        raise UsageError(": ".join(filter(None, field_errors.first_error(error)))) from None
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:

@@ -1,4 +1,4 @@
-"""`repos add`: a profile is proposed from the tree, and run before it is saved."""
+"""The `repos add` command: detects a profile and validates it before saving."""
 
 from __future__ import annotations
 
@@ -35,62 +35,63 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("place", metavar="PATH|URL", type=params.TEXT)
-@click.option("--path", type=params.TEXT, help="The folder that the profile is for, of many.")
-@click.option("--name", type=params.TEXT, help="What a folder is called whose name is taken.")
-@click.option("--branch", type=params.TEXT, help="What jobs start from that name no other.")
+@click.option("--path", type=params.TEXT, help="Folder of the profile, in a monorepo.")
+@click.option("--name", type=params.TEXT, help="Name for a local repository.")
+@click.option("--branch", type=params.TEXT, help="Default branch.")
 @click.option(
     "--profile",
     "file",
     metavar="FILE",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="The profile as JSON, as repos show --json prints it, instead of a proposal.",
+    help="Profile as JSON, as printed by repos show --json, instead of detecting it.",
 )
-@click.option("--replace", is_flag=True, help="Take the place of the profile that is there.")
-@click.option("--no-check", is_flag=True, help="Save it without running anything.")
-@click.option("--yes", is_flag=True, help="Run the commands of a URL's tree without asking.")
+@click.option("--replace", is_flag=True, help="Replace the existing profile.")
+@click.option("--no-check", is_flag=True, help="Save without running the commands.")
+@click.option("--yes", is_flag=True, help="Run commands of a remote repository without asking.")
 async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
-    """Make a repository known.
+    """Add a repository.
 
-    A profile is proposed from the tree, and its validation commands are run in a clone before it
-    is saved: what is not installed is left out, and what fails on the untouched tree is no gate.
+    A profile is detected from the files of the repository. Its validation commands are run in a
+    clone before it is saved: commands that are not installed are left out, and commands that fail
+    on the unchanged repository become optional.
     """
     fields = params.json_object(params.read_text(file), str(file)) if file is not None else None
     async with app.runtime() as rt:
-        repo, path = await _meant(rt, place, options)
-        given = None if fields is None else _profile_of(fields, path)
-        there = await _taken(rt, repo, path, replacing=options["replace"])
-        found = await _inspected(app, rt, repo, path, given, options)
-        profile, commit, ran = found
-        actor, checks = await rt.actor(), [one.as_json() for one in ran if not one.missing]
-        if there is not None and options["replace"]:
-            await rt.repos.save_profile(there, profile, actor, commit=commit, checks=checks)
-            repo = there
+        repo, path = await _resolve(rt, place, options)
+        profile_from_file = None if fields is None else _profile_of(fields, path)
+        existing = await _existing_repo(rt, repo, path, replacing=options["replace"])
+        profile, commit, results = await _validated(app, rt, repo, path, profile_from_file, options)
+        actor = await rt.actor()
+        checks = [result.as_json() for result in results if not result.missing]
+        if existing is not None and options["replace"]:
+            await rt.repos.save_profile(existing, profile, actor, commit=commit, checks=checks)
+            repo = existing
         else:
             repo = await rt.repos.add(repo, profile, actor, commit=commit, checks=checks)
-    _told(app, repo, profile, ran)
+    _print_added(app, repo, profile, results)
 
 
-async def _meant(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo, str]:
-    """Return the repository that is to be known, and the folder that the profile is for."""
+async def _resolve(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo, str]:
+    """Return the repository to add and the folder of its profile."""
     from draftsman.domain.repos import repo_url
     from draftsman.domain.repos.repo_catalog import Repo
     from draftsman.domain.repos.repo_profile import folder
     from draftsman.handlers.run_agent.profile_check import find_local_repository
 
-    named, inner = options["name"], ""
+    name, inner = options["name"], ""
     if Path(place).expanduser().is_dir():
         repo, inner = await find_local_repository(Path(place).expanduser())
-        if named:
-            repo = replace(repo, host="", owner="", name=_a_name(named))
+        if name:
+            repo = replace(repo, host="", owner="", name=_normalized_name(name))
     elif repo_url.is_repo_url(place) and not place.startswith(("/", "~", ".", "file:")):
         repo = Repo.at(repo_url.parse(place))
-        if named:
-            raise UsageError("--name is for folders: a URL has its name")
+        if name:
+            raise UsageError("--name applies to local repositories only")
     elif place.startswith(("/", "~", ".", "file:")):
-        raise UsageError(f"{place}: no such folder here; give a folder, or a URL")
+        raise UsageError(f"{place}: directory not found; use a local directory or a URL")
     else:
-        found = await rt.repos.place(place)
-        repo, inner = found.repo, found.path
+        location = await rt.repos.place(place)
+        repo, inner = location.repo, location.path
     try:
         path = folder(options["path"]) if options["path"] else inner
     except ValueError as error:
@@ -98,113 +99,122 @@ async def _meant(rt: Runtime, place: str, options: dict[str, Any]) -> tuple[Repo
     return replace(repo, default_branch=options["branch"] or repo.default_branch), path
 
 
-def _a_name(name: str) -> str:
+def _normalized_name(name: str) -> str:
     from draftsman.domain.repos.repo_url import parse
 
     if "/" in name:
-        raise UsageError(f"--name {name}: a name has no slash")
+        raise UsageError(f"--name {name}: must not contain a slash")
     return parse(f"https://here/{name}").name
 
 
-async def _taken(rt: Runtime, repo: Repo, path: str, *, replacing: bool) -> Repo | None:
-    """Return the known repository; raises Conflict where the profile would be another's."""
+async def _existing_repo(rt: Runtime, repo: Repo, path: str, *, replacing: bool) -> Repo | None:
+    """Return the repository if it was added before; raises Conflict if it has the profile."""
     from draftsman.domain.repos.repo_catalog import RepoLocation
     from draftsman.domain.repos.repo_url import parse
 
     catalog = await rt.repos.catalog()
-    there = catalog.of(parse(repo.remote_url))
-    there = there or next((one for one in catalog.repos if one.key == repo.key), None)
-    if there is None:
+    existing = catalog.of(parse(repo.remote_url))
+    existing = existing or next((known for known in catalog.repos if known.key == repo.key), None)
+    if existing is None:
         if replacing:
-            raise UsageError(f"{repo.full_name} is not known: there is nothing to replace")
+            raise UsageError(
+                f"unknown repository {repo.full_name}; --replace requires an existing repository"
+            )
         return None
-    if await rt.repos.profile(RepoLocation(there, path)) is not None and not replacing:
-        name = RepoLocation(there, path).name
+    if await rt.repos.profile(RepoLocation(existing, path)) is not None and not replacing:
+        name = RepoLocation(existing, path).name
         raise Conflict(
-            f"{name} is known already, at {there.remote_url}; see: draftsman repos show {name},"
-            " and for another profile --replace"
+            f"{name} already exists ({existing.remote_url}); see draftsman repos show {name},"
+            " or use --replace to change its profile"
         )
-    return there
+    return existing
 
 
-async def _inspected(
+async def _validated(
     app: App,
     rt: Runtime,
     repo: Repo,
     path: str,
-    given: RepoProfile | None,
+    profile_from_file: RepoProfile | None,
     options: dict[str, Any],
 ) -> tuple[RepoProfile, str | None, list[CommandResult]]:
-    """Return the profile that is worth keeping, and what it said about which commit."""
+    """Return the profile to save, the commit it was checked on, and the results."""
     from draftsman.handlers.run_agent.profile_check import inspect_repository, select_passing
 
-    async with inspect_repository(rt.settings, repo.remote_url, repo.default_branch) as found:
-        proposed = found.detect_profile(path)
-        profile = given or proposed
+    async with inspect_repository(rt.settings, repo.remote_url, repo.default_branch) as inspection:
+        detected = inspection.detect_profile(path)
+        profile = profile_from_file or detected
         if options["no_check"]:
             return profile, None, []
-        _may_run(app, repo, profile, options["yes"])
-        ran = await _checked(app, found, profile)
-    if given is None:
-        profile, ran = select_passing(profile, ran)
-        return profile, found.commit, ran
-    if failing := [one.name for one in ran if one.required and not one.passed]:
-        print_checks(app, ran)
+        _confirm_commands(app, repo, profile, options["yes"])
+        results = await _run_checks(app, inspection, profile)
+    if profile_from_file is None:
+        profile, results = select_passing(profile, results)
+        return profile, inspection.commit, results
+    if failing := [result.name for result in results if result.required and not result.passed]:
+        print_checks(app, results)
         raise Refused(
-            f"{', '.join(failing)} failed on the untouched tree, so nothing was saved: mend it, or"
-            " say required = false, or --no-check"
+            f"not saved: {', '.join(failing)} failed on the unchanged repository; fix it, set"
+            " required = false, or use --no-check"
         )
-    return profile, found.commit, ran
+    return profile, inspection.commit, results
 
 
-def _may_run(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> None:
-    """Ask whether code of a URL may run here; a folder of one's own runs anyhow."""
-    commands = [one.command for one in profile.setup_commands]
-    commands += [one.command for one in profile.validation_commands]
+def _confirm_commands(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> None:
+    """Ask before running commands of a remote repository; raises Refused, UsageError."""
+    commands = [check.command for check in profile.setup_commands]
+    commands += [check.command for check in profile.validation_commands]
     if yes or repo.remote_url.startswith("/") or not commands:
         return
-    names = ", ".join(" ".join(one) for one in commands)
+    names = ", ".join(" ".join(command) for command in commands)
     if not app.out.interactive:
-        raise UsageError(f"nobody is here to be asked; run {names} with --yes, or --no-check")
-    prompts.confirm(f"run in a clone, on this machine: {names}?")
+        raise UsageError(f"not a terminal; to run {names}, use --yes; to skip them, --no-check")
+    prompts.confirm(f"Run these commands in a clone on this machine: {names}?")
 
 
-async def _checked(app: App, found: RepoInspection, profile: RepoProfile) -> list[CommandResult]:
+async def _run_checks(
+    app: App, inspection: RepoInspection, profile: RepoProfile
+) -> list[CommandResult]:
     if profile.validation_commands and app.out.on_screen:
-        names = ", ".join(one.name for one in profile.validation_commands)
-        app.out.info(f"running {names} on {found.commit[:12]}, in a clone")
-    return await found.check(profile)
+        names = ", ".join(check.name for check in profile.validation_commands)
+        app.out.info(f"running {names} in a clone at {inspection.commit[:12]}")
+    return await inspection.check(profile)
 
 
 def _profile_of(fields: dict[str, Any], path: str) -> RepoProfile:
-    """Return the profile of a folder from a file: that alone, or what repos show prints."""
+    """Read the profile of a folder from a profile file or the output of repos show --json."""
     from draftsman.domain.repos.repo_profile import RepoProfile, profile
 
     saved = fields.get("profiles")
     if isinstance(saved, list):
-        found = [one for one in saved if isinstance(one, dict) and one.get("path", "") == path]
-        if not found:
-            raise UsageError(f"the file has no profile of the folder {path!r}; give that alone")
-        fields = {key: found[0][key] for key in RepoProfile.model_fields if key in found[0]}
+        matching = [
+            item for item in saved if isinstance(item, dict) and item.get("path", "") == path
+        ]
+        if not matching:
+            raise UsageError(f"the file has no profile for the folder {path!r}")
+        fields = {key: matching[0][key] for key in RepoProfile.model_fields if key in matching[0]}
     return profile({**fields, "path": path})
 
 
-def _told(app: App, repo: Repo, profile: RepoProfile, ran: Sequence[CommandResult]) -> None:
+def _print_added(
+    app: App, repo: Repo, profile: RepoProfile, results: Sequence[CommandResult]
+) -> None:
     from draftsman.domain.repos.repo_catalog import RepoLocation
 
-    place = RepoLocation(repo, profile.path)
+    location = RepoLocation(repo, profile.path)
     if app.json:
-        checks = [one.as_json() for one in ran]
+        checks = [result.as_json() for result in results]
         fields = profile.model_dump(mode="json")
-        app.out.document({"name": place.name, **as_data(repo), "profile": fields, "checks": checks})
+        document = {"name": location.name, **as_data(repo), "profile": fields, "checks": checks}
+        app.out.document(document)
         return
-    print_checks(app, ran)
-    app.out.print(line(styled(place.name, "bold"), f" is known, as {profile.profile_type}"))
-    if text := without_validators(app, place, profile):
+    print_checks(app, results)
+    app.out.print(line("added ", styled(location.name, "bold"), f" ({profile.profile_type})"))
+    if text := without_validators(app, location, profile):
         app.out.info(text)
     if app.out.on_screen:
-        app.out.info(f"use it: draftsman submit --repo {_shown(place)} 'Tidy up'")
+        app.out.info(f"to use it: draftsman submit --repo {_quoted(location)} 'Tidy up'")
 
 
-def _shown(place: RepoLocation) -> str:
-    return place.name if not place.path else f"'{place.name}'"
+def _quoted(location: RepoLocation) -> str:
+    return location.name if not location.path else f"'{location.name}'"

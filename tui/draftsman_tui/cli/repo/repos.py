@@ -1,4 +1,4 @@
-"""`repos`: repositories that are known by name, their labels and their profiles."""
+"""The `repos` command group: repositories, their labels and profiles."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     ),
 )
 def repos() -> None:
-    """Make repositories known, and say how they are validated.
+    """Manage repositories and their profiles.
 
-    A name is pay, acme/pay, github.com/acme/pay, or acme/mono//services/api for a folder.
+    NAME is pay, acme/pay, github.com/acme/pay, or acme/mono//services/api for a folder.
     """
 
 
 @command("list", examples=("draftsman repos list",))
 async def list_repos(app: App) -> None:
-    """List the repositories that are known."""
+    """List the repositories."""
     async with app.runtime(read_only=True) as rt:
         catalog = await rt.repos.catalog()
     if app.json:
         app.out.document([_row(repo, catalog) for repo in catalog.repos])
         return
     if not catalog.repos:
-        app.out.info("no repository is known; make one so: draftsman repos add PATH|URL")
+        app.out.info("no repositories; to add a repository: draftsman repos add PATH|URL")
         return
     rows = []
     for repo in catalog.repos:
-        found = _row(repo, catalog)
-        labels = ", ".join(str(one["label"] or one["label_id"]) for one in found["mappings"])
+        row = _row(repo, catalog)
+        labels = ", ".join(str(item["label"] or item["label_id"]) for item in row["mappings"])
         name = line(styled(repo.full_name, "bold"), " (default)" if repo.is_default else "")
-        rows.append((name, repo.remote_url, ", ".join(p or "." for p in found["profiles"]), labels))
-    app.out.table(("NAME", "WHERE", "PROFILES", "LABELS"), rows, flexible=1)
+        rows.append((name, repo.remote_url, ", ".join(p or "." for p in row["profiles"]), labels))
+    app.out.table(("NAME", "URL", "PROFILES", "LABELS"), rows, flexible=1)
 
 
 @command("show", examples=("draftsman repos show pay", "draftsman repos show pay --json"))
@@ -65,56 +65,57 @@ async def show(app: App, name: str) -> None:
     from draftsman.domain.repos.repo_catalog import RepoLocation
 
     async with app.runtime(read_only=True) as rt:
-        place = await rt.repos.place(name)
+        location = await rt.repos.place(name)
         catalog = await rt.repos.catalog()
-        saved = await rt.repos.profiles(place.repo)
+        saved = await rt.repos.profiles(location.repo)
     if app.json:
-        app.out.document(_row(place.repo, catalog) | {"profiles": [_saved(one) for one in saved]})
+        profiles = [_profile_data(profile) for profile in saved]
+        app.out.document(_row(location.repo, catalog) | {"profiles": profiles})
         return
-    repo = place.repo
+    repo = location.repo
     app.out.print(line(styled(repo.full_name, "bold"), f"  {repo.remote_url}"))
     if repo.default_branch:
-        app.out.print(f"jobs start from {repo.default_branch}")
+        app.out.print(f"default branch {repo.default_branch}")
     if repo.is_default:
-        app.out.print("requests that say nothing mean this one")
-    for one in _row(repo, catalog)["mappings"]:
-        where = f", its folder {one['path']}" if one["path"] else ""
-        app.out.print(f"label {one['label'] or one['label_id']} stands for it{where}")
+        app.out.print("default repository")
+    for mapping in _row(repo, catalog)["mappings"]:
+        folder = f", folder {mapping['path']}" if mapping["path"] else ""
+        app.out.print(f"label {mapping['label'] or mapping['label_id']}{folder}")
     for profile in saved:
         _print_profile(app, profile)
-        at = RepoLocation(repo, profile.profile.path)
-        if text := without_validators(app, at, profile.profile):
+        part = RepoLocation(repo, profile.profile.path)
+        if text := without_validators(app, part, profile.profile):
             app.out.print(f"  {text}")
 
 
 @command("check", examples=("draftsman repos check pay",))
 @click.argument("name", type=params.TEXT)
 async def check(app: App, name: str) -> None:
-    """Run the validation commands of a profile again.
+    """Run the validation commands of a profile.
 
-    Exits with 1 where one fails that is required.
+    Exits with 1 if a required command fails.
     """
     from draftsman.handlers.run_agent.profile_check import inspect_repository
 
     async with app.runtime() as rt:
-        place = await rt.repos.place(name)
-        saved = await rt.repos.profile(place)
+        location = await rt.repos.place(name)
+        saved = await rt.repos.profile(location)
         if saved is None:
-            raise UsageError(f"{place.name} has no profile; add one: draftsman repos add")
+            raise UsageError(f"{location.name} has no profile; to add it: draftsman repos add")
         async with inspect_repository(
-            rt.settings, place.repo.remote_url, place.repo.default_branch
-        ) as found:
-            ran = await found.check(saved.profile)
-        checks, actor = [one.as_json() for one in ran], await rt.actor()
-        await rt.repos.checked(place.repo, place.path, found.commit, checks, actor)
+            rt.settings, location.repo.remote_url, location.repo.default_branch
+        ) as inspection:
+            results = await inspection.check(saved.profile)
+        checks, actor = [result.as_json() for result in results], await rt.actor()
+        await rt.repos.checked(location.repo, location.path, inspection.commit, checks, actor)
     if app.json:
-        app.out.document({"name": place.name, "commit": found.commit, "checks": checks})
+        app.out.document({"name": location.name, "commit": inspection.commit, "checks": checks})
     else:
-        print_checks(app, ran)
-        if text := without_validators(app, place, saved.profile):
-            app.out.info(f"nothing was run: {place.name} has {text}")
-    if failing := [one.name for one in ran if one.required and not one.passed]:
-        raise Refused(f"{place.name}: {', '.join(failing)} failed")
+        print_checks(app, results)
+        if text := without_validators(app, location, saved.profile):
+            app.out.info(f"nothing to run: {location.name} has {text}")
+    if failing := [result.name for result in results if result.required and not result.passed]:
+        raise Refused(f"{location.name}: {', '.join(failing)} failed")
 
 
 @command(
@@ -126,70 +127,72 @@ async def check(app: App, name: str) -> None:
     ),
 )
 @click.argument("name", type=params.TEXT)
-@click.option("--label", type=params.TEXT, help="A label's name, on any board.")
-@click.option("--label-id", type=params.TEXT, help="A label's id: it stands for one repository.")
-@click.option("--default", is_flag=True, help="Requests that say nothing mean it.")
+@click.option("--label", type=params.TEXT, help="Label name, on any board.")
+@click.option("--label-id", type=params.TEXT, help="Label id, for a single repository.")
+@click.option("--default", is_flag=True, help="Use for requests that name no repository.")
 async def map_label(
     app: App, name: str, label: str | None, label_id: str | None, default: bool
 ) -> None:
-    """Let a label stand for a repository, or make it the default."""
+    """Map a label to a repository, or set the default repository."""
     if not (label or label_id or default):
-        raise UsageError("say what stands for it: --label NAME, --label-id ID or --default")
+        raise UsageError("specify --label NAME, --label-id ID or --default")
     async with app.runtime() as rt:
-        place, actor = await rt.repos.place(name), await rt.actor()
+        location, actor = await rt.repos.place(name), await rt.actor()
         if label or label_id:
-            await rt.repos.map(place, actor, label=label, label_id=label_id)
+            await rt.repos.map(location, actor, label=label, label_id=label_id)
         if default:
-            await rt.repos.set_default(place.repo, actor)
+            await rt.repos.set_default(location.repo, actor)
     if app.json:
-        app.out.document({"name": place.name, "label": label, "label_id": label_id})
+        app.out.document({"name": location.name, "label": label, "label_id": label_id})
         return
     if label or label_id:
-        app.out.print(f"label {label or label_id} stands for {place.name}")
+        app.out.print(f"mapped label {label or label_id} to {location.name}")
     if default:
-        app.out.print(f"requests that say nothing mean {place.repo.full_name}")
+        app.out.print(f"default repository: {location.repo.full_name}")
 
 
 @command("unmap", examples=("draftsman repos unmap payments", "draftsman repos unmap --default"))
 @click.argument("label", type=params.TEXT, required=False)
-@click.option("--repo", type=params.TEXT, help="Of a label that stands for several: this one.")
-@click.option("--default", is_flag=True, help="Let no repository be the default.")
+@click.option("--repo", type=params.TEXT, help="Unmap the label from this repository only.")
+@click.option("--default", is_flag=True, help="Clear the default repository.")
 async def unmap(app: App, label: str | None, repo: str | None, default: bool) -> None:
-    """Let a label, by name or id, stand for nothing."""
+    """Remove the mapping of a label, given by name or id."""
     if (label is None) != default:
-        raise UsageError("name a label, or give --default")
+        raise UsageError("specify either LABEL or --default")
     async with app.runtime() as rt:
         actor = await rt.actor()
         if label is None:
             await rt.repos.set_default(None, actor)
-            gone = 1
+            removed = 1
         else:
-            place = await rt.repos.place(repo) if repo else None
-            gone = await rt.repos.unmap(label, actor, place.repo if place else None)
+            location = await rt.repos.place(repo) if repo else None
+            removed = await rt.repos.unmap(label, actor, location.repo if location else None)
     if app.json:
-        app.out.document({"label": label, "removed": gone})
+        app.out.document({"label": label, "removed": removed})
     else:
-        app.out.print(f"label {label} stands for nothing" if label else "there is no default")
+        app.out.print(f"unmapped label {label}" if label else "cleared the default repository")
 
 
 @command("remove", examples=("draftsman repos remove pay",))
 @click.argument("name", type=params.TEXT)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def remove(app: App, name: str, yes: bool) -> None:
-    """Forget a repository, its labels and its profiles; its jobs stay, and so does the work."""
+    """Remove a repository with its labels and profiles; its jobs and branches are kept."""
     async with app.runtime() as rt:
-        place = await rt.repos.place(name)
-        if place.path:
-            raise UsageError(f"name the repository, not a folder of it: {place.repo.full_name}")
+        location = await rt.repos.place(name)
+        if location.path:
+            raise UsageError(
+                f"{name}: remove the repository, not a folder: {location.repo.full_name}"
+            )
         if not yes:
             if not app.out.interactive:
-                raise UsageError(f"nobody is here to be asked; remove {place.name} with --yes")
-            prompts.confirm(f"forget {place.name}, its labels and its profiles?")
-        await rt.repos.remove(place.repo, await rt.actor())
+                raise UsageError(f"not a terminal; to remove {location.name}, use --yes")
+            prompts.confirm(f"Remove {location.name} with its labels and profiles?")
+        await rt.repos.remove(location.repo, await rt.actor())
     if app.json:
-        app.out.document({"name": place.name, "removed": True})
+        app.out.document({"name": location.name, "removed": True})
     else:
-        app.out.print(f"{place.name} is not known any more")
+        app.out.print(f"{location.name} removed")
 
 
 for _each in (list_repos, add, show, check, map_label, unmap, remove):
@@ -198,35 +201,34 @@ for _each in (list_repos, add, show, check, map_label, unmap, remove):
 
 def _row(repo: Repo, catalog: Catalog) -> dict[str, Any]:
     mappings = [
-        {"label_id": one.trello_label_id, "label": one.trello_label_name, "path": one.path}
-        for one in catalog.mappings
-        if one.repo == repo.id
+        {"label_id": item.trello_label_id, "label": item.trello_label_name, "path": item.path}
+        for item in catalog.mappings
+        if item.repo == repo.id
     ]
     paths = [path for id, path in catalog.parts if id == repo.id]
-    found: dict[str, Any] = as_data(repo)
-    return found | {"mappings": mappings, "profiles": paths}
+    data: dict[str, Any] = as_data(repo)
+    return data | {"mappings": mappings, "profiles": paths}
 
 
-def _saved(one: SavedProfile) -> dict[str, Any]:
-    about: dict[str, Any] = as_data(one)
-    about.pop("profile")
-    return one.profile.model_dump(mode="json") | about
+def _profile_data(saved: SavedProfile) -> dict[str, Any]:
+    data: dict[str, Any] = as_data(saved)
+    data.pop("profile")
+    return saved.profile.model_dump(mode="json") | data
 
 
 def _print_profile(app: App, saved: SavedProfile) -> None:
     profile = saved.profile
-    when = f"checked {times.ago(saved.checked_at)}" if saved.checked_at else "never checked"
-    name = profile.path or "top"
+    checked = f"checked {times.ago(saved.checked_at)}" if saved.checked_at else "never checked"
+    name = profile.path or "(root)"
     app.out.print("")
-    app.out.print(line(styled(name, "bold"), f"  {profile.profile_type}, {when}"))
+    app.out.print(line(styled(name, "bold"), f"  {profile.profile_type}, {checked}"))
     if profile.agent:
         app.out.print(f"agent {profile.agent}")
-    said = {one["name"]: one for one in saved.checks}
+    results = {result["name"]: result for result in saved.checks}
     for kind in ("setup_commands", "validation_commands", "fix_commands"):
-        for one in getattr(profile, kind):
-            last = said.get(one.name) if kind == "validation_commands" else None
-            tail = "" if last is None else "  passed" if last["passed"] else "  failed"
-            need = "" if getattr(one, "required", True) else " (optional)"
-            app.out.print(
-                f"  {kind.partition('_')[0]} {one.name}{need}: {' '.join(one.command)}{tail}"
-            )
+        for item in getattr(profile, kind):
+            result = results.get(item.name) if kind == "validation_commands" else None
+            outcome = "" if result is None else "  passed" if result["passed"] else "  failed"
+            optional = "" if getattr(item, "required", True) else " (optional)"
+            command = " ".join(item.command)
+            app.out.print(f"  {kind.partition('_')[0]} {item.name}{optional}: {command}{outcome}")

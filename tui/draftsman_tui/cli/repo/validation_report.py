@@ -1,4 +1,4 @@
-"""What validation commands said, as people read it."""
+"""Text rendering of validation results."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ if TYPE_CHECKING:
     from draftsman_tui.cli.app import App
 
 
-def print_checks(app: App, ran: Sequence[CommandResult]) -> None:
-    """Print what each command said."""
-    styles = {"passes": "green", "fails": "red", "not here": "yellow"}
+def print_checks(app: App, results: Sequence[CommandResult]) -> None:
+    """Print a table of validation results."""
+    styles = {"passed": "green", "failed": "red", "not installed": "yellow"}
     rows = []
-    for one in ran:
-        said = "passes" if one.passed else "not here" if one.missing else "fails"
-        kind = "left out" if one.missing else "required" if one.required else "optional"
-        summary = "" if one.passed else one.summary
-        rows.append((one.name, styled(said, styles[said]), kind, f"{one.seconds:.1f} s", summary))
+    for result in results:
+        outcome = "passed" if result.passed else "not installed" if result.missing else "failed"
+        kind = "left out" if result.missing else "required" if result.required else "optional"
+        summary = "" if result.passed else result.summary
+        duration = f"{result.seconds:.1f} s"
+        rows.append((result.name, styled(outcome, styles[outcome]), kind, duration, summary))
     if rows:
-        app.out.table(("CHECK", "", "", "TIME", "WHY"), rows, flexible=4, right=(3,))
+        app.out.table(("CHECK", "RESULT", "", "TIME", "OUTPUT"), rows, flexible=4, right=(3,))
 
 
-def without_validators(app: App, place: RepoLocation, profile: RepoProfile) -> str | None:
-    """Return what applies where a profile has no validation commands; None where it has some."""
+def without_validators(app: App, location: RepoLocation, profile: RepoProfile) -> str | None:
+    """Describe the fallback for a profile without validation commands; None if it has any."""
     if profile.validation_commands:
         return None
-    name = place.repo.full_name
+    name = location.repo.full_name
     key = f'[profiles."{name}"]' if name in app.settings.profiles else "[profile]"
-    kept = app.settings.profile_of(name).validation_commands
-    if not kept:
-        return f"no validators, and none in {key} of the configuration; see docs/repos.md"
-    names = ", ".join(one.name for one in kept)
-    return f"no validators of its own; agents use {key} of the configuration: {names}"
+    commands = app.settings.profile_of(name).validation_commands
+    if not commands:
+        return f"no validation commands, and none in {key} of the configuration; see docs/repos.md"
+    names = ", ".join(command.name for command in commands)
+    return f"no validation commands; agents use those in {key} of the configuration: {names}"

@@ -1,8 +1,8 @@
-"""`archives`: months of the trail that left the database, as files."""
+"""The `archives` command group: months of events that were moved to files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import click
 
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.common import times
+from draftsman_tui.common.event_text import missing_months
 from draftsman_tui.common.output import as_data
 
 if TYPE_CHECKING:
@@ -26,75 +27,70 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     ),
 )
 def archives() -> None:
-    """List, check or restore months of the trail that were pruned.
+    """List, verify or restore archived events.
 
-    The sweep `prune` makes them, when retention.events is set; see: draftsman sweep --help
+    The prune sweep writes a file per month if retention.events is set; see draftsman sweep
+    --help.
     """
 
 
 @command("list", examples=("draftsman archives list",))
 async def list_archives(app: App) -> None:
-    """List the months that left the database, and their files."""
+    """List archived months and their files."""
     async with app.runtime(read_only=True) as rt:
-        found = await rt.archives.all()
+        listed = await rt.archives.all()
     if app.json:
-        app.out.document(found)
-    elif not found:
-        app.out.info("no month of the trail was pruned")
+        app.out.document(listed)
+    elif not listed:
+        app.out.info("no events were archived")
     else:
-        heads = ("MONTH", "EVENTS", "PRUNED", "FILE")
-        app.out.table(heads, [_row(one) for one in found], flexible=3, right=(1,))
+        heads = ("MONTH", "EVENTS", "ARCHIVED", "FILE")
+        app.out.table(heads, [_row(archive) for archive in listed], flexible=3, right=(1,))
 
 
 @command("check", examples=("draftsman archives check events-2026-01-0f3c….gz",))
 @click.argument("file", type=FILE)
 async def check(app: App, file: Path) -> None:
-    """Read an archive whole, and say what it holds."""
+    """Verify an archive and print its contents."""
     async with app.runtime(read_only=True) as rt:
-        found = await rt.archives.check(file)
+        archive = await rt.archives.check(file)
     if app.json:
-        app.out.document(as_data(found))
+        app.out.document(as_data(archive))
     else:
-        app.out.print(f"{file} is whole: {found.events:,} events of {found.month:%Y-%m}")
+        app.out.print(f"{file} is valid: {archive.events:,} events of {archive.month:%Y-%m}")
 
 
 @command("restore", examples=("draftsman archives restore events-2026-01-0f3c….gz",))
 @click.argument("file", type=FILE)
 async def restore(app: App, file: Path) -> None:
-    """Bring an archived month back into the trail, as it was.
+    """Restore an archived month of events.
 
-    The file is read whole before anything changes, and has to be the one that was made of this
-    month. It stays. With the same retention the month is pruned again by and by.
+    The file is verified first and must be the archive of this month. It is not deleted. The next
+    prune sweep archives the month again unless the retention is extended.
     """
     async with app.runtime() as rt:
-        found = await rt.archives.restore(file, await rt.actor())
+        archive = await rt.archives.restore(file, await rt.actor())
     if app.json:
-        app.out.document(as_data(found))
+        app.out.document(as_data(archive))
     else:
-        app.out.print(f"restored {found.events:,} events of {found.month:%Y-%m}")
+        app.out.print(f"restored {archive.events:,} events of {archive.month:%Y-%m}")
 
 
 for _each in (list_archives, check, restore):
     archives.add_command(_each)
 
 
-def missing_months(parts: Sequence[Any]) -> Iterator[str]:
-    """Yield a line for each month that left: what is missing here, and where it is."""
-    for one in parts:
-        count = f"{one.events:,} event{'' if one.events == 1 else 's'}"
-        yield f"{count} of {one.month:%Y-%m} left for {one.host}:{one.path}"
-
-
 async def print_missing_months(
     app: App, rt: Runtime, job: int | None, after: tuple[int, int, int]
 ) -> None:
-    """Say what the trail of a job, or of all after a cursor, would show but for the pruning."""
-    found: Sequence[Any]
-    found = await (rt.archives.after(after) if job is None else rt.archives.of_job(job))
-    for text in missing_months(found):
+    """Print the archived months that are missing from the event history shown."""
+    parts: Sequence[Any]
+    parts = await (rt.archives.after(after) if job is None else rt.archives.of_job(job))
+    for text in missing_months(parts):
         app.out.info(f"{text}; see: draftsman archives --help")
 
 
-def _row(one: Any) -> list[str]:
-    where = f"{one.host}:{one.path}"
-    return [f"{one.month:%Y-%m}", f"{one.events:,}", times.ago(one.archived_at), where]
+def _row(archive: Any) -> list[str]:
+    file = f"{archive.host}:{archive.path}"
+    age = times.ago(archive.archived_at)
+    return [f"{archive.month:%Y-%m}", f"{archive.events:,}", age, file]

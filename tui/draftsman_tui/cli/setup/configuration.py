@@ -1,4 +1,4 @@
-"""`config` and `completion`: what is set, and a shell that helps."""
+"""The `config` and `completion` commands."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SECRET: Final = re.compile(
     r"|credentials?|cookie|dsn|jwt)(?:$|[-_])",
     re.IGNORECASE,
 )
-"""Names of variables and options whose values are not shown."""
+"""Variable and option names whose values are secrets."""
 
 
 @command("config", examples=("draftsman config", "draftsman config --path"))
-@click.option("--path", is_flag=True, help="Print which file is read.")
+@click.option("--path", is_flag=True, help="Print the path of the configuration file.")
 def config(app: App, path: bool) -> None:
-    """Print the configuration in effect, without secrets.
+    """Print the effective configuration, without secrets.
 
-    It is TOML that a draftsman.toml may hold; what is unset is a comment.
+    The output is valid TOML for draftsman.toml. Settings without a value are comments.
     """
     if path:
         _print_path(app)
@@ -39,7 +39,7 @@ def config(app: App, path: bool) -> None:
     if app.json:
         app.out.document(data)
     else:
-        app.out.write("".join(f"{one}\n" for one in as_toml(data)))
+        app.out.write("".join(f"{text}\n" for text in as_toml(data)))
 
 
 @command(
@@ -52,7 +52,7 @@ def config(app: App, path: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, app: App, shell: str) -> None:
-    """Print a completion script for your shell."""
+    """Print a shell completion script."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
@@ -65,7 +65,7 @@ def completion(ctx: click.Context, app: App, shell: str) -> None:
 
 
 def without_secrets(settings: Settings) -> dict[str, Any]:
-    """Return the settings as JSON data; passwords, tokens and the like are `***`."""
+    """Return the settings as JSON data, with `***` for passwords, tokens and other secrets."""
     from draftsman.log import HIDDEN, redact
 
     data = settings.model_dump(mode="json")
@@ -84,29 +84,29 @@ def without_secrets(settings: Settings) -> dict[str, Any]:
 
 
 def _without_secrets(command: list[str]) -> list[str]:
-    """Return a command; what follows an option such as `--token` is hidden."""
+    """Mask the values of options such as `--token` in a command."""
     from draftsman.log import HIDDEN, redact
 
-    shown = []
-    for before, part in zip(["", *command], command, strict=False):
+    masked = []
+    for previous, part in zip(["", *command], command, strict=False):
         flag, equals, _ = part.partition("=")
-        if before.startswith("-") and "=" not in before and _SECRET.search(before):
-            shown.append(HIDDEN)
+        if previous.startswith("-") and "=" not in previous and _SECRET.search(previous):
+            masked.append(HIDDEN)
         elif equals and _SECRET.search(flag):
-            shown.append(f"{flag}={HIDDEN}")
+            masked.append(f"{flag}={HIDDEN}")
         else:
-            shown.append(redact(part))
-    return shown
+            masked.append(redact(part))
+    return masked
 
 
 def as_toml(data: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the lines of a TOML file with dotted keys."""
+    """Render the data as lines of TOML with dotted keys."""
     for name, value in data.items():
         key = prefix + _key(name)
         if isinstance(value, dict) and value:
             lines = list(as_toml(value, f"{key}."))
             if all(line.startswith("#") for line in lines):
-                yield f"{key} = {{}}"  # that it is there says something: a type is known
+                yield f"{key} = {{}}"  # an empty table still declares a name
             yield from lines
         elif value is None or value == {}:
             yield f"# {key} is {'unset' if value is None else 'empty'}"
@@ -120,7 +120,7 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
-    # JSON's strings, numbers and booleans are TOML's too, but for DEL.
+    # JSON strings, numbers and booleans are valid TOML, except for DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -131,10 +131,10 @@ def _key(name: str) -> str:
 def _print_path(app: App) -> None:
     from draftsman import settings
 
-    found: Path | None = settings.config_path(app.config)
+    path: Path | None = settings.config_path(app.config)
     if app.json:
-        app.out.document({"path": None if found is None else str(found)})
-    elif found is None:
-        raise NotFound("no file is read, the defaults hold; see: draftsman config")
+        app.out.document({"path": None if path is None else str(path)})
+    elif path is None:
+        raise NotFound("no configuration file; to see the defaults: draftsman config")
     else:
-        app.out.write(f"{found}\n")
+        app.out.write(f"{path}\n")

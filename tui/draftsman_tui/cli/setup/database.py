@@ -1,4 +1,4 @@
-"""`migrate` and `db`: the schema, and the server that draftsman starts itself."""
+"""The `migrate` and `db` commands: schema migrations and the embedded server."""
 
 from __future__ import annotations
 
@@ -22,32 +22,31 @@ if TYPE_CHECKING:
     "migrate",
     examples=("draftsman migrate", "draftsman migrate --sql | psql -1 $DRAFTSMAN_DATABASE_URL"),
 )
-@click.option("--check", is_flag=True, help="Change nothing; exit with 6 if something is missing.")
-@click.option("--sql", is_flag=True, help="Change nothing; print the SQL of what is missing.")
-@click.option("--restored", is_flag=True, help="After a dump was restored: a new epoch of events.")
-@click.option("--grant", is_flag=True, help="Only give the group roles their rights again.")
-@click.option("--yes", is_flag=True, help="Import the configuration's people without asking.")
+@click.option("--check", is_flag=True, help="Only check; exit with 6 if migrations are missing.")
+@click.option("--sql", is_flag=True, help="Print the SQL of missing migrations; change nothing.")
+@click.option("--restored", is_flag=True, help="Start a new event epoch after restoring a dump.")
+@click.option("--grant", is_flag=True, help="Only grant the group roles their privileges again.")
+@click.option("--yes", is_flag=True, help="Import people from the configuration without asking.")
 async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool, yes: bool) -> None:
-    """Bring the database to this version.
+    """Migrate the database schema to this version.
 
-    A server never migrates by itself; the embedded database does. Several at once are safe: one
-    does the work. Workers may go on meanwhile: what needs a table that somebody holds for long
-    gives up after two seconds and tries again, for five minutes.
+    The embedded database is migrated automatically, a server only by this command. It is safe to
+    run it several times at once and while workers are running. A migration that cannot lock a table
+    gives up after two seconds and is retried for five minutes.
     """
     from draftsman import migrate as migrations
     from draftsman.runtime import database_url
 
     if check + sql + restored + grant > 1:
-        raise UsageError("give one of --check, --sql, --restored, --grant")
+        raise UsageError("--check, --sql, --restored and --grant cannot be combined")
     url, embedded = await database_url(app.settings, migrations=False)
     if grant:
         if statements := await migrations.grant(url):
             raise Refused(migrations.ROLES_HINT.format(statements))
-        app.out.info("the group roles have their rights")
+        app.out.info("privileges of the group roles granted")
     elif sql:
-        _print_sql(
-            app, [one for one in await migrations.applied_migrations(url) if one.applied_at is None]
-        )
+        applied = await migrations.applied_migrations(url)
+        _print_sql(app, [migration for migration in applied if migration.applied_at is None])
     elif check:
         _print_state(app, await migrations.applied_migrations(url))
         await migrations.check(url)
@@ -60,7 +59,7 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
 
 
 async def _import_people(app: App, yes: bool) -> None:
-    """Offer to write the configuration's people into a server's database."""
+    """Offer to import the people of the configuration into the database of a server."""
     from draftsman.configured import directory
     from draftsman_tui.cli.setup.people import change
 
@@ -73,32 +72,35 @@ async def _import_people(app: App, yes: bool) -> None:
         if yes or (app.out.interactive and not app.json):
             await change(app, rt, new, yes=yes)
         else:
-            app.out.info("people of the configuration are not in the database: people import")
+            text = "people in the configuration are not in the database"
+            app.out.info(f"{text}; to import them: draftsman people import")
 
 
 def _print_sql(app: App, missing: list[Migration]) -> None:
     if app.json:
-        app.out.document([{"name": one.name, "sql": one.sql} for one in missing])
+        app.out.document([{"name": migration.name, "sql": migration.sql} for migration in missing])
     elif not missing:
-        app.out.info("nothing is missing")
-    for one in missing if not app.json else ():
-        app.out.write(f"-- {one.name}\n{one.sql.rstrip()}\n\n")
+        app.out.info("no missing migrations")
+    for migration in missing if not app.json else ():
+        app.out.write(f"-- {migration.name}\n{migration.sql.rstrip()}\n\n")
 
 
-def _print_state(app: App, found: list[Migration]) -> None:
+def _print_state(app: App, migrations: list[Migration]) -> None:
     if app.json:
-        app.out.document([{"name": one.name, "applied_at": one.applied_at} for one in found])
+        app.out.document(
+            [{"name": item.name, "applied_at": item.applied_at} for item in migrations]
+        )
         return
-    for one in found:
-        state = styled("applied", "green") if one.applied_at else styled("missing", "red")
-        app.out.print(line(f"{one.name}  ", state))
+    for migration in migrations:
+        state = styled("applied", "green") if migration.applied_at else styled("missing", "red")
+        app.out.print(line(f"{migration.name}  ", state))
 
 
 def _print_epoch(app: App, epoch: int) -> None:
     if app.json:
         app.out.document({"epoch": epoch})
     else:
-        app.out.print(f"the feed of events is in epoch {epoch}; cursors from before still hold")
+        app.out.print(f"events are in epoch {epoch}; earlier cursors remain valid")
 
 
 def _print_applied(app: App, names: list[str]) -> None:
@@ -108,7 +110,7 @@ def _print_applied(app: App, names: list[str]) -> None:
     for name in names:
         app.out.print(line(f"{name}  ", styled("applied", "green")))
     if not names:
-        app.out.info("nothing to do: the database is up to date")
+        app.out.info("the database is up to date")
 
 
 @click.group(
@@ -117,16 +119,16 @@ def _print_applied(app: App, names: list[str]) -> None:
     epilog=example_lines(("draftsman db status", "draftsman db psql -- -c 'select 1'")),
 )
 def db() -> None:
-    """Control the embedded PostgreSQL.
+    """Manage the embedded PostgreSQL server.
 
-    It starts on first need and stops by itself when it was idle for a while. These commands are
-    for that server alone: where DRAFTSMAN_DATABASE_URL or database_url is set there is none.
+    The server starts on first use and stops after a period without connections. These commands do
+    not apply if DRAFTSMAN_DATABASE_URL or database_url is set.
     """
 
 
 @command("start")
 async def start(app: App) -> None:
-    """Start the server, and bring it to this version."""
+    """Start the server and migrate the database."""
     from draftsman import migrate as migrations
 
     server = _server(app)
@@ -141,41 +143,50 @@ async def start(app: App) -> None:
     type=click.Choice(["smart", "fast", "immediate"]),
     default="fast",
     show_default=True,
-    help="smart waits for connections to end, fast ends them.",
+    help="smart waits for open connections; fast closes them.",
 )
 def stop(app: App, mode: str) -> None:
-    """Stop the server; the data stays."""
+    """Stop the server; data is kept."""
     stopped = _server(app).stop(mode)  # type: ignore[arg-type]
     if app.json:
         app.out.document({"stopped": stopped})
     else:
-        app.out.print("stopped" if stopped else "it was not running")
+        app.out.print("stopped" if stopped else "the server was not running")
 
 
 @command("status")
 def status(app: App) -> None:
-    """Say whether the server runs, where, and who is connected. Starts nothing."""
-    found = _server(app).status()
+    """Show the status of the server, without starting it."""
+    server_status = _server(app).status()
     if app.json:
-        app.out.document(found)
+        app.out.document(server_status)
         return
-    state = f"runs, pid {found.pid}" if found.running else "is stopped; it starts on first need"
+    state = (
+        f"running, pid {server_status.pid}"
+        if server_status.running
+        else "stopped; starts on first use"
+    )
     app.out.print(
-        line("PostgreSQL ", found.version or str(found.major), " ", styled(state, "bold")),
-        f"  data         {found.data_dir}",
-        f"  socket       {found.socket_dir}",
-        *([f"  connections  {found.connections}"] if found.running else []),
+        line(
+            "PostgreSQL ",
+            server_status.version or str(server_status.major),
+            " ",
+            styled(state, "bold"),
+        ),
+        f"  data         {server_status.data_dir}",
+        f"  socket       {server_status.socket_dir}",
+        *([f"  connections  {server_status.connections}"] if server_status.running else []),
     )
 
 
 @command("url", examples=("draftsman db url", 'psql "$(draftsman db url)"'))
 @click.option(
-    "--show-password", is_flag=True, help="Put the password in the URL, not the path of its file."
+    "--show-password", is_flag=True, help="Include the password instead of a password file."
 )
 def url(app: App, show_password: bool) -> None:
-    """Print the URL of the database, whether or not the server runs.
+    """Print the URL of the database; the server need not be running.
 
-    It names the file that holds the password: psql, pg_dump and whatever else uses libpq read it.
+    The URL refers to a password file that psql, pg_dump and other libpq programs read.
     """
     server = _server(app)
     _print_url(app, server.secret_url() if show_password else server.url())
@@ -187,50 +198,50 @@ def url(app: App, show_password: bool) -> None:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(app: App, arguments: tuple[str, ...]) -> None:
-    """Open psql on the database; what follows -- is passed to it."""
+    """Open psql on the database; arguments after -- are passed to psql."""
     if app.json:
-        raise UsageError("psql has no --json; use: draftsman db psql -- --csv -c '…'")
+        raise UsageError("db psql has no --json; use: draftsman db psql -- --csv -c '…'")
     _server(app).psql(arguments)
 
 
 @command("dump", examples=("draftsman db dump draftsman.dump",))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 async def dump(app: App, file: Path) -> None:
-    """Write the whole database to a file, which `db restore` reads."""
+    """Write a dump of the database to a file, for `db restore`."""
     if not file.name:
-        raise UsageError("give the name of a file to write")
+        raise UsageError("FILE must be a file name")
     await asyncio.to_thread(_server(app).dump, file)
     size = file.stat().st_size
     if app.json:
         app.out.document({"file": str(file), "size": size})
     else:
-        app.out.print(f"wrote {size:,} bytes to {file}")
+        app.out.print(f"dumped {size:,} bytes to {file}")
 
 
 @command("restore", examples=("draftsman db restore draftsman.dump --yes",))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def restore(app: App, file: Path, yes: bool) -> None:
-    """Replace the whole database by what a dump holds.
+    """Replace the database with a dump.
 
-    Afterwards it is brought to this version, and the feed of events starts a new epoch, so that no
-    cursor from before skips an event.
+    The restored database is migrated to this version and starts a new event epoch, so that earlier
+    cursors do not skip events.
     """
     from draftsman import migrate as migrations
 
     server = _server(app)
     if not yes:
         if not app.out.interactive:
-            raise UsageError("this replaces every job there is; say so with --yes")
-        prompts.confirm(f"replace every job there is by {file}?")
+            raise UsageError("this replaces all jobs in the database; to confirm, use --yes")
+        prompts.confirm(f"Replace all jobs in the database with {file}?")
     await asyncio.to_thread(server.restore, file)
-    where = server.url()
-    await migrations.migrate(where)
-    epoch = await migrations.start_epoch(where)
+    database_url = server.url()
+    await migrations.migrate(database_url)
+    epoch = await migrations.start_epoch(database_url)
     if app.json:
         app.out.document({"file": str(file), "epoch": epoch})
     else:
-        app.out.print(f"restored from {file}; the feed of events is in epoch {epoch}")
+        app.out.print(f"restored {file}; events are in epoch {epoch}")
 
 
 for _each in (start, stop, status, url, psql, dump, restore):
@@ -238,20 +249,20 @@ for _each in (start, stop, status, url, psql, dump, restore):
 
 
 def _server(app: App) -> EmbeddedServer:
-    """Return the embedded server; raises Refused where another is configured."""
+    """Return the embedded server; raises Refused if another server is configured."""
     settings = app.settings
     if settings.database_url is not None:
         raise Refused(
-            "the database is a server of its own (database_url is set), which draftsman does not"
-            " control; use its own tools, such as psql and pg_dump"
+            "draftsman does not manage the configured database server (database_url is set);"
+            " use its own tools, such as psql and pg_dump"
         )
     from draftsman.embedded import EmbeddedServer
 
     return EmbeddedServer(settings.data_dir, settings.embedded.idle_stop)
 
 
-def _print_url(app: App, where: str) -> None:
+def _print_url(app: App, database_url: str) -> None:
     if app.json:
-        app.out.document({"url": where})
+        app.out.document({"url": database_url})
     else:
-        app.out.write(f"{where}\n")
+        app.out.write(f"{database_url}\n")

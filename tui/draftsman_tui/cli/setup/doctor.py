@@ -1,7 +1,7 @@
-"""`doctor`: is everything there, and if not, what to do.
+"""The `doctor` command: checks of the installation, with suggested fixes.
 
-Each check is a small function that returns findings; one that fails never hides the next. `warn`
-is what works but will surprise, `fail` is what does not work.
+Each check is a function that returns findings, and a failing check does not prevent later checks.
+`warn`: works, with a problem; `fail`: does not work.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 OLDEST: Final = 15
-"""Major version of PostgreSQL that has all that the schema uses."""
+"""Minimum major version of PostgreSQL."""
 LATE: Final = 300.0
-"""Seconds after which a message that is due has nobody who delivers it."""
+"""Seconds after which a due delivery counts as not delivered."""
 SKEW: Final = 2.0
-"""Seconds that clocks may differ before times look wrong to people."""
+"""Maximum clock difference in seconds without a warning."""
 STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenInvariant:
-    """Rows that break one invariant of the data."""
+    """A row that violates an invariant of the data."""
 
     invariant: str
     job: int
@@ -48,24 +48,24 @@ class BrokenInvariant:
 
 
 @command("doctor", examples=("draftsman doctor", "draftsman doctor --invariants"))
-@click.option("--invariants", is_flag=True, help="Check every invariant of the data instead.")
+@click.option("--invariants", is_flag=True, help="Check the data invariants instead.")
 async def doctor(app: App, invariants: bool) -> None:
-    """Check everything, and say what to do.
+    """Check the installation and suggest fixes.
 
-    Exits with 1 when a check fails, or with --invariants when a row breaks one.
+    Exits with 1 if a check fails, or with --invariants if a row violates an invariant.
     """
     if invariants:
         async with app.runtime(read_only=True) as rt:
             _report_invariants(app, await rt.read_model.invariants())
         return
     findings = []
-    # closed even when the reader of our output left: the checks hold a connection
+    # closed even on a broken pipe, because the checks hold a connection
     async with contextlib.aclosing(_checks(app)) as checks:
         async for finding in checks:
             findings.append(finding)
             if not app.json:
                 app.out.print(*_lines(finding))
-    failed = [one for one in findings if one.status == "fail"]
+    failed = [finding for finding in findings if finding.status == "fail"]
     if app.json:
         app.out.document({"ok": not failed, "checks": findings})
     if failed:
@@ -83,25 +83,25 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
     except SchemaOutdated as error:
         yield Finding("migrations", "fail", str(error))
     except DraftsmanError as error:
-        yield Finding("database", "fail", str(error), _where(app))
+        yield Finding("database", "fail", str(error), _database_hint(app))
     if settings.slack is not None:
         for finding in await check_slack(settings.slack):
             yield finding
     yield doctor_checks.git()
-    for look in LOOKS:
-        for finding in look(settings):
+    for local_check in LOCAL_CHECKS:
+        for finding in local_check(settings):
             yield finding
 
 
 async def _server(rt: Runtime) -> Sequence[Finding]:
     health, _ = await rt.read_model.health()
-    kind = "embedded, yours alone" if rt.embedded else f"as {health.role}"
+    kind = "embedded" if rt.embedded else f"as {health.role}"
     text = f"PostgreSQL {health.version}, {kind}"
     if int(health.version.split(".")[0].split("beta")[0]) < OLDEST:
-        return [Finding("database", "fail", text, f"use version {OLDEST} or later")]
+        return [Finding("database", "fail", text, f"upgrade to version {OLDEST} or later")]
     if health.fsync != "on" or health.synchronous_commit == "off":
         risk = f"fsync {health.fsync}, synchronous_commit {health.synchronous_commit}"
-        then = "a power cut may lose acknowledged jobs: turn both on"
+        then = "a power failure may lose acknowledged jobs; turn both settings on"
         return [Finding("database", "ok", text), Finding("durability", "warn", risk, then)]
     return [Finding("database", "ok", text), Finding("durability", "ok", "fsync on")]
 
@@ -109,36 +109,36 @@ async def _server(rt: Runtime) -> Sequence[Finding]:
 async def _migrations(rt: Runtime) -> Sequence[Finding]:
     from draftsman import migrate
 
-    found = await migrate.applied_migrations(rt.db.url)
-    missing = [one.name for one in found if one.applied_at is None]
+    migrations = await migrate.applied_migrations(rt.db.url)
+    missing = [migration.name for migration in migrations if migration.applied_at is None]
     if missing:
         return [
             Finding("migrations", "fail", f"missing: {', '.join(missing)}", "draftsman migrate")
         ]
-    return [Finding("migrations", "ok", f"all {len(found)} applied")]
+    return [Finding("migrations", "ok", f"all {len(migrations)} applied")]
 
 
 async def _clock(rt: Runtime) -> Sequence[Finding]:
-    _, ahead = await rt.read_model.health()
-    if abs(ahead) <= SKEW:
-        return [Finding("clock", "ok", f"within {SKEW:.0f} s of the database's")]
-    way = "ahead of" if ahead > 0 else "behind"
-    text = f"{times.span(ahead)} {way} the database's, which decides"
-    return [Finding("clock", "warn", text, "let both machines follow NTP")]
+    _, offset = await rt.read_model.health()
+    if abs(offset) <= SKEW:
+        return [Finding("clock", "ok", f"within {SKEW:.0f} s of the database server")]
+    direction = "ahead of" if offset > 0 else "behind"
+    text = f"{times.span(offset)} {direction} the database server, whose clock is used"
+    return [Finding("clock", "warn", text, "synchronize both clocks with NTP")]
 
 
 async def _rights(rt: Runtime) -> Sequence[Finding]:
-    """Say by whom rights are enforced for this session: the database, or the programs only."""
+    """Report whether the database or only the programs enforce the rights of this session."""
     health, _ = await rt.read_model.health()
     if rt.embedded:
         return []
     if health.kind == "owner":
-        text = f"{health.role} owns the schema: rights are enforced by the programs only"
-        then = "give each process a role of its own; see docs/security.md"
+        text = f"{health.role} owns the schema, so only the programs enforce rights"
+        then = "use a separate role for each process; see docs/security.md"
         return [Finding("rights", "ok", text, then)]
     if health.kind == "none":
-        text = f"{health.role} is in none of the roles draftsman_worker, _bot, _person, _reader"
-        then = "let a DBA make it a member of the one that fits; see docs/security.md"
+        text = f"{health.role} is not a member of draftsman_worker, _bot, _person or _reader"
+        then = "ask a DBA to grant membership in the appropriate role; see docs/security.md"
         return [Finding("rights", "fail", text, then)]
     return [Finding("rights", "ok", f"enforced by the database: {health.role} is a {health.kind}")]
 
@@ -146,117 +146,123 @@ async def _rights(rt: Runtime) -> Sequence[Finding]:
 async def _people(rt: Runtime) -> Sequence[Finding]:
     me = await rt.actor()
     if rt.embedded:
-        return [Finding("people", "ok", f"the database is yours, {me.display_name}: you may all")]
+        text = f"embedded database of {me.display_name}: you have every role"
+        return [Finding("people", "ok", text)]
     table = f'[people.{me.id}] with login = "{me.id}"'
     roles = 'roles = ["invoker", "responder", "approver", "operator"]'
     if not rt.policy.people:
-        then = f"add to the configuration {table} and {roles}"
-        return [Finding("people", "fail", "nobody is configured, so nobody may do anything", then)]
+        then = f"add to the configuration: {table} and {roles}"
+        text = "no people are configured, so all requests are refused"
+        return [Finding("people", "fail", text, then)]
     if me.person is None:
-        then = f"add {table} and the roles that fit"
-        text = f"you are {me.id!r} here, which is no person's login"
+        then = f"add {table} and the appropriate roles"
+        text = f"your login {me.id!r} does not belong to a configured person"
         return [Finding("people", "warn", text, then)]
     count = _count(len(rt.policy.people), "person", "people")
     if not await rt.people.directory():
-        text = f"{count} of the configuration, none in the database; you are {me.person}"
+        text = f"{count} in the configuration, none in the database; you are {me.person}"
         return [Finding("people", "warn", text, "draftsman people import")]
     return [Finding("people", "ok", f"{count}; you are {me.person}: {', '.join(sorted(me.roles))}")]
 
 
 async def _workers(rt: Runtime) -> Sequence[Finding]:
-    found = await rt.read_model.workers()
-    states = {one.id: health_of(one, rt.settings) for one in found}
-    live = [one for one in found if states[one.id] != "lost"]
+    workers = await rt.read_model.workers()
+    live = [worker for worker in workers if health_of(worker, rt.settings) != "lost"]
     if not live:
-        return [Finding("workers", "warn", "none is running, so nothing runs", "draftsman up")]
-    slots = sum(one.slots for one in live)
-    said = [Finding("workers", "ok", f"{len(live)} with {slots} slots")]
-    if not any(one.leader for one in live):
-        then = "start one without --no-leader"
-        said.append(Finding("leader", "warn", "no worker leads: nothing expires or retries", then))
-    return said
+        text = "no worker is running, so no jobs run"
+        return [Finding("workers", "warn", text, "draftsman up")]
+    slots = sum(worker.slots for worker in live)
+    findings = [Finding("workers", "ok", f"{len(live)} with {slots} slots")]
+    if not any(worker.leader for worker in live):
+        then = "start a worker without --no-leader"
+        text = "no leader, so sweeps do not run: no retries, reminders or expiry"
+        findings.append(Finding("leader", "warn", text, then))
+    return findings
 
 
 async def _listen(rt: Runtime) -> Sequence[Finding]:
     url = rt.settings.listen_url
     name = "listen_url" if url else "database_url"
     try:
-        heard = await rt.read_model.receives_notifications(url.get_secret_value() if url else None)
+        received = await rt.read_model.receives_notifications(
+            url.get_secret_value() if url else None
+        )
     except DraftsmanError as error:
-        then = "set listen_url to a session connection"
+        then = "set listen_url to a direct connection, not through a transaction pooler"
         return [Finding("notifications", "fail", f"{name}: {error}", then)]
-    if not heard:
-        text = f"{name}: notifications do not arrive, so everything waits for the next poll"
-        then = "through a transaction pooler? set listen_url to a session connection"
+    then = "if a transaction pooler is used, set listen_url to a direct connection"
+    if not received:
+        text = f"{name}: notifications are not received, so changes are only found by polling"
         return [Finding("notifications", "warn", text, then)]
-    deaf = [one for one in await rt.read_model.workers() if not one.connected]
-    deaf = [one for one in deaf if health_of(one, rt.settings) == "alive"]
-    if deaf:
-        name = f"{worker_name(deaf[0].id)} on {deaf[0].host}"
-        text = f"worker {name} has no session of its own: it only polls"
-        then = "through a transaction pooler? set listen_url to a session connection"
+    polling = [worker for worker in await rt.read_model.workers() if not worker.connected]
+    polling = [worker for worker in polling if health_of(worker, rt.settings) == "alive"]
+    if polling:
+        name = f"{worker_name(polling[0].id)} on {polling[0].host}"
+        text = f"worker {name} has no session for notifications and only polls"
         return [Finding("notifications", "warn", text, then)]
-    return [Finding("notifications", "ok", "they arrive")]
+    return [Finding("notifications", "ok", "received")]
 
 
 async def _archives(rt: Runtime) -> Sequence[Finding]:
-    """Look for the archives that were written on this host."""
-    found = [one for one in await rt.archives.all() if one.host == host.name()]
-    gone = [one for one in found if not Path(one.path).exists()]
-    if not gone:
-        return [Finding("archives", "ok", _count(len(found), "file"))] if found else []
-    text = f"{gone[0].path} is gone, with {gone[0].events:,} events of {gone[0].month:%Y-%m}"
-    return [Finding("archives", "warn", text, "bring it back from a backup")]
+    """Check the archive files that were written on this host."""
+    archives = [archive for archive in await rt.archives.all() if archive.host == host.name()]
+    missing = [archive for archive in archives if not Path(archive.path).exists()]
+    if not missing:
+        return [Finding("archives", "ok", _count(len(archives), "file"))] if archives else []
+    first = missing[0]
+    text = f"{first.path} is missing, with {first.events:,} events of {first.month:%Y-%m}"
+    return [Finding("archives", "warn", text, "restore the file from a backup")]
 
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
-    """Say what nobody was told, what nobody delivers, and which webhook could not be signed."""
+    """Check for late and dead deliveries, and for webhooks without signing keys."""
     from draftsman.domain.messages.delivery import ChannelName
     from draftsman.outbound import secret_values
 
-    said = []
+    findings = []
     for channel in ChannelName:
         if (due := await rt.delivery_sender.next_due(channel) or 0) < -LATE:
-            text = f"messages to {channel} are {times.span(-due)} late: nobody delivers them"
-            then = "start what does, a worker or a bot; see: draftsman deliveries --status pending"
-            said.append(Finding("deliveries", "warn", text, then))
+            text = f"deliveries to {channel} are {times.span(-due)} late; no process sends them"
+            then = "start a worker or bot; see: draftsman deliveries --status pending"
+            findings.append(Finding("deliveries", "warn", text, then))
     if dead := await rt.outbox.dead_count():
-        text = f"{_count(dead, 'is', 'are')} dead: given up"
+        text = _count(dead, "dead delivery", "dead deliveries")
         then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead"
-        said.append(Finding("deliveries", "warn", text, then))
+        findings.append(Finding("deliveries", "warn", text, then))
     for name, hook in rt.settings.webhooks.items():
         try:
             secret_values.signing_keys(hook, name)
         except DraftsmanError as error:
-            then = "a worker needs it: set it where the worker runs"
-            said.append(Finding("webhooks", "warn", str(error), then))
-    return said
+            then = "set it in the environment of the worker"
+            findings.append(Finding("webhooks", "warn", str(error), then))
+    return findings
 
 
 async def _dead_letters(rt: Runtime) -> Sequence[Finding]:
-    """Say where dead letters are reported that no target of their job hears of, and whose are not.
+    """Check where dead letters are reported, and which jobs have no target.
 
-    A request from chat has its thread or card as a target; one from the terminal may have none.
+    A job from chat has its thread or card as a target; a job from the terminal may have none.
     """
-    told = rt.settings.notifications
-    silent = [(who, count) for who, wanted, count in await rt.outbox.unnotified() if wanted]
-    quiet = f"; --notify none: {_requesters(silent)}" if silent else ""
-    if told.fallback != NONE:
-        where = told.fallback
-        if where == "log":
-            where = str(told.log_file or rt.settings.data_dir / "notifications.jsonl")
-        return [Finding("dead letters", "ok", f"without a target they go to {where}{quiet}")]
-    if told.targets:
-        return [Finding("dead letters", "ok", f"to {', '.join(told.targets)}{quiet}")]
-    found = [(who, count) for who, wanted, count in await rt.outbox.unnotified() if not wanted]
-    now = f"; of the unfinished jobs, those of {_requesters(found)}" if found else ""
-    text = f"nobody is notified of those requested without --notify{now}{quiet}"
+    notifications = rt.settings.notifications
+    unnotified = await rt.outbox.unnotified()
+    opted_out = [(requester, count) for requester, by_choice, count in unnotified if by_choice]
+    quiet = f"; with --notify none: {_requesters(opted_out)}" if opted_out else ""
+    if notifications.fallback != NONE:
+        target = notifications.fallback
+        if target == "log":
+            target = str(notifications.log_file or rt.settings.data_dir / "notifications.jsonl")
+        return [Finding("dead letters", "ok", f"jobs without a target report to {target}{quiet}")]
+    if notifications.targets:
+        return [Finding("dead letters", "ok", f"to {', '.join(notifications.targets)}{quiet}")]
+    without = [(requester, count) for requester, by_choice, count in unnotified if not by_choice]
+    now = f"; unfinished jobs of {_requesters(without)}" if without else ""
+    text = f"no notification for jobs submitted without --notify{now}{quiet}"
     then = "set [notifications] targets or fallback"
     return [Finding("dead letters", "warn", text, then)]
 
 
-def _requesters(found: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{who} ({_count(count, 'job')})" for who, count in found)
+def _requesters(counts: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{requester} ({_count(count, 'job')})" for requester, count in counts)
 
 
 CHECKS: Final = (
@@ -265,7 +271,7 @@ CHECKS: Final = (
 )  # fmt: skip
 
 
-LOOKS: Final = (
+LOCAL_CHECKS: Final = (
     doctor_checks.variables,
     doctor_checks.handlers,
     doctor_checks.programs,
@@ -274,17 +280,19 @@ LOOKS: Final = (
 )
 
 
-def _report_invariants(app: App, found: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
-    broken = [BrokenInvariant(name, row[0], row[1]) for name, rows in found.items() for row in rows]
+def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+    broken = [
+        BrokenInvariant(name, row[0], row[1]) for name, rows in results.items() for row in rows
+    ]
     if app.json:
-        app.out.document({"checked": list(found), "broken": broken})
+        app.out.document({"checked": list(results), "broken": broken})
     elif broken:
-        rows = [(styled(f"D-{one.job}", "bold"), one.invariant, one.how) for one in broken]
-        app.out.table(("JOB", "INVARIANT", "HOW"), rows, flexible=2)
+        rows = [(styled(f"D-{row.job}", "bold"), row.invariant, row.how) for row in broken]
+        app.out.table(("JOB", "INVARIANT", "PROBLEM"), rows, flexible=2)
     else:
-        app.out.print(f"all {len(found)} invariants hold")
+        app.out.print(f"all {len(results)} invariants hold")
     if broken:
-        raise DraftsmanError(f"{_count(len(broken), 'row breaks', 'rows break')} an invariant")
+        raise DraftsmanError(f"{_count(len(broken), 'row violates', 'rows violate')} an invariant")
 
 
 def _lines(finding: Finding) -> list[Any]:
@@ -293,11 +301,11 @@ def _lines(finding: Finding) -> list[Any]:
     return [first, styled(f"      → {one_line(finding.then)}", "cyan")] if finding.then else [first]
 
 
-def _where(app: App) -> str:
+def _database_hint(app: App) -> str:
     if app.settings.database_url is None:
         return "draftsman db status"
-    return "is DRAFTSMAN_DATABASE_URL (database_url) right, and the server up?"
+    return "check DRAFTSMAN_DATABASE_URL (database_url) and that the server is running"
 
 
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

@@ -1,4 +1,4 @@
-"""What `doctor` looks at on this machine: the configuration file, git, the agents' programs."""
+"""Doctor checks of this machine: configuration, git, sandbox, agents and dashboard."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from draftsman.settings import Settings
 
 OLDEST_GIT: Final = (2, 32)
-"""The first git that honours GIT_CONFIG_GLOBAL, which keeps a user's hooks out of our runs."""
+"""Minimum version of git; it supports GIT_CONFIG_GLOBAL, which excludes the user's hooks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at; `then` says what to do about it."""
+    """Result of a check; `then` suggests a fix."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -32,104 +32,105 @@ class Finding:
 
 
 def configuration(explicit: Path | None) -> Finding:
-    """Say which file is read; that it could be is known by now."""
+    """Report the configuration file, which was read successfully before."""
     from draftsman import settings
 
-    found = settings.config_path(explicit)
-    return Finding("configuration", "ok", str(found) if found else "no file; the defaults hold")
+    path = settings.config_path(explicit)
+    return Finding("configuration", "ok", str(path) if path else "no file, using defaults")
 
 
 def variables(settings: Settings) -> Iterator[Finding]:
-    """Yield the `DRAFTSMAN_*` variables that nothing reads."""
+    """Warn about unknown `DRAFTSMAN_*` environment variables."""
     from draftsman.settings import unread_variables
 
     for unknown in unread_variables(settings):
-        text = f"{unknown.name} is set and nothing reads it"
+        text = f"unknown variable {unknown.name}"
         yield Finding("environment", "warn", text, unknown.hint)
 
 
 def git() -> Finding:
-    """Look for a git that is new enough."""
-    found = shutil.which("git")
-    if found is None:
-        return Finding("git", "fail", "there is no git on PATH", "install git")
+    """Check that git is installed and recent enough."""
+    path = shutil.which("git")
+    if path is None:
+        return Finding("git", "fail", "git is not on PATH", "install git")
     try:
-        command = [found, "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        command = [path, "--version"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("git", "fail", f"{found} does not run: {error}", "install git anew")
-    version = re.search(r"(\d+)\.(\d+)[\d.]*", done.stdout)
+        return Finding("git", "fail", f"{path} cannot be run: {error}", "reinstall git")
+    version = re.search(r"(\d+)\.(\d+)[\d.]*", result.stdout)
     if version is None:
-        return Finding("git", "warn", f"{found} does not tell its version")
+        return Finding("git", "warn", f"{path} did not report its version")
     if (int(version[1]), int(version[2])) < OLDEST_GIT:
-        wanted = ".".join(map(str, OLDEST_GIT))
+        minimum = ".".join(map(str, OLDEST_GIT))
         return Finding(
-            "git", "fail", f"git {version[0]} is too old", f"install git {wanted} or later"
+            "git", "fail", f"git {version[0]} is too old", f"install git {minimum} or later"
         )
     return Finding("git", "ok", f"git {version[0]}")
 
 
 def handlers(settings: Settings) -> Iterator[Finding]:
-    """Import every configured handler, as a worker would."""
+    """Import every configured handler."""
     from draftsman.handlers import registry
 
     for name, path in sorted(settings.handlers.items()):
         try:
             registry.load({name: path})
         except ConfigError as error:
-            then = "install its package beside draftsman, or put its folder on PYTHONPATH"
+            then = "install its package in the environment of draftsman, or add it to PYTHONPATH"
             yield Finding(f"handler {name}", "fail", str(error), then)
         else:
             yield Finding(f"handler {name}", "ok", path)
 
 
 def programs(settings: Settings) -> Iterator[Finding]:
-    """Prove which mode of the sandbox holds here, and look from inside it for each agent."""
+    """Detect the sandbox mode and check each agent's command inside it."""
     from draftsman.errors import Failure
     from draftsman.handlers.sandbox import mode_detection
     from draftsman.handlers.subprocesses import command_check
 
-    found = None
+    mode = None
     try:
-        found = mode_detection.choose_mode(settings.sandbox)
+        mode = mode_detection.choose_mode(settings.sandbox)
     except Failure as error:
-        yield Finding("sandbox", "fail", f"no run starts: {error}", "see docs/sandbox.md")
+        yield Finding("sandbox", "fail", f"runs cannot start: {error}", "see docs/sandbox.md")
     else:
-        yield _sandbox(settings, found)
+        yield _sandbox(settings, mode)
     for name, agent in sorted(settings.agents.items()):
-        if (problem := command_check.find_command_problem(agent, found)) is not None:
+        if (problem := command_check.find_command_problem(agent, mode)) is not None:
             yield Finding(f"agent {name}", "fail", *problem)
         elif (risk := command_check.relative_arguments(agent)) is not None:
-            yield Finding(f"agent {name}", "warn", risk, "give its whole path")
+            yield Finding(f"agent {name}", "warn", risk, "use an absolute path")
         else:
             yield Finding(f"agent {name}", "ok", " ".join(agent.command))
 
 
-def _sandbox(settings: Settings, found: SandboxMode) -> Finding:
-    """Return what the mode that holds means."""
+def _sandbox(settings: Settings, mode: SandboxMode) -> Finding:
+    """Report the protection of the sandbox mode."""
     from draftsman.handlers.sandbox import mode_detection
 
-    if found.mode == "off":
+    if mode.mode == "off":
         then = 'set [sandbox] mode = "auto"'
-        return Finding("sandbox", "warn", "off: programs read and reach what this user does", then)
-    if found.mode == "landlock" and settings.sandbox.mode == "auto":
-        text = f"landlock: other processes and unix sockets stay visible ({found.weaker[0]})"
+        text = "off: programs have all access rights of this user"
+        return Finding("sandbox", "warn", text, then)
+    if mode.mode == "landlock" and settings.sandbox.mode == "auto":
+        text = f"landlock: other processes and unix sockets are visible ({mode.weaker[0]})"
         return Finding("sandbox", "warn", text, mode_detection.ALLOW_NAMESPACES)
-    return Finding("sandbox", "ok", f"{found.mode}: every attempt to escape failed")
+    return Finding("sandbox", "ok", f"{mode.mode}: all escape attempts failed")
 
 
 def default_agent(settings: Settings) -> Iterator[Finding]:
-    """Say which agent works where a request names none, where there is more than one."""
+    """Warn if several agents are configured without a default."""
     if settings.default_agent is not None:
         yield Finding("default agent", "ok", settings.default_agent)
     elif len(settings.agents) > 1:
         names = ", ".join(sorted(settings.agents))
-        text = f"none of {names}: each request has to name its agent"
-        yield Finding("default agent", "warn", text, "set default_agent, or give --agent")
+        text = f"not set; each request has to name an agent: {names}"
+        yield Finding("default agent", "warn", text, "set default_agent, or use --agent")
 
 
 def dashboard(settings: Settings) -> Iterator[Finding]:
-    """Look at what the dashboard would begin with, and at what it kept."""
+    """Check the dashboard's configuration and saved preferences."""
     if importlib.util.find_spec("textual") is None:
         return
     from draftsman_tui.dashboard.launch_options import resolve_options

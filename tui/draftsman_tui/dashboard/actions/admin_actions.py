@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from draftsman.domain.job import Source
 from draftsman.errors import Refused, UsageError
-from draftsman_tui.cli.board.boards import remove_webhook
 from draftsman_tui.common import times
+from draftsman_tui.common.trello_access import remove_webhook
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.prompt_dialog import PromptDialog

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from draftsman.domain.messages.delivery import ChannelName, Delivery
 from draftsman.errors import Refused
-from draftsman_tui.cli.job.deliveries import target_text
+from draftsman_tui.common.delivery_text import target_text
 from draftsman_tui.dashboard.dialogs.choice_dialog import ChoiceDialog
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, Refused
-from draftsman_tui.cli.question.answers import build_response, outcome_text, submit_response
-from draftsman_tui.cli.question.questions import answerers
+from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
+from draftsman_tui.common.question_text import answerers
 from draftsman_tui.common.times import clock, left, parse_duration
 from draftsman_tui.dashboard.actions.job_actions import patch
 from draftsman_tui.dashboard.actions.question_watch import ask_watched, votes

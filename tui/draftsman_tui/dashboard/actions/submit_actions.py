@@ -9,8 +9,8 @@ from uuid import uuid4
 from draftsman.configured import configured_targets
 from draftsman.errors import IdempotencyConflict, NotFound, UsageError
 from draftsman.services.jobs.submissions import invocation
-from draftsman_tui.cli.job.submit import OTHER_TEXT_IGNORED
 from draftsman_tui.common.job_request import (
+    OTHER_TEXT_IGNORED,
     InvalidField,
     build_request,
     require_instructions,

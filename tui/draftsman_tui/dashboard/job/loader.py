@@ -16,7 +16,7 @@ from draftsman.domain.job import LEASED, TERMINAL, Status
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.question import QuestionStatus
 from draftsman.services.runs.checkpoints import MAX_RUN
-from draftsman_tui.cli.question.questions import answerers
+from draftsman_tui.common.question_text import answerers
 from draftsman_tui.dashboard.job.log_buffer import LINES, LogBuffer
 from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobPatch, JobSnapshot
 

@@ -8,9 +8,9 @@ from typing import Any
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
 from draftsman.services.jobs.read_model import RetryLink
-from draftsman_tui.cli.job.jobs import DENIED, status_text
-from draftsman_tui.cli.job.show import file_text
 from draftsman_tui.common import times
+from draftsman_tui.common.artifact_text import file_text
+from draftsman_tui.common.job_text import DENIED, status_text
 from draftsman_tui.common.output import line, styled
 from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, section, wrap_row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot

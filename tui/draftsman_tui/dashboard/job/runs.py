@@ -8,8 +8,8 @@ from typing import Any
 
 from draftsman.domain.ids import worker_name
 from draftsman.domain.run import Run
-from draftsman_tui.cli.job.show import run_text
 from draftsman_tui.common import times
+from draftsman_tui.common.job_text import run_text
 from draftsman_tui.common.output import one_line
 from draftsman_tui.common.value_format import sum_usage, usage_lines
 from draftsman_tui.dashboard.cells import ROLES

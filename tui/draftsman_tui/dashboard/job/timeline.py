@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from draftsman_tui.cli.job.events import event_text
-from draftsman_tui.cli.setup.archives import missing_months
+from draftsman_tui.common.event_text import event_text, missing_months
 from draftsman_tui.dashboard.job.row_layout import Item, note, row_of
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 

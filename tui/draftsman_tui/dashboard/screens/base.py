@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
-from draftsman_tui.cli.job.artifacts import no_diff_reason
+from draftsman_tui.common.artifact_text import no_diff_reason
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard import command_table, completion
 from draftsman_tui.dashboard import filter as filters

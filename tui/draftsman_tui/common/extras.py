@@ -1,4 +1,4 @@
-"""Optional parts of the package: which libraries each needs, and how it is installed."""
+"""Optional extras of the package and how to install them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _NAMES: Final = {"tui": "dashboard", "slack": "Slack bot", "trello": "Trello bot
 
 
 def missing(extra: str) -> str | None:
-    """Return a module of the extra that is not installed."""
+    """Return a module of the extra that is not installed, if any."""
     return next((name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None), None)
 
 
 def advice(extra: str) -> str:
-    """Return how to install an extra: `the dashboard is not installed; run: pip install …`."""
+    """Return the command that installs an extra."""
     return f"the {_NAMES[extra]} is not installed; run: pip install {_requirement(extra)}"
 
 
 def require(extra: str) -> None:
-    """Raise ConfigError where a module of the extra is not installed."""
+    """Raise ConfigError if the extra is not installed."""
     if (name := missing(extra)) is not None:
-        raise ConfigError(f"{advice(extra)}  (there is no module {name})")
+        raise ConfigError(f"{advice(extra)}  (module {name} not found)")
 
 
 def _requirement(extra: str) -> str:
-    """Return what pip is given: the folder that this installation came from, or the name."""
+    """Return the requirement for pip: the source folder of this installation, or the name."""
     folder = _folder()
     return shlex.quote(f"{folder or 'draftsman'}[{extra}]")
 

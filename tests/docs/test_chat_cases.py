@@ -1,0 +1,28 @@
+"""The catalog of chat cases names tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tests.docs.pages import DOCS
+
+PAGE = DOCS / "chat-cases.md"
+TESTS = Path(__file__).resolve().parents[1]
+LAST = 95
+
+
+def test_each_case_names_tests_that_exist() -> None:
+    cases = dict(re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.M))
+    assert sorted(map(int, cases)) == list(range(1, LAST + 1))
+    defined = {
+        node.name
+        for path in TESTS.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    for case, names in cases.items():
+        tests = re.findall(r"`(test_\w+)`", names)
+        assert tests, f"case {case} names no test"
+        assert set(tests) <= defined, f"case {case} names a test that does not exist"

@@ -1,0 +1,66 @@
+"""Lists private phrasing as `file:line: phrase`, and the number per 1,000 words.
+
+python -m tests.language [--room core/draftsman/store] [--kind messages] [--phrase one] [--lower]
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+
+from tests.language.corpus import KINDS, Text, read_texts
+from tests.language.phrases import MOST, find_hits
+from tests.language.report import LIMITS, Measure, lowered_limits, measure_rooms, read_limits
+
+
+def main() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in `python -m tests.language | head`
+    parser = argparse.ArgumentParser(prog="python -m tests.language")
+    parser.add_argument("--room", default="", help="only files below this path")
+    parser.add_argument("--kind", choices=KINDS, help="texts of this kind only")
+    parser.add_argument("--phrase", choices=MOST, help="this phrase only")
+    parser.add_argument("--summary", action="store_true", help="the figures of each room only")
+    parser.add_argument("--lower", action="store_true", help="lower the limits of all rooms")
+    options = parser.parse_args()
+    if options.lower:
+        lowered = lowered_limits(measure_rooms(read_texts()), read_limits())
+        LIMITS.write_text(lowered, encoding="utf-8")
+        return
+    texts = [
+        text
+        for text in read_texts()
+        if (text.path.as_posix() + "/").startswith(options.room)
+        and options.kind in (None, text.kind)
+    ]
+    if not options.summary:
+        _list(texts, options.phrase)
+    _summarize(texts)
+
+
+def _list(texts: list[Text], phrase: str | None) -> None:
+    for text in texts:
+        for hit in find_hits(text.content):
+            if phrase in (None, hit.phrase):
+                line = text.line + text.content.count("\n", 0, hit.offset)
+                sys.stdout.write(f"{text.path}:{line}: {text.kind}: {hit.phrase}: {hit.excerpt}\n")
+
+
+def _summarize(texts: list[Text]) -> None:
+    """Print the phrases per 1,000 words of each room, and of all."""
+    columns = "".join(f"{phrase:>10}" for phrase in MOST)
+    sys.stdout.write(f"\n{'room':32}{'kind':10}{'words':>7}{columns}\n")
+    measures = measure_rooms(texts)
+    for kind in KINDS:
+        total = Measure()
+        for text in texts:
+            if text.kind == kind:
+                total.add(text)
+        rooms = [(room, m) for (room, its), m in sorted(measures.items()) if its == kind]
+        for room, measure in [*rooms, ("all of these", total)]:
+            rates = "".join(f"{measure.rate(phrase):10.1f}" for phrase in MOST)
+            sys.stdout.write(f"{room:32}{kind:10}{measure.words:7}{rates}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Every text of the project that a person reads: prose beside code, messages and pages."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+Kind = Literal["prose", "messages", "docs"]
+KINDS: Final[dict[Kind, str]] = {
+    "prose": "docstrings and comments",
+    "messages": "errors, help, logs and chat",
+    "docs": "README, docs/, CHANGELOG, CONTRIBUTING and the comments of config/",
+}
+PRODUCT: Final = ("core", "bots", "tui", "soak")
+CODE: Final = (*PRODUCT, "bench", "tests", "migrations")
+"""Folders of code. Messages are counted in the product alone: tests quote and invent them."""
+_PLACEHOLDER: Final = "CODE"
+_NOT_PROSE: Final = re.compile(r"#\s*(?:noqa|type:|pragma|fmt:|!)")
+_SPAN: Final = r"``.+?``|`[^`\n]+(?:\n(?!\s*\n)[^`\n]+)?`"
+_MARKDOWN_CODE: Final = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?^[ \t]*(?P=fence)[^\n]*$|<!--.*?-->|\]\([^)]*\)|https?://\S+|"
+    + _SPAN,
+    re.S | re.M,
+)
+_BLOCKS: Final = ("body", "orelse", "handlers", "finalbody", "cases")
+_PROSE_CODE: Final = re.compile(_SPAN, re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    path: Path
+    line: int
+    kind: Kind
+    room: str
+    content: str
+
+
+def read_texts(root: Path = ROOT) -> Iterator[Text]:
+    """Yield every text of the project."""
+    for folder in CODE:
+        for path in sorted((root / folder).rglob("*.py")):
+            messages = folder in PRODUCT
+            yield from read_python(path, path.relative_to(root), messages=messages)
+        for path in sorted((root / folder).rglob("*.sql")):
+            yield from _comments(path, path.relative_to(root), "--")
+    pages = [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
+    for path in pages:
+        content = _blank(_MARKDOWN_CODE, path.read_text(encoding="utf-8"))
+        for line, paragraph in _paragraphs(content):
+            yield Text(path.relative_to(root), line, "docs", "docs", paragraph)
+    for pattern in ("*.toml", "*.yaml"):
+        for path in sorted((root / "config").glob(pattern)):
+            yield from _comments(path, path.relative_to(root), "#", "docs")
+
+
+def room_of(path: Path) -> str:
+    """Return the folder that a limit is set for: a package's folder, or one of tests/."""
+    depth = 3 if path.parts[0] in PRODUCT else 2
+    return "/".join(path.parts[:-1][:depth]) or path.parts[0]
+
+
+def read_python(path: Path, name: Path, *, messages: bool) -> Iterator[Text]:
+    """Yield the docstrings, comments and, if asked for, the messages of a module."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    room = room_of(name)
+    docstrings = {id(node): node for node in _docstrings(tree)}
+    for node in docstrings.values():
+        yield Text(name, node.lineno, "prose", room, _blank(_PROSE_CODE, str(node.value)))
+    for line, comment in _python_comments(source):
+        yield Text(name, line, "prose", room, _blank(_PROSE_CODE, comment))
+    if messages:
+        for line, literal in _literals(tree, docstrings):
+            if is_message(literal):
+                yield Text(name, line, "messages", room, _blank(_PROSE_CODE, literal))
+
+
+def is_message(literal: str) -> bool:
+    """Return whether a literal has words with a space between, as no key or identifier has."""
+    return bool(re.search(r"[A-Za-z,:…]\s+\"?[A-Za-z]", literal))
+
+
+def _docstrings(parent: ast.AST) -> Iterator[ast.Constant]:
+    """Yield docstrings and the strings that stand below an assignment."""
+    for name in _BLOCKS:
+        for statement in getattr(parent, name, ()):
+            if not isinstance(statement, ast.Expr):
+                yield from _docstrings(statement)
+            elif isinstance(statement.value, ast.Constant) and isinstance(
+                statement.value.value, str
+            ):
+                yield statement.value
+
+
+def _literals(tree: ast.Module, docstrings: dict[int, ast.Constant]) -> Iterator[tuple[int, str]]:
+    """Yield each literal with its line; values in an f-string become a placeholder."""
+    parts: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(value) for value in node.values}
+            values = [
+                str(value.value) if isinstance(value, ast.Constant) else _PLACEHOLDER
+                for value in node.values
+            ]
+            yield node.lineno, "".join(values)
+        elif isinstance(node, ast.FormattedValue) and node.format_spec:
+            parts.add(id(node.format_spec))
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+            and id(node) not in parts
+        ):
+            yield node.lineno, node.value
+
+
+def _python_comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield blocks of comment lines, each as one text."""
+    lines = [
+        (token.start[0], token.string.lstrip("#").strip())
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT and not _NOT_PROSE.match(token.string)
+    ]
+    yield from _blocks(lines)
+
+
+def _comments(path: Path, name: Path, mark: str, kind: Kind = "prose") -> Iterator[Text]:
+    """Yield the comments of a file in which a line holds a mark before each."""
+    lines = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        before, found, comment = line.partition(mark)
+        if found and before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
+            lines.append((number, comment.lstrip(mark).strip()))
+    room = "docs" if kind == "docs" else room_of(name)
+    for number, block in _blocks(lines):
+        yield Text(name, number, kind, room, _blank(_PROSE_CODE, block))
+
+
+def _blocks(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    start, block = 0, list[str]()
+    for number, comment in lines:
+        if block and number != start + len(block):
+            yield start, "\n".join(block)
+            block = []
+        if not block:
+            start = number
+        block.append(comment)
+    if block:
+        yield start, "\n".join(block)
+
+
+def _paragraphs(content: str) -> Iterator[tuple[int, str]]:
+    """Yield each paragraph, list item or table row with its first line."""
+    lines: list[tuple[int, str]] = []
+    for number, line in enumerate(content.splitlines(), 1):
+        starts = line.lstrip().startswith(("|", "-", "*", "#"))
+        if lines and (starts or not line.strip()):
+            yield lines[0][0], "\n".join(text for _, text in lines)
+            lines = []
+        if line.strip():
+            lines.append((number, line))
+    if lines:
+        yield lines[0][0], "\n".join(text for _, text in lines)
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
+    """Replace code by a placeholder that keeps its lines."""
+    return pattern.sub(lambda match: _PLACEHOLDER + "\n" * match.group().count("\n"), text)

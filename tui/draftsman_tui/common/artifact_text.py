@@ -1,0 +1,46 @@
+"""Text rendering of artifacts and diffs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from draftsman.domain.job import TERMINAL
+from draftsman_tui.common.output import line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.runtime import Runtime
+
+
+async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
+    """Explain why a job or a question has no diff; `missing`: there is no patch at all."""
+    status, _ = await rt.read_model.status_and_version(number)
+    if status in TERMINAL and "/" not in name:
+        return f"{name} has no changes"
+    return f"{name}: diff not available" if missing else f"{name} has no changes so far"
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes, e.g. `1.5 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1_000_000:.1f} MB"
+
+
+def patch_line(text: str) -> Text:
+    """Style a line of a patch by its prefix."""
+    if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
+        return styled(text, "bold")
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    return styled(text, styles.get(text[:1], ""))
+
+
+def file_text(artifact: Any) -> Text:
+    """Render an artifact on one line."""
+    return line(
+        styled(f"  {artifact.name}", "bold"),
+        f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",
+    )

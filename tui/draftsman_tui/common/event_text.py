@@ -1,0 +1,66 @@
+"""Text rendering of events, missing logs and archived months."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from draftsman.domain.ids import actor_name
+from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman_tui.common import times
+from draftsman_tui.common.job_text import DENIED
+from draftsman_tui.common.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rich.text import Text
+
+    from draftsman.domain.event import Event
+
+
+MAX_VALUE_LENGTH = 100
+"""Maximum number of characters of a payload value on a line; --json has all of it."""
+STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "dead_letter": "red",
+    "expired": "red",
+    "waiting_for_input": "yellow",
+    "waiting_for_approval": "yellow",
+}
+
+
+def no_log(number: int, retention: int | None) -> str:
+    """Explain that a job has no log; `retention` is the months that logs are kept."""
+    expired = f", or they were deleted after {retention} months" if retention else ""
+    return f"D-{number} has no logs{expired}"
+
+
+def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
+    """Render an event on one line; `name` includes the name of its job."""
+    moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
+    denied = event.payload.get("error_class") == ErrorClass.DENIED
+    style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
+    detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
+    return line(
+        styled(times.clock(event.created_at, now), "dim"),
+        styled(f"  D-{event.job}" if name else "", "bold"),
+        f"  {event.kind}",
+        styled(f" →{moved}" if moved else "", style),
+        styled(f"  {actor_name(event.actor)}", "dim"),
+        f"  {detail}" if detail else "",
+    )
+
+
+def _value(value: object) -> str:
+    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+
+
+def missing_months(parts: Sequence[Any]) -> Iterator[str]:
+    """Yield a line for each archived month: the number of events and the archive's location."""
+    for part in parts:
+        count = f"{part.events:,} event{'' if part.events == 1 else 's'}"
+        yield f"{count} of {part.month:%Y-%m} archived to {part.host}:{part.path}"

@@ -1,0 +1,63 @@
+"""Text rendering of job statuses and runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.job import Status
+from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman_tui.common import times
+from draftsman_tui.common.output import line, one_line, styled
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.domain.run import Run
+
+
+STYLES: Final = {
+    Status.SCHEDULED: "blue",
+    Status.QUEUED: "cyan",
+    Status.CLAIMED: "cyan",
+    Status.RUNNING: "bold cyan",
+    Status.WAITING_FOR_INPUT: "bold yellow",
+    Status.WAITING_FOR_APPROVAL: "bold yellow",
+    Status.RESUMED: "cyan",
+    Status.RETRYING: "magenta",
+    Status.COMPLETED: "green",
+    Status.FAILED: "red",
+    Status.DEAD_LETTER: "bold red",
+    Status.CANCELED: "dim",
+    Status.EXPIRED: "red",
+}
+DENIED: Final = "yellow"
+"""Color of a denied job."""
+
+
+def status_text(status: object, error_class: str | None = None) -> Text:
+    """Render a status; a denied job has a color of its own."""
+    name = str(status)
+    if error_class == ErrorClass.DENIED:
+        return styled(name, DENIED)
+    return styled(name.replace("_", " "), STYLES.get(Status(name), "") if name in STYLES else "")
+
+
+def run_text(
+    run: Run, now: datetime | None = None, *, error: bool = True, style: str = "red"
+) -> Text:
+    """Render a run on one line: status, exit code, duration, start and error.
+
+    `style` applies to the error and the status `failed`.
+    """
+    now = now or datetime.now(UTC)
+    duration = times.span(((run.finished_at or now) - run.started_at).total_seconds())
+    status_style = {"completed": "green", "failed": style, "running": "cyan"}.get(run.status, "")
+    error_text = f"  {one_line(run.error)}" if run.error and error else ""
+    code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
+    return line(
+        f"  .{run.ordinal:<3} ",
+        styled(f"{run.status:<11}", status_style),
+        f" {duration:>7}  started {times.ago(run.started_at, now)}{code}",
+        styled(error_text, style),
+    )
