@@ -124,7 +124,7 @@ async def test_two_dashboards_answer_the_same_question(
         await other.press("1")
         await other.wait_for_toast("answered: red")
         await one.press("2")
-        await one.see("was answered by ben", "your answer was recorded but has no effect")
+        await one.see("was already answered by ben", "your answer was recorded but has no effect")
     questions, answers = await rt.questions.of_job(job)
     assert (questions[0].resolution or {})["value"] == "red"
     assert sorted(one.accepted for one in answers) == [False, True]

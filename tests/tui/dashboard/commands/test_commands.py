@@ -186,7 +186,7 @@ async def test_a_dead_delivery_is_sent_again(make: Factory, rt: Runtime, owner: 
         await seen.press("R")
         await seen.wait_for_toast("Queued 1 delivery to resend")
         await seen.press("R")
-        await seen.wait_for_toast("not dead")
+        await seen.wait_for_toast("not a dead letter; nothing to redeliver")
     (again,) = await rt.outbox.all()
     assert (again.seq, again.attempts) == (item.seq, 0)
     assert again.status is not DeliveryStatus.DEAD_LETTER
