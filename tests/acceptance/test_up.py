@@ -64,7 +64,7 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
     await wait_for_exit(agent)
     clone = await wait_for_clone(tmp_path, "2.pid")
     second = await child_of(up, first)
-    assert lines(up.output_text, "worker exited with -9")
+    assert lines(up.output_text, "worker was killed (SIGKILL)")
     assert lines(up.output_text, "restarting in 0.5 s")
     assert len(lines(up.output_text, "unknown environment variable DRAFTSMAN_SLOTS")) == 1
     up.signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
 async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> None:
     """See a question that waits, answer it, and see its job go on to the end."""
     number = await make.queued(type="ask", queue="default", title="Paint the shed")
-    see(seen, f"D-{number}", "asks", "Paint the shed", "asking 1")
+    see(seen, f"D-{number}", "question", "Paint the shed", "waiting 1")
     seen.type("2")
     see(seen, f"D-{number}/1", "Which color?")
     seen.type("a")

@@ -104,7 +104,7 @@ def job(number: int, status: Status) -> JobSummary:
 def question(number: int = 142, kind: QuestionKind = QuestionKind.INPUT) -> OpenQuestion:
     gate = kind is QuestionKind.APPROVAL
     choices: list[dict[str, Any]] = [
-        {"value": "all", "label": "all fixes", "description": "also those that change behaviour"},
+        {"value": "all", "label": "all fixes", "description": "also those that change behavior"},
         {"value": "safe", "label": "safe fixes", "description": None},
     ]
     return OpenQuestion(
@@ -294,7 +294,7 @@ def job_snapshot() -> JobSnapshot:
         whole_job(),
         NOW,
         why=WaitReason(
-            Status.WAITING_FOR_INPUT, "question", "It waits for an answer.", "a: answer it"
+            Status.WAITING_FOR_INPUT, "question", "D-142/1 needs an answer", "a: answer it"
         ),
         events=ROWS["events"][::-1],
         runs=[run(142, 1, RunStatus.PAUSED)],

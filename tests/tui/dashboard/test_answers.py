@@ -50,7 +50,7 @@ async def test_a_choice_of_many_and_words_of_several_lines(
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("AnswerDialog")
-        await seen.see("D-1/1 asks", "expires in", "then 'v3' counts", "3  v3 (counts if nobody")
+        await seen.see("D-1/1 for ben, root", "expires in", "default: 'v3'", "3  v3 (default)")
         await seen.press("9", "9")
         await seen.see("invalid choice 99; choose 1 to 14")
         await seen.press("1", "3", "backspace", "2")
@@ -124,7 +124,7 @@ async def test_two_dashboards_answer_the_same_question(
         await other.press("1")
         await other.wait_for_toast("answered: red")
         await one.press("2")
-        await one.see("was answered by ben", "your answer was recorded but has no effect")
+        await one.see("was already answered by ben", "your answer was recorded but has no effect")
     questions, answers = await rt.questions.of_job(job)
     assert (questions[0].resolution or {})["value"] == "red"
     assert sorted(one.accepted for one in answers) == [False, True]
@@ -167,7 +167,7 @@ async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
         await seen.rows(f"D-{job}/1")
         await seen.press("a")
         await seen.dialog("ApprovalDialog")
-        await seen.see("if approved: push main to xxx", "1one.py", "2two.py")
+        await seen.see("If approved: push main to xxx", "1one.py", "2two.py")
         await seen.press("right_square_bracket")
         await seen.see("old two 1")
         await seen.press("j", "G")
@@ -229,6 +229,6 @@ async def test_a_question_is_extended_and_refused_beside_the_line(
         await seen.press("ctrl+u", *"never", "enter")
         await seen.wait_for_toast("never expires")
         await seen.command("approve")
-        await seen.wait_for_toast("is a question, not a gate")
+        await seen.wait_for_toast("is a question, not an approval")
     assert (await rt.questions.get(job, 1)).kind is QuestionKind.INPUT
     assert (await rt.questions.get(job, 1)).expires_at is None

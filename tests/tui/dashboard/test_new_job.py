@@ -161,7 +161,7 @@ async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owne
         await seen.see("path or URL of a git repository")
         assert "the job asks" not in seen.text
         await seen.press(*"Tidy", "enter")
-        await seen.see("▲ no repository is known; give a path or URL", "draftsman repos add")
+        await seen.see("▲ no repositories yet; use a path or URL", "draftsman repos add")
         assert (await rt.read_model.jobs()) == []
         await seen.paste(PAY)
         await seen.press("enter")

@@ -46,7 +46,7 @@ async def test_a_table(view: str) -> None:
 async def test_an_answer() -> None:
     async with shown("inbox") as seen:
         await seen.app.push_screen(AnswerDialog(question(), "anna, ben", clock=lambda: NOW))
-        await seen.see("2  safe fixes", "own words")
+        await seen.see("2  safe fixes", "free text")
         await assert_matches_picture("answer", seen)
 
 
@@ -100,7 +100,7 @@ async def test_a_job(part: str) -> None:
 
 async def test_the_form_of_a_new_job() -> None:
     async with shown() as seen:
-        form = NewJobDialog("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
+        form = NewJobDialog("New job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
         await seen.app.push_screen(form)
         await seen.see("Tidy the stock")
         form.failed(FormErrors({"repo": "no repository of that name"}))

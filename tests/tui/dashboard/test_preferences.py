@@ -97,7 +97,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     ("data", "said"),
     [
         (3, "expected an object"),
-        ({"table": "jobs", "filter": "age<soon"}, "not a duration"),
+        ({"table": "jobs", "filter": "age<soon"}, "invalid duration"),
         ({"table": "jobs", "filter": "status:nonsense"}, "unknown status"),
         ({"table": "jobs", "filter": 3}, "must be a string"),
         ({"table": "jobs", "sort": "NONSENSE"}, "unknown column 'NONSENSE'"),

@@ -40,8 +40,10 @@ async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
         await seen.command("sort title")
         await seen.command("columns job,title")
         await seen.command("save Bad-ones")
-        await seen.wait_for_toast("saved bad-ones: jobs status:failed by title ↑ with job, title")
-        await seen.see("jobs bad-ones · looking", "/status:failed · by title ↑")
+        await seen.wait_for_toast(
+            "Saved view bad-ones: jobs status:failed by title ↑ with job, title"
+        )
+        await seen.see("jobs bad-ones · loading …", "/status:failed · by title ↑")
         await seen.command("inbox")
         await seen.see("inbox · ")
         await seen.command("bad")
@@ -55,7 +57,7 @@ async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
         await seen.command("unsave bad-ones")
         await seen.see("Delete view bad-ones?")
         await seen.press("y")
-        await seen.wait_for_toast("forgot bad-ones")
+        await seen.wait_for_toast("Deleted view bad-ones")
         assert "bad-ones" not in main.session.views()
 
 
@@ -75,7 +77,7 @@ async def test_me_is_whoever_looks() -> None:
     async with shown() as seen:
         main = seen.app.main
         await seen.command("mine")
-        await seen.see("jobs mine · looking")
+        await seen.see("jobs mine · loading …")
         assert (str(main.state.filter), main.loader.query.filter.by) == ("by:me", "anna")
         _find(seen)
         await seen.see("jobs mine · 13")
@@ -179,7 +181,7 @@ async def test_a_wrong_filter_is_said_beside_the_line_and_kept() -> None:
         await seen.press("slash")
         await seen.type("status:nonsense")
         await seen.press("enter")
-        await seen.see("unknown status 'nonsense'; one of: waiting", "/status:nonsense")
+        await seen.see('unknown status "nonsense"; one of: waiting', "/status:nonsense")
         assert not seen.app.main.state.filter
         await seen.press("escape")
         assert "nonsense" not in seen.text
@@ -195,12 +197,12 @@ async def test_a_broken_file_is_said_once_and_the_rest_works() -> None:
     preferences_path().parent.mkdir(parents=True)
     preferences_path().write_text("{")
     async with shown() as seen:
-        await seen.wait_for_toast("is left alone")
+        await seen.wait_for_toast("is not a valid preferences file")
         await seen.command("mine")
         await seen.see("jobs mine")
         await seen.command("save x")
-        await seen.wait_for_toast("left alone")
-        await seen._until(lambda: sum("left alone" in one for one in seen.said) == 2, "twice")
+        await seen.wait_for_toast("is not a valid preferences file")
+        await seen._until(lambda: sum("not a valid" in one for one in seen.said) == 2, "twice")
         assert preferences_path().read_text() == "{"
 
 
@@ -254,7 +256,7 @@ async def test_an_error_of_the_line_is_told_to_its_end() -> None:
         await seen.press("slash")
         await seen.paste("status:bogus")
         await seen.press("enter")
-        await seen.see("unknown status 'bogus'", "dead_letter", "canceled")
+        await seen.see('unknown status "bogus"', "dead_letter", "canceled")
 
 
 async def test_the_title_says_how_many_are_marked() -> None:

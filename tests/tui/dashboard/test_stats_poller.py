@@ -113,7 +113,7 @@ def test_the_strip_fits_the_screen() -> None:
     for width, bars in ((78, 5), (98, 6), (118, 15), (158, 30)):
         assert len(_second(crew, width)) <= width
         assert _second(crew, width).count("▁") + 1 == bars
-    assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c 2s  ended 12/min ▁")
+    assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c, 2s  finished 12/min ▁")
 
 
 @pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])

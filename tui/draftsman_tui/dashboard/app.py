@@ -19,8 +19,9 @@ from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.polling.refresher import Refresher
-from draftsman_tui.dashboard.screens.base import BaseScreen, Session
+from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ class Dashboard(App[str]):
         self.live = Refresher(rt, self._forward)
         self.session = Session(rt, actor, self.live, read_only, started, options.keys)
         self.main = MainScreen(self.session, options.view)
+        self._warnings = options.warnings
 
     def on_mount(self) -> None:
         self.push_screen(self.main)
         self.run_worker(self.live.run(), group="refresher")
-        for problem in self.session.preferences.problems():
+        for problem in (*self._warnings, *self.session.preferences.problems()):
             self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
 
     def get_line_filters(self) -> Sequence[LineFilter]:

@@ -29,6 +29,8 @@ class LaunchOptions:
     view: str | tuple[str, View] = "jobs"
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    """Problems of the configuration to show to the user."""
 
 
 def resolve_options(
@@ -42,13 +44,14 @@ def resolve_options(
         or (preferences.theme if preferences.theme in NAMES else None)
         or "dark"
     )
-    mapped = keymap(settings)
-    return LaunchOptions(_view(preferences, settings, view), chosen, mapped)
+    keys, warnings = keymap(settings)
+    return LaunchOptions(_view(preferences, settings, view), chosen, keys, tuple(warnings))
 
 
-def keymap(settings: DashboardSettings) -> dict[str, str]:
-    """Return the remapped keys; raises ConfigError."""
-    return key_map.validate_keys(settings.keys, {**default_keys(), **_table_keys()})
+def keymap(settings: DashboardSettings) -> tuple[dict[str, str], list[str]]:
+    """Return the remapped keys, and warnings about old names; raises ConfigError."""
+    keys, warnings = key_map.current_names(settings.keys)
+    return key_map.validate_keys(keys, {**default_keys(), **_table_keys()}), warnings
 
 
 def _table_keys() -> dict[str, key_map.DefaultKeys]:

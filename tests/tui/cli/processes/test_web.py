@@ -73,7 +73,7 @@ async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_k
 
 async def test_a_dashboard_that_cannot_begin_says_why_in_its_tab(cli: Cli) -> None:
     async with served(cli.config, "--view", "nonsense") as address, tab(address) as shown:
-        await shown.see("no saved view 'nonsense'")
+        await shown.see("unknown table or saved view 'nonsense'")
         await shown.ended()
 
 
@@ -159,6 +159,6 @@ async def test_what_cannot_be_served_is_one_line(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         output = await cli("dashboard", "--web", "--port", port)
-        output.refused(2, f"port {port} is taken", "--port")
+        output.refused(2, f"port {port} is in use", "--port")
     (await cli("dashboard", "--port", "1")).refused(2, "--port requires --web")
     (await cli("dashboard", "--open")).refused(2, "--open requires --web")

@@ -86,7 +86,7 @@ async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, own
         await _mark(seen, 2)
         for verb in ("cancel", "cancel-force"):
             await seen.command(verb)
-            await seen.wait_for_toast("D-2, D-1 have ended; nothing to cancel")
+            await seen.wait_for_toast("D-2, D-1 have already finished; nothing to cancel")
             await seen.dialog("MainScreen")
             seen.app.clear_notifications()
         await seen.press("escape", "c")
@@ -109,7 +109,7 @@ async def test_a_question_is_answered_one_at_a_time(
                 seen.app.clear_notifications()
             await seen.dialog("MainScreen")
         await seen.press("escape", "g", "space", "down", "a")  # the marked one, not the other
-        await seen.see(f"{asked[0]}/1 asks")
+        await seen.see(f"{asked[0]}/1 for ben, root")
 
 
 async def test_a_job_that_ends_while_it_is_asked_about(
@@ -119,7 +119,7 @@ async def test_a_job_that_ends_while_it_is_asked_about(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{job}")
         await seen.command("cancel no more")
-        await seen.see("Cancel D-1?", "noop: queued. reason: no more")
+        await seen.see("Cancel D-1?", "noop: queued. Reason: no more")
         await rt.job_control.cancel(job, owner, "first")
         await seen.press("y")
         await seen.wait_for_toast("D-1 is already canceled; nothing to cancel")
@@ -158,7 +158,7 @@ async def test_finished_jobs_are_retried_in_every_way(
         await seen.press("y")
         await seen.wait_for_toast(f"{work.name} has no late answer")
         await seen.command("retry fresh")
-        await seen.see(f"Retry {work.name}?", "from the start")
+        await seen.see(f"Retry {work.name}?", "Starts over as a new job, without checkpoints")
         await seen.press("y")
         await seen.wait_for_toast(f"{work.name} retried as D-5")
     assert await rt.checkpoints.latest(5) == (None, None)
@@ -180,7 +180,7 @@ async def test_all_that_match_are_retried_after_a_count(
         await seen.wait_for_toast("nothing to retry")
         await seen.command("jobs status:failed word")
         await seen.command("retry-all")
-        await seen.wait_for_toast("mark the rows")
+        await seen.wait_for_toast("mark rows (space, V)")
         await seen.press("ctrl+u", "escape")
         await seen.command("retry-all status:failed type:noop since:1h")
         await seen.see("Retry D-7?", "1 failed")

@@ -164,7 +164,7 @@ async def test_a_finished_job_is_retried_and_a_live_one_says_why_not(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{failed}")
         await seen.press("r")
-        await seen.see(f"Retry D-{failed}?", "from its last checkpoint")
+        await seen.see(f"Retry D-{failed}?", "from the last checkpoint")
         await seen.press("enter")
         await seen.dialog("MainScreen")
         assert len(await rt.read_model.jobs()) == 1
@@ -186,7 +186,7 @@ async def test_a_dead_delivery_is_sent_again(make: Factory, rt: Runtime, owner: 
         await seen.press("R")
         await seen.wait_for_toast("Queued 1 delivery to resend")
         await seen.press("R")
-        await seen.wait_for_toast("not dead")
+        await seen.wait_for_toast("not a dead letter; nothing to redeliver")
     (again,) = await rt.outbox.all()
     assert (again.seq, again.attempts) == (item.seq, 0)
     assert again.status is not DeliveryStatus.DEAD_LETTER
@@ -200,10 +200,10 @@ async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor)
         await seen.see("D-1 queued")
         await seen.press("escape")
         await seen.press("Y")
-        await seen.wait_for_toast("copied D-1")
+        await seen.wait_for_toast("Copied D-1")
         assert seen.app.clipboard == "D-1"
         await seen.press("o")
-        await seen.wait_for_toast("no page to open")
+        await seen.wait_for_toast("no web page to open")
         await seen.press("d")
         await seen.wait_for_toast("diff not available")
         await seen.press("t")

@@ -56,7 +56,7 @@ async def test_it_is_made_anew_only_where_it_differs(
 
 async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
-        await seen.see("No jobs yet; n makes one", "n new", "q quit")
+        await seen.see("No jobs yet. Press n to submit a job", "n new", "q quit")
         await seen.press("2")
         await seen.see("No open questions")
         assert "n new" not in seen.lines[-1]

@@ -39,7 +39,7 @@ async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked
         await seen.dialog("AnswerDialog")
         await seen.press("2")
         await seen.wait_for_toast("D-1/2 answered: less")
-        await seen.see("D-1/2  question was answered by root: less", "Root (cli) says less")
+        await seen.see("D-1/2  question was answered by root: less", "Root (cli) answers less")
     assert (await rt.read_model.job(number)).status is Status.RESUMED
 
 
@@ -68,13 +68,13 @@ async def test_after_a_retry_one_may_go_to_the_new_job(
         await seen.press("r")
         await seen.see("Retry D-1?", "noop: failed. Continues as a new job")
         await seen.press("y")
-        await seen.see("Go to D-2?")
+        await seen.see("Open D-2?")
         await seen.press("n")
         await seen.see("D-1 · timeline", "retried as D-2")
         await seen.press("r")
         await seen.see("Retry D-1?")
         await seen.press("y")
-        await seen.see("Go to D-2?")
+        await seen.see("Open D-2?")
         await seen.press("y")
         await seen.see("D-2 · timeline", "retry of D-1", "queued")
         await seen.press("c")
@@ -117,9 +117,9 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
         await seen.press("Y")
         assert seen.app.clipboard == "D-1"
         await seen.press("7", "Y")
-        await seen.wait_for_toast("copied D-1.1")
+        await seen.wait_for_toast("Copied D-1.1")
         await seen.press("o")
         await seen.see("1  pull request  https://git.example/pr/7", "2  ticket")
         await seen.press("2")
-        await seen.wait_for_toast("opened https://board.example/c/1")
+        await seen.wait_for_toast("Opened https://board.example/c/1")
     assert opened == ["https://board.example/c/1"]

@@ -49,14 +49,14 @@ async def test_only_what_may_have_changed_is_read(
     assert (first.job.status, len(first.events)) == (Status.QUEUED, 1)
     asked.clear()
     again = await seen(rt, one)
-    assert asked == ["stand", "trail_end"]
+    assert asked == ["status_and_version", "latest_job_events"]
     assert (again.job, again.events) == (first.job, first.events)
     work = await make.running(number)
     assert (await seen(rt, one)).job.status is Status.RUNNING
     await rt.checkpoints.event(work.lease, "said", {})
     asked.clear()
     assert (await seen(rt, one)).events[-1].kind == "said"
-    assert asked == ["stand", "trail_end"]
+    assert asked == ["status_and_version", "latest_job_events"]
     await rt.job_control.cancel(number, owner, force=True)
     over = await seen(rt, one)
     assert (over.job.status, over.why, over.events[-1].kind) == (
@@ -67,7 +67,7 @@ async def test_only_what_may_have_changed_is_read(
     asked.clear()
     one.tab = "log"
     await seen(rt, one)
-    assert asked == ["stand", "trail_end", "log_end"]
+    assert asked == ["status_and_version", "latest_job_events", "log_end"]
     assert one.poll_interval == loader.FINISHED_INTERVAL
     assert not one.is_affected_by([])
     assert not one.is_affected_by(await rt.read_model.job_events(await make.queued()))

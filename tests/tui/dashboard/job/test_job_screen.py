@@ -81,24 +81,26 @@ async def test_every_part_shows_what_there_is(
         "4": ("x | +1 -1", "-old", "+new \\x1b[31m"),
         "5": (
             "D-1/1  question was answered by ben: blue",
-            "Ben (slack) says blue",
+            "Ben (slack) answers blue",
             "D-1/2  approval was approved by carol, dave",
             "2 of 2 approvals",
             "Stranger (trello) approves",
-            "refused: Stranger may not approve",
+            "not accepted: Stranger may not approve",
             "Dave (cli) approves: looks right",
         ),
         "6": ("status", "log", "dead", "the disk is full", "R: resend"),
         "7": (".1   paused", ".3   completed", "worker "),
         "8": ("input tokens 1,234 · cost $0.2500", "all", "input tokens 1,300"),
-        "9": ("D-1", "the request   this one", "D-2", "retry of D-1"),
+        "9": ("D-1", "original job   this job", "D-2", "retry of D-1"),
         "0": ("changes.patch  patch", "notes.md", "Result", '"branch": "draftsman/D-1"'),
     }
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}")
-        head = ("completed · agent tidy", "by Root (cli)", "tries 3 · retries 0 of 3")
+        head = ("completed · agent tidy", "by Root (cli)", "runs 3 · retries 0 of 3")
         await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
-        await seen.see("made  It is tidy", "D-1 · timeline · following · Tidy up", "6 deliveries●")
+        await seen.see(
+            "result  It is tidy", "D-1 · timeline · following · Tidy up", "6 deliveries●"
+        )
         for key, words in shown.items():
             await seen.press(key)
             await seen.read(*words)

@@ -74,7 +74,7 @@ async def test_more_rows_are_read_at_the_end(make: Factory, rt: Runtime, owner: 
     async with open_dashboard(rt, owner) as seen:
         seen.app.main._change(limit=2)
         await seen.rows("D-5", "D-4")
-        await seen.see("2 and more")
+        await seen.see("jobs · 2+")
         await seen.press("end", "down")
         await seen.rows("D-5", "D-4", "D-3", "D-2", "D-1")
         assert seen.here == "D-4"
@@ -121,7 +121,7 @@ async def test_a_filter_narrows_and_a_wrong_one_says_what_is_allowed(
         await seen.command("filter /D.or/")
         await seen.rows(f"D-{failed}")
         await seen.command("filter status:nonsense")
-        assert "one of: waiting" in await seen.wait_for_toast("unknown status 'nonsense'")
+        assert "one of: waiting" in await seen.wait_for_toast('unknown status "nonsense"')
         await seen.rows(f"D-{failed}")
         await seen.command("filter age>1h")
         await seen.rows()
@@ -174,7 +174,7 @@ async def test_rows_are_sorted_by_a_column_and_the_other_way_round(
         await seen.press("S")
         await seen.rows("D-2", "D-1", "D-3")
         await seen.command("sort nonsense")
-        await seen.wait_for_toast("unknown column 'nonsense'")
+        await seen.wait_for_toast("cannot sort by column 'nonsense'")
 
 
 async def test_what_controls_a_terminal_is_shown_and_not_obeyed(

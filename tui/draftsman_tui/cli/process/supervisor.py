@@ -56,9 +56,9 @@ class Child:
             delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
             failures += 1
             _log.warning(
-                "%s exited with %s after %.0f s; restarting in %s s",
+                "%s %s after %.0f s; restarting in %s s",
                 self._name,
-                code,
+                _exit_text(code),
                 uptime,
                 delay,
             )
@@ -99,6 +99,13 @@ class Child:
             _log.info("stopping %s", self._stopping, extra=keys(pid=process.pid))
             process.send_signal(signal.SIGTERM)
         return await ending
+
+
+def _exit_text(code: int) -> str:
+    """Return how a process ended, as shown to users; a negative code is a signal."""
+    return (
+        f"was killed ({signal.Signals(-code).name})" if code < 0 else f"exited with status {code}"
+    )
 
 
 class Supervisor:

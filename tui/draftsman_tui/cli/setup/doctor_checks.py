@@ -137,7 +137,8 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
     from draftsman_tui.dashboard.preferences import Preferences
 
     try:
-        resolve_options(settings.dashboard)
+        for warning in resolve_options(settings.dashboard).warnings:
+            yield Finding("dashboard", "warn", warning)
     except DraftsmanError as error:
         yield Finding("dashboard", "fail", str(error))
     for problem in Preferences().problems():

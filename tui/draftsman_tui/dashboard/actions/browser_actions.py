@@ -36,12 +36,11 @@ async def browse(screen: BaseScreen, text: str) -> None:
     ]
     if not choices:
         raise Refused(f"this row has no {text or 'web page'} to open")
-        chosen = choices[0][1]
-        if len(choices) > 1:
-            chosen = await screen.ask(ChoiceDialog("Open which page?", choices))
-        if chosen is not None:
-            screen.app.open_url(chosen)
-            screen.show_message(f"Opened {chosen}")
+    several = len(choices) > 1
+    url = await screen.ask(ChoiceDialog("Open which page?", choices)) if several else choices[0][1]
+    if url is not None:
+        screen.app.open_url(url)
+        screen.show_message(f"Opened {url}")
 
 
 def job_pages(job: Job) -> Iterator[Page]:

@@ -101,7 +101,7 @@ async def open_item(screen: JobScreen) -> None:
             _show_text(screen, f"Delivery {key}", format_fields(as_data(delivery)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
-        case "chain":
+        case "retries":
             screen.open_job(int(key.removeprefix("D-")), "timeline")
         case "artifacts" if "/" in key:
             run, _, name = key.partition("/")

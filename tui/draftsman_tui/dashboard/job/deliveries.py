@@ -30,7 +30,7 @@ def deliveries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
 def _rows(delivery: Delivery, width: int, now: datetime) -> list[Row]:
     seq, job, kind, target, status, tries, when, error = delivery_cells(delivery, now)
     label = f"{kind} {job}" if delivery.question else str(kind)
-    attempts = f"  {tries} tries" if delivery.attempts > 1 else ""
+    attempts = f"  {tries} attempts" if delivery.attempts > 1 else ""
     head = row_of(
         line(
             f"{seq!s:>5}  ",

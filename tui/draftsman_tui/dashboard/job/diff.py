@@ -23,7 +23,7 @@ def diff(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return the diffstat, and an item for each file."""
     if snapshot.patch is None or not snapshot.patch.text:
         missing = ": diff not available" if snapshot.patch is None else " has no changes so far"
-        state = " left no changes" if snapshot.over else missing
+        state = " has no changes" if snapshot.over else missing
         return [note(f"{snapshot.job.name}{state}", width)]
     return [*_layout(snapshot.patch, width), *_truncation_note(snapshot, snapshot.patch, width)]
 

@@ -17,7 +17,7 @@ from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.job.ticket import json_rows
 
 
-def chain(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
+def retries(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each job of the retry chain, oldest first."""
     if len(snapshot.chain) < 2:
         return [note(f"{snapshot.job.name}: no retries", width)]

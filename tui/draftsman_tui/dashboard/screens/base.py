@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
@@ -20,19 +19,20 @@ from textual.binding import BindingsMap, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
+from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman_tui.common.artifact_text import no_diff_reason
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard import command_table, completion
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.actions.job_actions import patch
+from draftsman_tui.dashboard.commands.command import DashboardCommand
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.polling import messages
-from draftsman_tui.dashboard.preferences import Preferences
-from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
+from draftsman_tui.dashboard.saved_views import View
+from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
 from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine, Completer
@@ -42,41 +42,14 @@ from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
 if TYPE_CHECKING:
-    from draftsman.domain.people.actor import Actor
-    from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.dialogs.base import Dialog
-    from draftsman_tui.dashboard.polling.refresher import Loader, Refresher
-    from draftsman_tui.dashboard.supervised import SupervisedProcesses
+    from draftsman_tui.dashboard.polling.refresher import Loader
 
 T = TypeVar("T")
 OPENERS: Final = ("command", "filter", "find")
 """Commands that open the input line."""
 STALE: Final = 15.0
 """Seconds after which the overview is marked as stale."""
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """User, services and settings shared by all screens."""
-
-    rt: Runtime
-    actor: Actor
-    refresher: Refresher
-    read_only: bool
-    supervised: SupervisedProcesses | None = None
-    """Processes that `draftsman up` started with this dashboard."""
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """Remapped keys by command."""
-    preferences: Preferences = field(default_factory=Preferences)
-    history: dict[str, list[str]] = field(default_factory=dict)
-    """Input history, by `:` and `/`."""
-
-    def views(self) -> dict[str, View]:
-        """Return the saved views; only the built-in views if the file cannot be read."""
-        try:
-            return self.preferences.views()
-        except ConfigError:
-            return dict(BUILTIN_VIEWS)
 
 
 class BaseScreen(Screen[None]):
@@ -276,7 +249,7 @@ class BaseScreen(Screen[None]):
         ]
         self.query_one(KeyBar).show(items)
 
-    def keys_of(self, command: command_table.DashboardCommand) -> Sequence[str]:
+    def keys_of(self, command: DashboardCommand) -> Sequence[str]:
         """Return the current keys of a command, except keys that another command has here."""
         keys = []
         for key, bindings in self._bindings.key_to_bindings.items():
@@ -286,7 +259,7 @@ class BaseScreen(Screen[None]):
                 keys.append(key)
         return keys
 
-    def is_here(self, command: command_table.DashboardCommand) -> bool:
+    def is_here(self, command: DashboardCommand) -> bool:
         """Return whether a command applies to this screen."""
         return command.on is None or self.view_name in command.on
 
@@ -298,11 +271,11 @@ class BaseScreen(Screen[None]):
         """Run the command of a key."""
         self.run(command_table.BY_NAME[name])
 
-    def run(self, command: command_table.DashboardCommand, text: str = "") -> None:
+    def run(self, command: DashboardCommand, text: str = "") -> None:
         """Run a command in the background, and show its errors."""
         self.run_worker(partial(self._run_checked, command, text), group="commands")  # type: ignore[arg-type]
 
-    def line_command(self, key: str) -> command_table.DashboardCommand | None:
+    def line_command(self, key: str) -> DashboardCommand | None:
         """Return the command of a key that opens the input line, unless the line is open."""
         if isinstance(self.focused, CommandInput):
             return None
@@ -316,12 +289,12 @@ class BaseScreen(Screen[None]):
             None,
         )
 
-    async def run_now(self, command: command_table.DashboardCommand) -> None:
+    async def run_now(self, command: DashboardCommand) -> None:
         """Run a command that does not block, before the next event."""
         await self._run_checked(command, "")
 
     async def _run_checked(
-        self, command: command_table.DashboardCommand, text: str, *, typed: bool = False
+        self, command: DashboardCommand, text: str, *, typed: bool = False
     ) -> None:
         """Run a permitted command and show its errors; with `typed`, raise UsageError."""
         with self.reporting_errors(typed=typed):
@@ -337,7 +310,7 @@ class BaseScreen(Screen[None]):
         """Reload the data now."""
         self.refresher.refresh()
 
-    def _refusal(self, command: command_table.DashboardCommand) -> str | None:
+    def _refusal(self, command: DashboardCommand) -> str | None:
         return command_table.refusal(
             command,
             self.rt.policy,

@@ -13,13 +13,15 @@ from draftsman.domain.question import QuestionStatus
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard import command_table
 from draftsman_tui.dashboard.actions import tab_actions
+from draftsman_tui.dashboard.commands.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.job import row_layout
 from draftsman_tui.dashboard.job.header import head
 from draftsman_tui.dashboard.job.job_tabs import JOB_TABS, NAMES, JobTab
 from draftsman_tui.dashboard.job.loader import JobLoader
 from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobSnapshot
-from draftsman_tui.dashboard.screens.base import BaseScreen, Session
+from draftsman_tui.dashboard.screens.base import BaseScreen
+from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
 from draftsman_tui.dashboard.widgets.job_header import JobHeader
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
@@ -98,7 +100,7 @@ class JobScreen(BaseScreen):
 
     @property
     def ids(self) -> list[str]:
-        own = {"questions", "deliveries", "runs", "usage", "chain"}
+        own = {"questions", "deliveries", "runs", "usage", "retries"}
         return (
             [self.selected_key] if self.tab in own and self.selected_key else [f"D-{self.number}"]
         )
@@ -145,7 +147,7 @@ class JobScreen(BaseScreen):
     async def open_row(self) -> None:
         await tab_actions.open_item(self)
 
-    def is_here(self, command: command_table.DashboardCommand) -> bool:
+    def is_here(self, command: DashboardCommand) -> bool:
         """Offer `redeliver` only in the deliveries tab."""
         in_view = command.name != "redeliver" or self.tab == "deliveries"
         return in_view and super().is_here(command)

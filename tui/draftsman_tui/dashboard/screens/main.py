@@ -17,8 +17,9 @@ from draftsman_tui.dashboard.polling import messages
 from draftsman_tui.dashboard.polling.refresher import TableLoader
 from draftsman_tui.dashboard.resource import MAX_ROWS, PAGE, Query, Resource
 from draftsman_tui.dashboard.saved_views import View
-from draftsman_tui.dashboard.screens.base import BaseScreen, Session
+from draftsman_tui.dashboard.screens.base import BaseScreen
 from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.screens.table_state import (
     TableState,
     from_view,

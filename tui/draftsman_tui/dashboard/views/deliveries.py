@@ -30,7 +30,7 @@ class DeliveriesResource(Resource[Delivery]):
         Column[Delivery]("JOB", 9, order=lambda delivery: delivery.job),
         Column[Delivery]("KIND", 9, order=lambda delivery: delivery.kind),
         Column[Delivery]("TO", 18, most=40, order=target_text),
-        Column[Delivery]("STATUS", 10, order=lambda delivery: delivery.status),
+        Column[Delivery]("STATUS", 11, order=lambda delivery: delivery.status),
         Column[Delivery](
             "TRIES", 5, right=True, from_width=90, order=lambda delivery: delivery.attempts
         ),

@@ -54,7 +54,7 @@ class JobsResource(Resource[JobSummary]):
         )
         if jobs_page.scanned_to is not None:
             return Rows(
-                jobs_page.jobs, jobs_page.scanned_to, f"looked back to D-{jobs_page.scanned_to}"
+                jobs_page.jobs, jobs_page.scanned_to, f"searched back to D-{jobs_page.scanned_to}"
             )
         is_full = len(jobs_page.jobs) >= query.limit
         return Rows(jobs_page.jobs, jobs_page.jobs[-1].number if is_full else None)

@@ -1,0 +1,68 @@
+"""Commands that open a job, and those of the job screen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman_tui.dashboard.actions import navigation, tab_actions
+from draftsman_tui.dashboard.commands.command import JOB, JOBS, DashboardCommand
+
+JOB_SCREEN_COMMANDS: Final = (
+    DashboardCommand(
+        "open",
+        "Open the job or item under the cursor, or the named job.",
+        navigation.open_row,
+        "enter",
+        on=JOBS,
+        takes="D-142",
+    ),
+    DashboardCommand("job", "Open a job.", navigation.job, group="Jobs", takes="D-142"),
+    DashboardCommand(
+        "log",
+        "Follow the log of a job or a run.",
+        tab_actions.log,
+        "l",
+        "Job",
+        JOBS,
+        takes="RUN|all",
+    ),
+    DashboardCommand(
+        "previous-tab",
+        "Go to the previous tab.",
+        tab_actions.previous_tab,
+        "left,h",
+        "Job",
+        JOB,
+    ),
+    DashboardCommand("next-tab", "Go to the next tab.", tab_actions.next_tab, "right", "Job", JOB),
+    DashboardCommand(
+        "follow",
+        "Keep the end of the log or the timeline in view.",
+        tab_actions.follow,
+        "f",
+        "Job",
+        JOB,
+    ),
+    DashboardCommand(
+        "find", "Search the tab.", tab_actions.find, "slash", "Job", JOB, takes="TEXT"
+    ),
+    DashboardCommand(
+        "previous-job",
+        "Go to the previous job in the table.",
+        tab_actions.previous_job,
+        "left_square_bracket,K",
+        "Job",
+        JOB,
+    ),
+    DashboardCommand(
+        "next-job",
+        "Go to the next job in the table.",
+        tab_actions.next_job,
+        "right_square_bracket,J",
+        "Job",
+        JOB,
+    ),
+    DashboardCommand(
+        "back", "Go back to the table.", tab_actions.back, "escape", "Job", JOB, footer=True
+    ),
+)

@@ -1,0 +1,87 @@
+"""Commands on the rows of a table, and on saved views."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman_tui.dashboard.actions import (
+    browser_actions,
+    job_actions,
+    navigation,
+    view_actions,
+)
+from draftsman_tui.dashboard.commands.command import TABLES, DashboardCommand
+
+TABLE_COMMANDS: Final = (
+    DashboardCommand("copy", "Copy the ids of the selected rows.", job_actions.copy, "ctrl+y,Y"),
+    DashboardCommand(
+        "browse",
+        "Open the web page of a row in the browser.",
+        browser_actions.browse,
+        "o",
+        takes="ticket|pr|thread",
+    ),
+    DashboardCommand(
+        "filter",
+        "Filter the rows.",
+        navigation.apply_filter,
+        "slash",
+        on=TABLES,
+        takes="FILTER",
+        footer=True,
+    ),
+    DashboardCommand(
+        "clear", "Clear the marks or the filter.", navigation.clear, "escape", on=TABLES
+    ),
+    DashboardCommand(
+        "sort",
+        "Sort by the next column, or by the named column.",
+        navigation.sort,
+        "s",
+        on=TABLES,
+        takes="COLUMN",
+    ),
+    DashboardCommand("reverse", "Reverse the sort order.", navigation.reverse, "S", on=TABLES),
+    DashboardCommand(
+        "mark", "Mark a row for the next command.", navigation.mark, "space", on=TABLES
+    ),
+    DashboardCommand(
+        "mark-range",
+        "Mark from the last mark to here.",
+        navigation.mark_range,
+        "ctrl+@,V",
+        on=TABLES,
+    ),
+    DashboardCommand(
+        "columns",
+        "Choose the columns and their order.",
+        view_actions.columns,
+        "C",
+        on=TABLES,
+        takes="COLUMNS",
+    ),
+    DashboardCommand(
+        "views",
+        "List and open the saved views.",
+        view_actions.views,
+        "v",
+        "Saved views",
+        takes="VIEW",
+    ),
+    DashboardCommand(
+        "save",
+        "Save the table's filter, order and columns as a view.",
+        view_actions.save,
+        group="Saved views",
+        on=TABLES,
+        takes="NAME",
+    ),
+    DashboardCommand(
+        "unsave",
+        "Delete a saved view, after confirmation.",
+        view_actions.unsave,
+        group="Saved views",
+        takes="VIEW",
+    ),
+    DashboardCommand("refresh", "Reload the data.", navigation.refresh, "ctrl+r"),
+)
