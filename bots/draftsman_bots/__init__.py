@@ -1,4 +1,4 @@
-"""What listens to and speaks in chat: one package a channel, none of which knows another.
+"""Chat bots: one package for each channel, independent of the others.
 
 Importing this package loads no chat library.
 """

@@ -1,6 +1,6 @@
-"""What is done beside the answer to a chat: private words, and windows that open.
+"""Background tasks of a bot, deduplication of notices, and drafts of answers.
 
-Nothing of it is a job's: were it lost with the process, no job, answer or decision would be.
+Jobs, answers and decisions never depend on these tasks: they may be lost with the process.
 """
 
 from __future__ import annotations
@@ -12,64 +12,64 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 MAX_ENTRIES: Final = 10_000
-"""Things said once that are remembered."""
+"""Keys that are remembered for deduplication."""
 _log = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """Runs what nobody waits for, and remembers what was said."""
+    """Background tasks of one bot, with the keys and drafts that it remembers."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._said: OrderedDict[object, None] = OrderedDict()
+        self._seen_keys: OrderedDict[object, None] = OrderedDict()
         self._drafts: OrderedDict[object, str] = OrderedDict()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do this beside; what it raises is one line of the log."""
+        """Start a task; an exception that it raises is logged."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_done)
 
     async def idle(self) -> None:
-        """Wait until nothing is being done."""
+        """Wait until no task is running."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def close(self, seconds: float) -> None:
-        """Wait so long for what is being done, and give up the rest."""
+        """Wait for the running tasks, and cancel them after the timeout."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in self._tasks:
             task.cancel()
 
     def first(self, key: object) -> bool:
-        """Return whether this is said for the first time since the process began."""
-        known = key in self._said
-        self._said[key] = None
-        self._said.move_to_end(key)
-        if len(self._said) > MAX_ENTRIES:
-            self._said.popitem(last=False)
+        """Return whether this is the first call with this key in this process."""
+        known = key in self._seen_keys
+        self._seen_keys[key] = None
+        self._seen_keys.move_to_end(key)
+        if len(self._seen_keys) > MAX_ENTRIES:
+            self._seen_keys.popitem(last=False)
         return not known
 
     def save_draft(self, key: object, text: str) -> None:
-        """Keep what somebody wrote until they say what it answers."""
+        """Save the text of an answer until its author chooses the question."""
         self._drafts[key] = text
         self._drafts.move_to_end(key)
         if len(self._drafts) > MAX_ENTRIES // 10:
             self._drafts.popitem(last=False)
 
     def draft(self, key: object) -> str:
-        """Return what was kept, or ""."""
+        """Return the saved text, or ""."""
         return self._drafts.get(key, "")
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("what was begun beside was not done: %s", _brief(error))
+            _log.warning("background task failed: %s", _describe_error(error))
 
 
-def _brief(error: BaseException) -> str:
-    """Return what a chat calls an error, never a payload."""
+def _describe_error(error: BaseException) -> str:
+    """Return the error's type and code for the log, never a payload."""
     response = getattr(error, "response", None)
     data = getattr(response, "data", None)
     code = data.get("error") if isinstance(data, dict) else None

@@ -1,4 +1,4 @@
-"""What `draftsman doctor` finds out about a chat."""
+"""Results of the checks of `draftsman doctor`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at; `then` says what to do about it."""
+    """The result of one check; `then` says how to fix the problem."""
 
     status: Literal["ok", "warn", "fail"]
     text: str

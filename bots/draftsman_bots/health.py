@@ -1,7 +1,7 @@
-"""What is wrong with a bot now, and what people should know of it.
+"""Problems and notes of a bot.
 
-Being alive and being ready are two things: a bot whose account was switched off is alive, and a
-restart mends nothing, so only readiness turns red and says what to do.
+Liveness and readiness differ: a bot whose account was disabled is alive, and a restart does not
+help. Only readiness fails, and says how to fix the problem.
 """
 
 from __future__ import annotations
@@ -12,74 +12,74 @@ import time
 from typing import Final
 
 WARNING_INTERVAL: Final = 60.0
-"""Seconds between two lines about the same thing that strangers can make happen."""
+"""Seconds between two warnings for a reason that any client can trigger."""
 _log = logging.getLogger(__name__)
 
 
 class HealthState:
-    """The state of one bot."""
+    """Current problems and notes of one bot."""
 
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}
         self._notes: dict[str, str] = {}
-        self._fades: dict[str, float] = {}
-        """When notes are over by themselves, by the monotonic clock."""
-        self._quiet: set[str] = set()
-        self._said: dict[str, float] = {}
+        self._expires_at: dict[str, float] = {}
+        """Expiry of each note, by the monotonic clock."""
+        self._unlogged: set[str] = set()
+        self._last_warnings: dict[str, float] = {}
 
     def pending(self, key: str, text: str) -> None:
-        """Be not ready until `clear`, as at every start: no line says so."""
+        """Report not ready until `clear`, without a log line."""
         self._problems[key] = text
-        self._quiet.add(key)
+        self._unlogged.add(key)
 
     def problem(self, key: str, text: str) -> None:
-        """Turn red until `clear`; a line says so once."""
-        if self._problems.get(key) != text or key in self._quiet:
+        """Report not ready until `clear`; a change is logged once."""
+        if self._problems.get(key) != text or key in self._unlogged:
             _log.error("%s", text)
         self._problems[key] = text
-        self._quiet.discard(key)
+        self._unlogged.discard(key)
 
     def note(self, key: str, text: str, seconds: float = math.inf) -> None:
-        """Show what people should know and what stops no work, for so long."""
-        self._fades[key] = time.monotonic() + seconds
+        """Show a note that does not affect readiness, for `seconds`."""
+        self._expires_at[key] = time.monotonic() + seconds
         if self._notes.get(key) != text:
             _log.warning("%s", text)
         self._notes[key] = text
 
     def info(self, key: str, text: str) -> None:
-        """Show what is so by its nature, as at every start: no line says so."""
-        self._fades[key] = math.inf
+        """Show a permanent note, without a log line."""
+        self._expires_at[key] = math.inf
         self._notes[key] = text
-        self._quiet.add(key)
+        self._unlogged.add(key)
 
     def clear(self, *keys: str) -> None:
-        """Forget problems and notes that are over."""
+        """Remove problems and notes."""
         for key in keys:
             if text := self._problems.pop(key, None) or self._notes.pop(key, None):
-                if key not in self._quiet:
-                    _log.warning("over: %s", text)
-                self._quiet.discard(key)
+                if key not in self._unlogged:
+                    _log.warning("resolved: %s", text)
+                self._unlogged.discard(key)
 
     def rate_limited_warning(self, reason: str, text: str) -> None:
-        """Say it in a line, at most once a minute for a reason."""
+        """Log a warning, at most once a minute for each reason."""
         now = time.monotonic()
-        if now - self._said.get(reason, -WARNING_INTERVAL) >= WARNING_INTERVAL:
-            self._said[reason] = now
+        if now - self._last_warnings.get(reason, -WARNING_INTERVAL) >= WARNING_INTERVAL:
+            self._last_warnings[reason] = now
             _log.warning("%s", text)
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self._problems
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong, by what it is about."""
+        """The texts of the current problems, by key."""
         return dict(self._problems)
 
     @property
     def notes(self) -> dict[str, str]:
-        """What people should know."""
+        """The texts of the current notes, by key."""
         now = time.monotonic()
-        self.clear(*(key for key in list(self._notes) if self._fades[key] <= now))
+        self.clear(*(key for key in list(self._notes) if self._expires_at[key] <= now))
         return dict(self._notes)

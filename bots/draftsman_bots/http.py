@@ -1,4 +1,4 @@
-"""The HTTP side that bots share: a server without signal handlers, its address, and health."""
+"""The HTTP server of the bots, without signal handlers, and its health endpoints."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from draftsman.errors import ConfigError
 from draftsman_bots.http_protocol import MAX_HEAD_BYTES, TimedProtocol
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""Bytes of a body; the largest that chats send are far smaller."""
+"""The chats send far smaller bodies."""
 MAX_CONCURRENCY: Final = 2000
-"""Connections that are answered at the same time; more get 503."""
+"""Concurrent connections; further requests get 503."""
 _log = logging.getLogger(__name__)
 METRICS_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class HealthSource(Protocol):
-    """How a bot is."""
+    """The health of a bot, as the endpoints read it."""
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `/readyz` shows."""
+        """Return the body of `/readyz`."""
 
     def metrics(self) -> bytes:
-        """Return what `/metrics` shows."""
+        """Return the body of `/metrics`."""
 
 
 def health_application(health: HealthSource) -> Starlette:
-    """Return the ASGI application of a port that serves nothing but health."""
+    """Return an ASGI application with the health endpoints only."""
     return Starlette(routes=health_routes(health))
 
 
 def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
-    """Return what tells how a bot is; without `alone`, details are served on another port."""
+    """Return the health endpoints; without `alone`, `/healthz` only."""
 
     async def alive(_: Request) -> Response:
         return PlainTextResponse("alive\n")
@@ -61,9 +61,13 @@ def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
 
 
 async def read_body(request: Request) -> bytes | None:
-    """Return the body, or None as soon as it is too large, said or not."""
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and int(said[:12]) > MAX_BODY_BYTES:
+    """Return the body, or None once it is too large, whatever its content-length."""
+    content_length = request.headers.get("content-length", "")
+    if (
+        content_length.isascii()
+        and content_length.isdigit()
+        and int(content_length[:12]) > MAX_BODY_BYTES
+    ):
         return None
     parts, size = [], 0
     async for part in request.stream():
@@ -75,7 +79,7 @@ async def read_body(request: Request) -> bytes | None:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own signal handlers: the process has one for all its parts."""
+    """Uvicorn without signal handlers, because the process handles signals for all bots."""
 
     def __init__(self, app: Starlette) -> None:
         super().__init__(
@@ -96,32 +100,37 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Leave the signal handlers unchanged."""
         yield
 
     def end(self) -> None:
-        """Finish what is being answered, and end."""
+        """Finish the requests in progress and stop."""
         self.should_exit = True
 
 
 def serve(
     app: Starlette, address: tuple[str, int], section: str, key: str = "listen"
 ) -> tuple[Server, Coroutine[Any, Any, None], int]:
-    """Return a server, what runs it, and its port; raises ConfigError that names the setting."""
-    served = bind(address, section, key)
-    port: int = served.getsockname()[1]
+    """Return a server, the coroutine that runs it, and its port.
+
+    Raises ConfigError that names the setting.
+    """
+    listener = bind(address, section, key)
+    port: int = listener.getsockname()[1]
     server = Server(app)
     _log.info("serving HTTP on %s:%s", address[0], port)
-    return server, server.serve([served]), port
+    return server, server.serve([listener]), port
 
 
 def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.socket:
-    """Return a socket that listens there; raises ConfigError that names the `[section]`."""
+    """Return a listening socket; raises ConfigError that names the setting in `[section]`."""
     host, port = address
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
         )
     except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"[{section}] {key} {host}:{port}: {why}; choose another") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(
+            f"[{section}] {key} {host}:{port}: {reason}; choose another address"
+        ) from None

@@ -1,4 +1,4 @@
-"""The process of the bots: what listens in chat, and what sends there."""
+"""The process that runs the bots of all configured channels."""
 
 from __future__ import annotations
 
@@ -20,80 +20,86 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 CHANNELS: Final = ("slack", "trello")
-"""What there are bots for, by their tables of the configuration."""
+"""Tables of the configuration that have a bot."""
 _log = logging.getLogger(__name__)
 
 
 class BotService(Protocol):
-    """All parts of one chat."""
+    """The bot of one channel."""
 
     stop: StopSignal
 
     async def run(self) -> None:
-        """Serve until `end`."""
+        """Serve until `end` is called."""
         ...
 
     def end(self) -> None:
-        """Take nothing new, finish what was begun."""
+        """Accept nothing new and finish the work in progress."""
         ...
 
 
 async def run_bots(
     settings: Settings, *, only: Sequence[str] = CHANNELS, parent: int | None = None
 ) -> int:
-    """Serve the chats that are configured until a signal; return the exit code.
+    """Run the configured bots until a signal arrives; return the exit code.
 
-    That the process `parent` is gone is a signal, too. Raises ConfigError, DatabaseUnreachable,
+    The end of the process `parent` counts as a signal. Raises ConfigError, DatabaseUnreachable,
     SchemaOutdated.
     """
     deny_inspection()
-    chats = [name for name in only if getattr(settings, name) is not None]
-    async with shutdown_signals(parent) as signals, open_runtime(_patient(settings, chats)) as rt:
-        if newer := await migrate.check_compatible(rt.db.url):
-            _log.warning("the database has %s, which this version does not know; going on", newer)
-        bots = [_bot(name, rt) for name in chats]
+    channels = [name for name in only if getattr(settings, name) is not None]
+    async with (
+        shutdown_signals(parent) as signals,
+        open_runtime(_with_slack_timeout(settings, channels)) as rt,
+    ):
+        if unknown_migrations := await migrate.check_compatible(rt.db.url):
+            _log.warning(
+                "the database has %s, which this version does not know; continuing",
+                unknown_migrations,
+            )
+        bots = [_create_bot(name, rt) for name in channels]
 
-        def shut_down(why: str) -> None:
+        def shut_down(reason: str) -> None:
             if any(bot.stop for bot in bots):
-                _log.warning("%s again: exiting now", why)
+                _log.warning("%s again: exiting now", reason)
                 os._exit(1)
-            _log.info("%s: stopping", why)
+            _log.info("%s: stopping", reason)
             for bot in bots:
                 bot.end()
 
         with signals.handled_by(shut_down):
-            await _run(bots)
+            await _run_all(bots)
     _log.info("bots stopped")
     return 0
 
 
-async def _run(bots: Sequence[BotService]) -> None:
-    """Run all until they end; when one of them breaks, all end."""
+async def _run_all(bots: Sequence[BotService]) -> None:
+    """Run all bots until they end; if one fails, all end."""
 
-    def ended(task: asyncio.Task[None]) -> None:
+    def on_done(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             for bot in bots:
                 bot.end()
 
     tasks = [asyncio.create_task(bot.run()) for bot in bots]
     for task in tasks:
-        task.add_done_callback(ended)
-    ends = await asyncio.gather(*tasks, return_exceptions=True)
-    if broken := [end for end in ends if isinstance(end, BaseException)]:
-        raise broken[0]
+        task.add_done_callback(on_done)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    if errors := [result for result in results if isinstance(result, BaseException)]:
+        raise errors[0]
 
 
-def _patient(settings: Settings, chats: Sequence[str]) -> Settings:
-    """Return the settings with statements that end before Slack, where it is served, gives up."""
-    if "slack" not in chats:
+def _with_slack_timeout(settings: Settings, channels: Sequence[str]) -> Settings:
+    """Lower the statement timeout below Slack's deadline if Slack is served."""
+    if "slack" not in channels:
         return settings
     from draftsman_bots.slack.transport.dispatcher import with_statement_timeout
 
     return with_statement_timeout(settings)
 
 
-def _bot(name: str, rt: Runtime) -> BotService:
-    """Return the bot of a chat that is configured; raises ConfigError."""
+def _create_bot(name: str, rt: Runtime) -> BotService:
+    """Return the bot of a configured channel; raises ConfigError."""
     if name == "slack":
         from draftsman_bots.slack import credentials as slack_tokens
         from draftsman_bots.slack import service as slack

@@ -1,4 +1,4 @@
-"""Text as people see it: no letter is cut in two, and nothing hidden turns it about. Pure."""
+"""Truncation of text at grapheme boundaries, and replacement of control characters. Pure."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 ELLIPSIS: Final = "…"
-"""What text that was cut ends with."""
+"""The end of truncated text."""
 _FENCE: Final = re.compile("`{3,}")
 _LONGEST_CLUSTER: Final = 16
-"""Code points of a grapheme: more marks on one letter than any writing has are let go of."""
+"""Code points of a grapheme; further combining marks are dropped."""
 _ZWJ: Final = "\u200d"
 _HIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, and those that turn the direction of what follows them."""
+"""Control characters, bidirectional overrides and surrogates."""
 
 
 def replace_invisible(text: str) -> str:
-    """Return the text with what cannot be seen, and turns other text about, replaced."""
+    """Replace control characters and bidirectional overrides."""
     return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
-def truncate(text: str, most: int) -> str:
-    """Return as much of a text, as it is, as fits; what is cut ends with an ellipsis."""
-    return join_within(graphemes(replace_invisible(text)), most)
+def truncate(text: str, max_length: int) -> str:
+    """Return the text within a length, with an ellipsis where it is truncated."""
+    return join_within(graphemes(replace_invisible(text)), max_length)
 
 
 def break_fences(text: str) -> str:
-    """Return the text with no code block begun or ended in it: a cut one would swallow the rest."""
+    """Break up code fences: truncated, an open fence would swallow the text after it."""
     return _FENCE.sub(lambda match: "\u200b".join(match[0]), text)
 
 
 def utf16_length(text: str) -> int:
-    """Return its length in UTF-16 units."""
+    """Return the length in UTF-16 code units."""
     return len(text) + sum(char > "\uffff" for char in text)
 
 
 def graphemes(text: str) -> Iterator[str]:
-    """Yield what people see as one character: with its marks, joiners and flags."""
+    """Yield graphemes: a character with its marks, joiners and flags."""
     cluster = ""
     for char in text:
         if cluster and not _joins(cluster, char):
@@ -56,7 +56,7 @@ def _joins(cluster: str, char: str) -> bool:
     if cluster[-1] == _ZWJ or char == _ZWJ:
         return True
     if "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f":
-        return True  # the colour of a skin; the letters of a region's flag
+        return True  # skin tone modifiers; tag characters of regional flags
     if _is_flag(char):
         return len(cluster) == 1 and _is_flag(cluster)
     return unicodedata.category(char) in {"Mn", "Me", "Mc"} or _is_late_jamo(char)
@@ -70,17 +70,17 @@ def _is_late_jamo(char: str) -> bool:
     return "\u1160" <= char <= "\u11ff"
 
 
-def join_within(units: Iterable[str], most: int) -> str:
-    """Join units up to a length; one more unit is looked at than fits."""
-    kept: list[str] = []
+def join_within(units: Iterable[str], max_length: int) -> str:
+    """Join units up to a length, with an ellipsis; reads one unit more than fits."""
+    fitting: list[str] = []
     size = 0
     for unit in units:
-        kept.append(unit)
+        fitting.append(unit)
         size += utf16_length(unit)
-        if size > most:
+        if size > max_length:
             break
     else:
-        return "".join(kept)
-    while kept and size > most - len(ELLIPSIS):
-        size -= utf16_length(kept.pop())
-    return "".join(kept).rstrip() + ELLIPSIS
+        return "".join(fitting)
+    while fitting and size > max_length - len(ELLIPSIS):
+        size -= utf16_length(fitting.pop())
+    return "".join(fitting).rstrip() + ELLIPSIS

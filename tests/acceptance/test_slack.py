@@ -108,7 +108,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         late = pressed.sent | {"user": {"id": story.ben, "name": "ben"}}
         assert (await slack.interactive(late, retries=3)).acked
         (word,) = await slack.until(lambda: slack.ephemerals(story.room, story.ben), "the word")
-        assert word["text"] == "That did not count: D-1/1 was already answered by anna"
+        assert word["text"] == "Your answer was not accepted: D-1/1 was already answered by anna"
         bots = await story.anew(bots)
 
         result = await story.shown("safe fixes applied")

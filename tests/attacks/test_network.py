@@ -138,8 +138,8 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
     with_sandbox="the oldest are closed; a request has 10 s to arrive",
 )
 async def test_half_open_requests_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TimedProtocol, "incomplete", 5)
-    monkeypatch.setattr(TimedProtocol, "arrives", 60)
+    monkeypatch.setattr(TimedProtocol, "max_incomplete", 5)
+    monkeypatch.setattr(TimedProtocol, "arrival_timeout", 60)
     async with served(application(None, "", BotHealth())) as port:
         pairs = [await opened(port, HALF) for _ in range(20)]
         assert all([await closed(pair) for pair in pairs[:14]])

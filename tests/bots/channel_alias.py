@@ -1,4 +1,4 @@
-"""A bot's channel, under the names that the contract of every channel uses."""
+"""A wrapper that gives a channel the names of the channel contract."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from draftsman.ports import Channel
 
 
 class ChannelAlias:
-    """The channel, for messages that name the target `ops` and the copy `ref`."""
+    """The channel, for messages to the target `ops` and edits of `ref`."""
 
     def __init__(self, channel: Channel, target: str, ref: str) -> None:
         """Take the target that `ops` stands for, and a copy in it that was never posted."""

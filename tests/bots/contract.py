@@ -1,4 +1,4 @@
-"""What every bot shows of a job, whatever its chat is like. A test class per bot inherits it.
+"""The contract of all bots for the messages of a job. Each bot's test class inherits it.
 
 class TestSlack(BotContract):
     @pytest.fixture
@@ -37,47 +37,47 @@ MARKUP_INJECTION = "@card <!everyone> **b** [x](http://evil) ```\n2"
 
 
 class BotHarness(Protocol):
-    """A place in a chat, what is seen there, and what can go wrong there."""
+    """A target in a chat, its visible messages, and its faults."""
 
     channel: Channel
     notify: tuple[str, ...]
     invites: str
-    """What an open question says of how to answer, and a closed one does not."""
+    """The instruction to answer, which only an open question contains."""
 
     def texts(self) -> Sequence[str]:
-        """Return all that people read of each message, in their order; the status comes first."""
+        """Return the visible text of each message, in order; the status comes first."""
         ...
 
     def live(self) -> Sequence[str]:
-        """Return what of it would do something: ring a bell, or hide where a link leads."""
+        """Return active markup: notifications, and links with a hidden URL."""
         ...
 
     def files(self) -> Sequence[bytes]:
-        """Return what was posted as files."""
+        """Return the posted files."""
         ...
 
     def calls(self) -> int:
-        """Return how many calls there were."""
+        """Return the number of calls."""
         ...
 
     def drop_next_response(self) -> None:
-        """Let the next message arrive, and its reply not."""
+        """Accept the next message and drop the response."""
         ...
 
     def rate_limit_next(self) -> None:
-        """Refuse the next message for a while."""
+        """Rate limit the next message."""
         ...
 
     def reject_file(self) -> None:
-        """Refuse the next file for good."""
+        """Reject the next file permanently."""
         ...
 
     def revoke(self) -> None:
-        """Let nobody in."""
+        """Reject every call."""
         ...
 
     def remove_destination(self) -> None:
-        """Let the place be gone."""
+        """Remove the target."""
         ...
 
     def delete_status_message(self) -> None:
@@ -87,28 +87,28 @@ class BotHarness(Protocol):
 
 @asynccontextmanager
 async def run_dispatcher(rt: Runtime, *channels: Channel) -> AsyncIterator[DeliveryDispatcher]:
-    """Run a dispatcher that tries again at once."""
+    """Run a dispatcher that retries at once."""
     deliver = DeliverySender(rt.db, FAST, parse("log"), rt.policy)
     async with running(DeliveryDispatcher(deliver, channels, FAST)) as dispatcher:
         yield dispatcher
 
 
 async def wait_until_delivered(rt: Runtime, job: int, *channels: Channel) -> list[Delivery]:
-    """Wait until all is said in these channels; return the deliveries there."""
+    """Wait for all deliveries to these channels; return them."""
     names = {channel.name for channel in channels}
 
     async def sent() -> list[Delivery]:
-        return [one for one in await deliveries_of(rt, job) if one.channel in names]
+        return [delivery for delivery in await deliveries_of(rt, job) if delivery.channel in names]
 
     async def look() -> bool:
-        return not any(one.status in LIVE for one in await sent())
+        return not any(item.status in LIVE for item in await sent())
 
     await until(look, f"the deliveries of D-{job}")
     return await sent()
 
 
 class BotContract:
-    """The suite."""
+    """The contract."""
 
     @pytest.fixture(autouse=True)
     async def _delivering(self, rt: Runtime, side: BotHarness) -> AsyncIterator[None]:
@@ -181,7 +181,7 @@ class BotContract:
         job = await make.queued(notify=side.notify)
         (sent,) = await wait_until_delivered(rt, job, side.channel)
         assert (sent.status, sent.attempts) == ("dead_letter", 1)
-        assert "log" in {one.channel for one in await deliveries_of(rt, job)}
+        assert "log" in {delivery.channel for delivery in await deliveries_of(rt, job)}
         await rt.settle.outcome(await make.running(job), Done({}))
         assert (await rt.read_model.job(job)).status == "completed"
 
@@ -238,10 +238,10 @@ class BotContract:
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
         await rt.settle.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
-        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead_letter"]
+        assert [item.status for item in sent if item.kind is DeliveryKind.FILE] == ["dead_letter"]
         assert "all is well" in side.texts()[-1]
         assert "attachment_failed" in {
-            one.kind for one in await rt.read_model.job_events(work.number)
+            event.kind for event in await rt.read_model.job_events(work.number)
         }
 
     async def test_pasted_secret_is_redacted(
@@ -275,7 +275,7 @@ class BotContract:
 
     async def _refused(self, rt: Runtime, job: int) -> Delivery:
         async def refused() -> bool:
-            return any(one.last_error for one in await deliveries_of(rt, job))
+            return any(delivery.last_error for delivery in await deliveries_of(rt, job))
 
         await until(refused, "the refusal")
         return (await deliveries_of(rt, job))[0]

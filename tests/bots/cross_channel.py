@@ -1,7 +1,6 @@
-"""A job that people follow in a channel of Slack, on a card, and on the command line.
+"""A job with a Slack thread and a Trello card, answered through five paths.
 
-Five people answer, each in a way of their own. What they have open before anybody answered, a
-button on the screen and a window, they can still send when somebody else was faster.
+Buttons and modals that were open before the first answer can still be submitted after it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ DENIAL_REASON: Final = "not on a Friday"
 
 
 class AnswerPath(StrEnum):
-    """How somebody answers; also their name."""
+    """Paths of an answer; the value is the person's name."""
 
     BUTTON = "bea"
     THREAD = "tia"
@@ -47,11 +46,11 @@ class AnswerPath(StrEnum):
 
 
 Reply = str | bool
-"""A choice, or whether a gate is to open."""
+"""A choice, or the decision of an approval."""
 
 
 class CrossChannelJob:
-    """Both chats with the whole bots in them, and a command line."""
+    """Both chats with their bots, and a command line."""
 
     def __init__(
         self, rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
@@ -64,7 +63,7 @@ class CrossChannelJob:
         self.bots: Service
 
     async def asked(self, ask: QuestionSpec) -> None:
-        """Let a job ask in both places, and everybody look at it."""
+        """Ask in both channels, and open the controls for everyone."""
         notify = (f"slack:{self.room}", f"trello:{self.card}")
         self.work = await self.make.asked(ask, notify=notify)
         self.gate = ask.kind is QuestionKind.APPROVAL
@@ -79,17 +78,17 @@ class CrossChannelJob:
         await self.slack.until(lambda: self.slack.views(mona), "the window")
 
     async def say(self, way: AnswerPath, word: Reply) -> str:
-        """Answer in one way; return what the command line says, if it is that way."""
-        who, name = account(way), f"{self.work.name}/1"
+        """Answer through a path; return the error output of the command line."""
+        user, name = account(way), f"{self.work.name}/1"
         if way is AnswerPath.BUTTON:
             assert word in (True, "blue"), "the button that was on the screen"
             await self.slack.interactive(self._pressed)
         elif way is AnswerPath.THREAD:
-            await self.slack.say(who, self.room, reply_text(word), self._thread)
+            await self.slack.say(user, self.room, reply_text(word), self._thread)
         elif way is AnswerPath.MODAL:
-            (view,) = self.slack.views(who)
+            (view,) = self.slack.views(user)
             values = {modal_views.REASON: DENIAL_REASON} if self.gate else {modal_views.TEXT: word}
-            await self.slack.submit(who, view["id"], values)
+            await self.slack.submit(user, view["id"], values)
         elif way is AnswerPath.CARD:
             self.trello.comment(self.card, member_of(self.trello, way), reply_text(word))
             await self.look()
@@ -101,41 +100,43 @@ class CrossChannelJob:
         return ""
 
     async def late(self, way: AnswerPath) -> str:
-        """Answer when it is too late; return the word why it did not count."""
+        """Answer after the question is closed; return the reason of the rejection."""
         word: Reply = (way is not AnswerPath.MODAL) if self.gate else "blue"
-        said = await self.say(way, word)
+        ack = await self.say(way, word)
         if way in (AnswerPath.BUTTON, AnswerPath.THREAD):
             words = await self.slack.until(
                 lambda: self.slack.ephemerals(self.room, account(way)), f"a word for {way}"
             )
-            (found,) = words
-            return str(found["text"])
+            (result,) = words
+            return str(result["text"])
         if way is AnswerPath.MODAL:
             (view,) = self.slack.views(account(way))
             return str(view["errors"])
         if way is AnswerPath.CARD:
             await self.quiet()
-            [said] = [text for text in self.comments if NOT_ACCEPTED in text]
-        return said
+            [ack] = [text for text in self.comments if NOT_ACCEPTED in text]
+        return ack
 
     async def look(self) -> None:
-        """Let the poller look at the board."""
+        """Poll the board once."""
         assert await self.bots.poller.poll_once() == 0
 
     async def quiet(self) -> None:
-        """Wait until all is said in both places."""
+        """Wait for all deliveries to both channels."""
 
         async def look() -> bool:
-            found = await deliveries_of(self.rt, self.work.number)
-            return not any(one.status in LIVE for one in found)
+            result = await deliveries_of(self.rt, self.work.number)
+            return not any(item.status in LIVE for item in result)
 
         await until(look, "what is to be said")
 
     @property
     def comments(self) -> list[str]:
-        """What the comments of the bot on the card say."""
+        """The bot's comments on the card."""
         bot = self.trello.bot_member
-        return [one.text for one in self.trello.comments(self.card) if one.member == bot]
+        return [
+            comment.text for comment in self.trello.comments(self.card) if comment.member == bot
+        ]
 
     @property
     def question(self) -> Json:
@@ -143,7 +144,7 @@ class CrossChannelJob:
         return self.slack.world.channels[self.room].messages[self._ts]
 
     async def copies(self) -> list[str]:
-        """Return what the copies of the question say, none of which can be answered any more."""
+        """Return the texts of the question's copies, which have no controls any more."""
         await self.quiet()
         assert actionable(self.question) == []
         comment = self.comments[1]
@@ -151,27 +152,27 @@ class CrossChannelJob:
         return [shown(self.question), comment]
 
     async def shell(self) -> str:
-        """Return what the command line shows of the question."""
-        found = (await self.cli("show", self.work.name)).out
-        return found[found.index("Questions") : found.index("Told")]
+        """Return the question as the command line shows it."""
+        result = (await self.cli("show", self.work.name)).out
+        return result[result.index("Questions") : result.index("Deliveries")]
 
     async def job_events(self) -> list[Event]:
-        """Return what happened to the job."""
+        """Return the events of the job."""
         return list(await self.rt.read_model.job_events(self.work.number))
 
 
 def account(way: AnswerPath) -> str:
-    """Return somebody's id in Slack."""
+    """Return a person's Slack id."""
     return f"U{way.upper()}"
 
 
 def member_of(trello: FakeTrello, way: AnswerPath) -> str:
-    """Return somebody's id in Trello."""
+    """Return a person's Trello id."""
     return next(id for id, one in trello.world.members.items() if one.username == way)
 
 
 def reply_text(word: Reply) -> str:
-    """Return a word as people write it."""
+    """Return a reply as text."""
     return word if isinstance(word, str) else ("approve" if word else f"deny {DENIAL_REASON}")
 
 
@@ -179,12 +180,12 @@ def reply_text(word: Reply) -> str:
 async def street(
     rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
 ) -> AsyncIterator[CrossChannelJob]:
-    """Serve both chats; the board is looked at when somebody commented."""
+    """Serve both chats; the board is polled on request."""
     one = CrossChannelJob(rt, make, cli, slack, trello)
     await rt.boards.save(BoardConfig(board_id=one.board, name="Work"), make.owner)
     place = SecretSettings(env="NOWHERE")
-    given = TrelloSettings(key=place, token=place, api_url=trello.api_url, poll=HOUR)
-    one.bots = bots = Service(rt, given, Credentials(trello.key, trello.token, trello.secret))
+    values = TrelloSettings(key=place, token=place, api_url=trello.api_url, poll=HOUR)
+    one.bots = bots = Service(rt, values, Credentials(trello.key, trello.token, trello.secret))
     running = asyncio.create_task(bots.run())
 
     async def begun() -> bool:

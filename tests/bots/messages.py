@@ -1,4 +1,4 @@
-"""Any message that a chat may have to show, of any words."""
+"""Strategies for messages with any text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
 
 
 def words(marks: str) -> Words:
-    """Return any text, and much of the characters that mean something to a chat."""
+    """Return any text, with many characters that have a meaning in a chat."""
     return st.text(st.characters(), max_size=200) | st.text(
         f"{marks}\n\u0301👩\u200d ", max_size=4000
     )
@@ -34,17 +34,17 @@ def messages(
 ) -> Message:
     """Draw a message of any kind, about a job and a question in any state.
 
-    `person` makes somebody of a name and one of the `accounts`, or of none.
+    `person` creates a person from a name and optionally one of the `accounts`.
     """
     payload = {"text": any_words, "name": any_words, "to": accounts}
     asked = draw(st.dictionaries(any_words, st.none() | accounts))
-    made = contract.message(
+    created = contract.message(
         draw(st.sampled_from(DeliveryKind)),
         question=draw(_questions(any_words)),
         payload=draw(st.fixed_dictionaries({}, optional=payload)),
         asked=tuple(person(name, own) for name, own in asked.items()),
     )
-    return replace(made, subject=_subject(draw, any_words, made.subject))
+    return replace(created, subject=_subject(draw, any_words, created.subject))
 
 
 @st.composite

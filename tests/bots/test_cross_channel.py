@@ -1,4 +1,4 @@
-"""Answered in one way, a question is closed in every other, and whoever comes late is told so."""
+"""An answer in any channel closes the question everywhere; late answers get the reason."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def trello() -> AsyncIterator[FakeTrello]:
 
 @pytest.fixture
 def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
-    """Give five people, known in both chats."""
+    """Add five people with accounts in both chats."""
     return {
         way: {"slack": account(way), "trello": member_of(trello, way), "roles": ROLES}
         for way in AnswerPath
@@ -72,9 +72,9 @@ def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
 
 @pytest.fixture
 def settings(settings: Settings, people: dict[str, Any]) -> Settings:
-    """Let what goes wrong for a moment be tried again at once."""
-    told = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
-    changed = {"people": people, "groups": {}, "notifications": told}
+    """Retry transient failures at once."""
+    messages = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
+    changed = {"people": people, "groups": {}, "notifications": messages}
     return Settings.model_validate(settings.model_dump() | changed)
 
 
@@ -87,7 +87,7 @@ async def cli(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Cli:
-    """Give the command line of the one who answers there."""
+    """Provide the command line of the person who answers there."""
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(tmp_path / "data"))
     people[AnswerPath.SHELL]["login"] = (await rt.actor()).id
@@ -113,7 +113,7 @@ async def world(
 async def settled(
     world: CrossChannelJob, says: str, late: tuple[AnswerPath, ...], why: str, by: str = ""
 ) -> None:
-    """See that every copy says it, and that all who are late are told why they are."""
+    """Check that every copy shows the answer, and that late answers get the reason."""
     for copy in await world.copies():
         assert says in copy, copy
     shell = await world.shell()
@@ -126,12 +126,12 @@ async def settled(
 
 
 async def passed(world: CrossChannelJob, status: Status) -> int:
-    """Return how often the job came to a status."""
+    """Return how often the job had a status."""
     return [event.to_status for event in await world.job_events()].count(status)
 
 
 def others(way: AnswerPath) -> tuple[AnswerPath, ...]:
-    return tuple(one for one in AnswerPath if one is not way)
+    return tuple(item for item in AnswerPath if item is not way)
 
 
 @pytest.mark.parametrize("way", AnswerPath)
@@ -143,9 +143,9 @@ async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: Answ
     says = f"was answered by {way}: {word}"
     await settled(world, says, others(way), f"D-1/1 was already answered by {way}", way)
     assert await passed(world, Status.RESUMED) == 1
-    _, given = await world.rt.questions.of_job(1)
-    assert [one.voter for one in given if one.accepted] == [way]
-    assert len(given) == len(AnswerPath), "what came late is kept"
+    _, values = await world.rt.questions.of_job(1)
+    assert [item.voter for item in values if item.accepted] == [way]
+    assert len(values) == len(AnswerPath), "what came late is kept"
 
 
 @pytest.mark.parametrize(("way", "yes"), DECISIONS)
@@ -155,9 +155,9 @@ async def test_a_decision_counts_in_every_place(
     await world.asked(GATE)
     await world.say(way, yes)
     assert await passed(world, Status.RESUMED) == 1
-    said = "approved" if yes else "denied"
-    says = f"was {said} by {way}" + ("" if yes else f": {DENIAL_REASON}")
-    await settled(world, says, others(way), f"D-1/1 was already {said} by {way}", way)
+    text = "approved" if yes else "denied"
+    says = f"was {text} by {way}" + ("" if yes else f": {DENIAL_REASON}")
+    await settled(world, says, others(way), f"D-1/1 was already {text} by {way}", way)
     assert await passed(world, Status.RESUMED) == 1
 
 

@@ -1,4 +1,4 @@
-"""The HTTP side of bots: requests that do not arrive, and a port for health alone."""
+"""The HTTP server of the bots: incomplete requests, and the separate health port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"
 
 @asynccontextmanager
 async def served(app: Starlette) -> AsyncIterator[int]:
-    """Serve an application; give its port."""
+    """Serve an application; provide its port."""
     server, serving, port = serve(app, ("127.0.0.1", 0), "slack")
     running = asyncio.create_task(serving)
     try:
@@ -34,7 +34,7 @@ async def served(app: Starlette) -> AsyncIterator[int]:
 
 
 async def opened(port: int, data: bytes) -> Pair:
-    """Open a connection that sends only this."""
+    """Open a connection and send these bytes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(data)
     await writer.drain()
@@ -42,7 +42,7 @@ async def opened(port: int, data: bytes) -> Pair:
 
 
 async def closed(pair: Pair) -> bool:
-    """Return once the server closed a connection without a word."""
+    """Wait until the server closes a connection without a response."""
     async with asyncio.timeout(10):
         try:
             return await pair[0].read(1) == b""
@@ -69,7 +69,7 @@ async def asked(port: int, path: str) -> int:
 async def test_a_request_that_does_not_arrive_is_given_up(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TimedProtocol, "arrives", 0.2)
+    monkeypatch.setattr(TimedProtocol, "arrival_timeout", 0.2)
     async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, data)
         async with asyncio.timeout(10):

@@ -1,4 +1,4 @@
-"""A job that people follow in Slack and on a card: who answers anywhere settles it everywhere."""
+"""A job with a Slack thread and a card: an answer in either closes the question in both."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Both:
         self.notify = (f"slack:{self.room}", f"trello:{self.wall.card}")
 
     async def copies(self, job: int) -> list[str]:
-        """Return what the question's copies say, of which nothing can be pressed any more."""
+        """Return the texts of the question's copies, which have no controls any more."""
         await wait_until_delivered(self.rt, job, *self.channels)
         (card,) = self.slack.messages(self.room)
         asked = self.slack.messages(self.room, card["ts"])[0]
@@ -63,10 +63,10 @@ async def test_first_answer_is_shown_in_both_channels(
     voters = [Actor(source, f"{source}-1", "Ben", ben.person, ben.roles) for source in SOURCES]
     values = ("red", "blue", "red")
     verdicts = await asyncio.gather(
-        *(make.answer(work.number, *one) for one in zip(values, voters, strict=True))
+        *(make.answer(work.number, *item) for item in zip(values, voters, strict=True))
     )
     (won,) = [value for value, one in zip(values, verdicts, strict=True) if one.accepted]
     copies = await both.copies(work.number)
     assert all(f"was answered by ben: {won}" in copy for copy in copies), copies
     trail = await rt.read_model.job_events(work.number)
-    assert [one.to_status for one in trail].count(Status.RESUMED) == 1
+    assert [item.to_status for item in trail].count(Status.RESUMED) == 1

@@ -19,7 +19,13 @@ from typing import Final
 
 CORE: Final = "draftsman"
 SENTENCES: Final = frozenset(
-    {"domain.wording", "domain.why", "domain.answer", "field_errors", "services.message"}
+    {
+        "domain.answer",
+        "domain.messages.plain_text",
+        "domain.wait_reason",
+        "field_errors",
+        "services.deliveries.message_builder",
+    }
 )
 """Modules of the core whose every string of several words is a text for people."""
 LEVELS: Final = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
@@ -44,7 +50,7 @@ def errors_of_core() -> frozenset[str]:
     """Return the names of the classes whose first argument is a message."""
     path = Path(__file__).parents[2] / "core" / CORE / "errors.py"
     classes = [one for one in ast.parse(path.read_text()).body if isinstance(one, ast.ClassDef)]
-    return frozenset(one.name for one in classes) - {"Command", "Option"} | {"ValueError"}
+    return frozenset(one.name for one in classes) - {"CommandHint", "OptionHint"} | {"ValueError"}
 
 
 class Garbler(ast.NodeTransformer):

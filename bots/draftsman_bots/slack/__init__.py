@@ -1,1 +1,1 @@
-"""Slack: what listens there, and what speaks there."""
+"""The Slack bot."""

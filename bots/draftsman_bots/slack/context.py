@@ -1,4 +1,4 @@
-"""What every listener needs."""
+"""Shared dependencies of the Slack listeners and use cases."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BotContext:
-    """The services, what is configured, and Slack itself."""
+    """Services, settings, client, identity and background tasks of the bot."""
 
     rt: Runtime
     settings: SlackSettings
     client: AsyncWebClient
     identity: Identity = field(default_factory=Identity)
-    """Whose the bot is, once Slack has said it."""
+    """The bot's own identity; its fields are None until Slack returned them."""
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
-    """What is done beside; whoever stops gives it a little time: `aside.close()`."""
+    """Its owner calls `background.close()` at shutdown."""
 
     @property
-    def own(self) -> tuple[str | None, str | None, Collection[str]]:
-        """The workspace whose people are at home here, its organization, and its others.
+    def company(self) -> tuple[str | None, str | None, Collection[str]]:
+        """The home workspace, its organization, and the ids of colleagues.
 
-        None: not known.
+        None stands for unknown.
         """
         if self.identity.team is None:
             return self.settings.team, None, self.identity.colleagues
-        own = self.settings.team or self.identity.team
-        return own, self.identity.enterprise or "", self.identity.colleagues
+        home = self.settings.team or self.identity.team
+        return home, self.identity.enterprise or "", self.identity.colleagues

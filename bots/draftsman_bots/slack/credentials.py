@@ -1,4 +1,4 @@
-"""What Slack knows us by, read where it is kept, and told apart before it is used."""
+"""The tokens and the signing secret of the Slack app."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from draftsman.outbound import secret_values
 from draftsman.settings import SecretSettings, SlackSettings
 
 KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}
-"""How a token of each kind begins."""
+"""Prefix of each kind of token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secrets of one app; each is empty where its mode needs none."""
+    """The secrets of the app; a secret is empty if the mode does not need it."""
 
     bot: str = field(repr=False)
     app: str = field(repr=False, default="")
@@ -23,12 +23,12 @@ class Credentials:
 
 
 def read(slack: SlackSettings) -> Credentials:
-    """Return the secrets; raises ConfigError, also where both modes are configured for one app."""
+    """Return the secrets; raises ConfigError, also if both modes are configured."""
     if slack.app_token is not None and slack.signing_secret is not None:
-        wrong = "signing_secret" if slack.mode == "socket" else "app_token"
+        unused = "signing_secret" if slack.mode == "socket" else "app_token"
         raise ConfigError(
-            "[slack] has app_token, for Socket Mode, and signing_secret, for HTTP; an app has one"
-            f" of the two: for mode {slack.mode!r} remove {wrong}"
+            "[slack] sets both app_token (Socket Mode) and signing_secret (HTTP);"
+            f" with mode {slack.mode!r}, remove {unused}"
         )
     bot = _token("bot_token", slack.bot_token)
     if slack.mode == "socket":
@@ -39,19 +39,19 @@ def read(slack: SlackSettings) -> Credentials:
 def _token(key: str, source: SecretSettings | None) -> str:
     value = _read(key, source)
     if not value.startswith(KINDS[key]):
-        other = next((name for name, start in KINDS.items() if value.startswith(start)), None)
-        what = f"that is {other}" if other else "that is another secret"
-        raise ConfigError(f"[slack] {key}: a token that begins with {KINDS[key]} is meant; {what}")
+        other = next((name for name, prefix in KINDS.items() if value.startswith(prefix)), None)
+        kind = other or "another kind of secret"
+        raise ConfigError(f"[slack] {key} must begin with {KINDS[key]}; this value is {kind}")
     return value
 
 
 def _read(key: str, source: SecretSettings | None) -> str:
     if source is None:
-        raise ConfigError(f"[slack] {key} is unset; see docs/slack.md")
+        raise ConfigError(f"[slack] {key} is not set; see docs/slack.md")
     try:
         value = secret_values.read_secret(source, f"[slack] {key}")
     except secret_values.MissingSecret as error:
         raise ConfigError(error.problem) from None
     if not (value.isascii() and value.isprintable() and " " not in value):
-        raise ConfigError(f"[slack] {key}: it has characters that no token has")
+        raise ConfigError(f"[slack] {key} contains characters that are not allowed in a token")
     return value

@@ -1,4 +1,4 @@
-"""What `draftsman doctor` asks Slack: tokens, scopes, Socket Mode, channels, the clock."""
+"""Slack checks of `draftsman doctor`: tokens, scopes, Socket Mode, channels, clock."""
 
 from __future__ import annotations
 
@@ -21,47 +21,49 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
 TIMEOUT: Final = 10.0
-"""Seconds of one call."""
+"""Seconds for each call."""
 MINIMAL: Final = "config/slack_manifest.minimal.yaml"
-AGAIN: Final = "paste the manifest into the app's settings, install the app again"
-UNSEEN: Final = (
-    "not visible to a bot token: the app's events, its command {0}, shortcuts and interactivity;"
-    " compare its page App Manifest at https://api.slack.com/apps with config/slack_manifest.*.yaml"
+REINSTALL: Final = "paste the manifest into the app's settings and reinstall the app"
+NOT_CHECKED: Final = (
+    "not checked, because a bot token cannot read them: events, command {0}, shortcuts and"
+    " interactivity; compare the App Manifest page at https://api.slack.com/apps with"
+    " config/slack_manifest.*.yaml"
 )
-"""Slack shows a manifest to configuration tokens alone; scopes and Socket Mode are seen here."""
+"""Only configuration tokens can read a manifest; scopes and Socket Mode are checked here."""
 
 
 async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
-    """Yield what was found; raises nothing."""
+    """Yield the results; raises nothing."""
     try:
-        known = credentials.read(slack)
+        tokens = credentials.read(slack)
     except ConfigError as error:
-        yield Check("fail", str(error), "docs/slack.md says where each is found")
+        yield Check("fail", str(error), "see docs/slack.md for where to find each token")
         return
-    web = client(known.bot, slack.api_url, TIMEOUT)
+    web = client(tokens.bot, slack.api_url, TIMEOUT)
     try:
-        said = await web.auth_test()
+        response = await web.auth_test()
     except SlackApiError as error:
-        then = "install the app again and set its new token"
-        yield Check("fail", f"Slack refuses the bot token: {error_code(error)}", then)
+        fix = "reinstall the app and set its new token"
+        yield Check("fail", f"Slack rejected the bot token: {error_code(error)}", fix)
         return
     except NETWORK as error:
-        then = f"is {slack.api_url} reachable from here?"
-        yield Check("fail", f"Slack cannot be reached: {type(error).__name__}", then)
+        fix = f"check that {slack.api_url} is reachable from this machine"
+        yield Check("fail", f"cannot reach Slack: {type(error).__name__}", fix)
         return
-    yield _team(slack, said.data)
-    for check in (*_scopes(said.headers), *clock(said.headers, time.time())):
+    yield _team(slack, response.data)
+    for check in (*_scopes(response.headers), *clock(response.headers, time.time())):
         yield check
-    yield Check("ok", UNSEEN.format(slack.command))
-    if known.app:
-        yield await _socket(web, known.app)
+    yield Check("ok", NOT_CHECKED.format(slack.command))
+    if tokens.app:
+        yield await _socket(web, tokens.app)
     for channel in slack.channels:
         yield await _channel(web, channel)
 
 
-def _team(slack: SlackSettings, said: Any) -> Check:
-    text = f"{said.get('user')} in {said.get('team')} ({said.get('team_id')}), mode {slack.mode}"
-    if slack.team not in (None, said.get("team_id"), said.get("enterprise_id")):
+def _team(slack: SlackSettings, account: Any) -> Check:
+    team = f"{account.get('team')} ({account.get('team_id')})"
+    text = f"{account.get('user')} in {team}, mode {slack.mode}"
+    if slack.team not in (None, account.get("team_id"), account.get("enterprise_id")):
         return Check(
             "fail", f"{text}; [slack] team is {slack.team}", "change the team or the token"
         )
@@ -69,69 +71,73 @@ def _team(slack: SlackSettings, said: Any) -> Check:
 
 
 def _scopes(headers: Mapping[str, Any]) -> list[Check]:
-    """Compare what the token may do with what the manifests ask for."""
-    there = scopes.granted(headers) or frozenset()
-    found = []
-    if missing := [scope for scope in scopes.MINIMAL if scope not in there]:
-        found.append(Check("fail", f"scopes are missing: {', '.join(missing)}", _manifest(MINIMAL)))
-    elif partial := [scope for scope in scopes.FULL if scope not in there]:
+    """Compare the token's scopes with those of the manifests."""
+    granted_scopes = scopes.granted(headers) or frozenset()
+    results = []
+    if missing := [scope for scope in scopes.MINIMAL if scope not in granted_scopes]:
+        results.append(Check("fail", f"missing scopes: {', '.join(missing)}", _manifest(MINIMAL)))
+    elif partial := [scope for scope in scopes.FULL if scope not in granted_scopes]:
         if len(partial) < len(scopes.FULL) - len(scopes.MINIMAL):
-            then = _manifest("the full manifest")
-            found.append(Check("warn", f"scopes are missing: {', '.join(partial)}", then))
+            fix = _manifest("the full manifest")
+            results.append(Check("warn", f"missing scopes: {', '.join(partial)}", fix))
         else:
-            found.append(Check("ok", "minimal scopes: replies count where the bot is mentioned"))
+            results.append(
+                Check("ok", "minimal scopes: replies that mention the bot are read as answers")
+            )
     else:
-        found.append(Check("ok", "full scopes: replies in threads are answers"))
-    if more := sorted(there - set(scopes.FULL)):
-        text = f"scopes that draftsman never uses: {', '.join(more)}"
-        found.append(Check("warn", text, "take them away: the manifests have none of them"))
-    return found
+        results.append(Check("ok", "full scopes: replies in threads are read as answers"))
+    if unused := sorted(granted_scopes - set(scopes.FULL)):
+        text = f"unused scopes: {', '.join(unused)}"
+        results.append(Check("warn", text, "remove them from the app's settings"))
+    return results
 
 
 def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
-    """Compare our clock with Slack's: by five minutes' difference its requests are refused."""
+    """Compare the clock with Slack's: signatures older than five minutes are rejected."""
     try:
-        there = parsedate_to_datetime(str(_header(headers, "date"))).timestamp()
+        server_time = parsedate_to_datetime(str(_header(headers, "date"))).timestamp()
     except (ValueError, TypeError):
         return []
-    skew = now - there
+    skew = now - server_time
     if abs(skew) < signature.MAX_AGE / 2:
         return []
-    way = "ahead of" if skew > 0 else "behind"
-    text = f"clock skew: this clock is {abs(skew):.0f} s {way} Slack's"
-    return [Check("fail", text, "let this machine follow NTP")]
+    direction = "ahead of" if skew > 0 else "behind"
+    text = f"clock skew: this machine's clock is {abs(skew):.0f} s {direction} Slack's"
+    return [Check("fail", text, "enable NTP on this machine")]
 
 
 async def _socket(web: AsyncWebClient, app_token: str) -> Check:
     try:
         await web.apps_connections_open(app_token=app_token)
     except SlackApiError as error:
-        then = "is Socket Mode on in the app's settings, and has app_token connections:write?"
-        return Check("fail", f"no Socket Mode connection: {error_code(error)}", then)
+        fix = "enable Socket Mode in the app's settings; give app_token connections:write"
+        return Check("fail", f"cannot open a Socket Mode connection: {error_code(error)}", fix)
     except NETWORK as error:
-        return Check("fail", f"no Socket Mode connection: {type(error).__name__}")
-    return Check("ok", "Socket Mode is on")
+        return Check("fail", f"cannot open a Socket Mode connection: {type(error).__name__}")
+    return Check("ok", "Socket Mode is enabled")
 
 
 async def _channel(web: AsyncWebClient, channel: str) -> Check:
     try:
-        said: Any = (await web.conversations_info(channel=channel)).data
-        found = said.get("channel") or {}
+        response: Any = (await web.conversations_info(channel=channel)).data
+        info = response.get("channel") or {}
     except SlackApiError as error:
         text = f"channel {channel}: {error_code(error)}"
-        return Check("warn", text, "is the id right? /invite the bot where it is private")
+        return Check("warn", text, "check the ID; if the channel is private, /invite the bot")
     except NETWORK as error:
         return Check("warn", f"channel {channel}: {type(error).__name__}")
-    name = f"#{found.get('name')} ({channel})"
-    if found.get("is_archived"):
-        return Check("warn", f"{name} is archived", "take it out of [slack] channels")
-    if not (found.get("is_member") or found.get("is_im")):
-        return Check("warn", f"the bot is not in {name}", "type there: /invite @draftsman")
+    name = f"#{info.get('name')} ({channel})"
+    if info.get("is_archived"):
+        return Check("warn", f"{name} is archived", "remove it from [slack] channels")
+    if not (info.get("is_member") or info.get("is_im")):
+        return Check(
+            "warn", f"the bot is not in {name}", "in that channel, type /invite @draftsman"
+        )
     return Check("ok", f"the bot is in {name}")
 
 
-def _manifest(which: str) -> str:
-    return f"{which}: {AGAIN}"
+def _manifest(manifest: str) -> str:
+    return f"{manifest}: {REINSTALL}"
 
 
 def _header(headers: Mapping[str, Any], name: str) -> Any:

@@ -1,4 +1,4 @@
-"""How the bot is: what is wrong with it now, and what it counts."""
+"""Health and metrics of the Slack bot."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from draftsman_bots.health import HealthState
 
 ACK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 2.5, 3.0)
-"""Seconds; Slack waits for three."""
+"""Seconds; Slack's deadline is three."""
 
 
 class BotHealth(HealthState):
-    """The state of one bot process."""
+    """Problems, notes and metrics of one bot process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,57 +22,57 @@ class BotHealth(HealthState):
         self._last: float | None = None
         self._requests = Counter(
             "draftsman_slack_requests",
-            "What Slack sent: by kind, and what became of it.",
+            "Requests from Slack, by kind and outcome.",
             ("kind", "outcome"),
             registry=self.registry,
         )
         self._seconds = Histogram(
             "draftsman_slack_ack_seconds",
-            "Seconds from the whole request to its answer.",
+            "Seconds from the complete request to its acknowledgment.",
             ("kind",),
             buckets=ACK_BUCKETS,
             registry=self.registry,
         )
-        self._refused = Counter(
+        self._rejected = Counter(
             "draftsman_slack_http_refused",
-            "HTTP requests that were turned away before they were read as Slack's.",
+            "HTTP requests rejected before they were parsed.",
             ("reason",),
             registry=self.registry,
         )
         self._retries = Counter(
-            "draftsman_slack_retries", "Requests that Slack repeats.", registry=self.registry
+            "draftsman_slack_retries", "Requests that Slack retried.", registry=self.registry
         )
         self._sockets = Gauge(
             "draftsman_slack_sockets", "Open Socket Mode connections.", registry=self.registry
         )
-        self._when = Gauge(
+        self._last_request_time = Gauge(
             "draftsman_slack_last_request_timestamp_seconds",
-            "When Slack last sent something.",
+            "Unix time of the last request from Slack.",
             registry=self.registry,
         )
-        wrong = Gauge("draftsman_slack_problems", "What is wrong now.", registry=self.registry)
-        wrong.set_function(lambda: len(self.problems))
+        problems = Gauge("draftsman_slack_problems", "Current problems.", registry=self.registry)
+        problems.set_function(lambda: len(self.problems))
 
     def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
-        """Count a request and its answer."""
+        """Count a request and its acknowledgment."""
         self._last = time.time()
-        self._when.set(self._last)
+        self._last_request_time.set(self._last)
         self._requests.labels(kind, outcome).inc()
         self._seconds.labels(kind).observe(seconds)
         if retry:
             self._retries.inc()
 
     def count_rejected(self, reason: str, text: str) -> None:
-        """Count a request that was turned away; a line says so at most once a minute."""
-        self._refused.labels(reason).inc()
-        self.rate_limited_warning(reason, f"HTTP request refused: {text}")
+        """Count a rejected request; logged at most once a minute."""
+        self._rejected.labels(reason).inc()
+        self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
 
     def set_connections(self, open_now: int) -> None:
-        """Say how many connections there are."""
+        """Set the number of open Socket Mode connections."""
         self._sockets.set(open_now)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `/readyz` shows."""
+        """Return the body of `/readyz`."""
         age = None if self._last is None else round(time.time() - self._last, 1)
         return {
             "ready": self.ready,
@@ -82,5 +82,5 @@ class BotHealth(HealthState):
         }
 
     def metrics(self) -> bytes:
-        """Return what `/metrics` shows, in Prometheus' text format."""
+        """Return the body of `/metrics`, in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Who the bot is in Slack: asked once at the start, never while a request waits for its answer."""
+"""The bot's identity in Slack, resolved once at startup, outside of any request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds until Slack is asked again who we are, one after the other; the last repeats."""
+"""Seconds between attempts to resolve the identity; the last repeats."""
 NETWORK: Final = (aiohttp.ClientError, OSError, TimeoutError)
 PROBLEM: Final = "identity"
 _log = logging.getLogger(__name__)
@@ -26,30 +26,30 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Identity:
-    """The bot's own ids; None until Slack said them."""
+    """The bot's own ids; None until Slack returned them."""
 
     team: str | None = None
     enterprise: str | None = None
     bot_user: str | None = None
     bot_id: str | None = None
     colleagues: set[str] = field(default_factory=set)
-    """Workspaces of our organization besides ours, and people of it as `U…@T…`, once proved."""
+    """Verified workspaces of the organization, and verified members as `U…@T…`."""
     scopes: frozenset[str] | None = None
-    """What the token may do."""
+    """Scopes of the token."""
 
     @property
     def reads_replies(self) -> bool:
-        """Whether replies in threads arrive that do not mention the bot: the full manifest."""
+        """Whether replies that do not mention the bot arrive: the full manifest."""
         return (self.scopes or frozenset()) >= scopes.REPLIES
 
     def read_scopes(self, headers: Mapping[str, Any]) -> None:
-        """Read the scopes from a response of the Web API; a reinstalled app may have others."""
+        """Read the scopes from a response; a reinstalled app may have others."""
         self.scopes = scopes.granted(headers) or self.scopes
 
-    def update(self, found: Mapping[str, Any]) -> None:
-        """Take what auth.test said."""
-        self.team, self.enterprise = _text(found, "team_id"), _text(found, "enterprise_id")
-        self.bot_user, self.bot_id = _text(found, "user_id"), _text(found, "bot_id")
+    def update(self, data: Mapping[str, Any]) -> None:
+        """Set the ids from a response of auth.test."""
+        self.team, self.enterprise = _text(data, "team_id"), _text(data, "enterprise_id")
+        self.bot_user, self.bot_id = _text(data, "user_id"), _text(data, "bot_id")
 
 
 async def resolve_identity(
@@ -59,21 +59,21 @@ async def resolve_identity(
     stop: StopSignal,
     team: str | None,
 ) -> None:
-    """Ask Slack until it answers; what it says against the token is a problem, and asked again."""
-    health.pending(PROBLEM, "Slack has not said yet whose the bot token is")
+    """Call auth.test until it succeeds; a rejected token is a problem, and retried."""
+    health.pending(PROBLEM, "the bot token is not verified yet")
     for attempt in range(10**9):
         try:
             answer = await client.auth_test()
             identity.update(answer.data)  # type: ignore[arg-type]
             identity.read_scopes(answer.headers)
         except SlackApiError as error:
-            health.problem(PROBLEM, f"Slack refuses the bot token: {error_code(error)}")
+            health.problem(PROBLEM, f"Slack rejected the bot token: {error_code(error)}")
         except NETWORK as error:
-            health.problem(PROBLEM, f"Slack cannot be reached: {type(error).__name__}")
+            health.problem(PROBLEM, f"cannot reach Slack: {type(error).__name__}")
         else:
             if team is not None and team not in (identity.team, identity.enterprise):
-                there = f"the bot token belongs to {identity.team}"
-                health.problem(PROBLEM, f"{there}, and [slack] team is {team}: change one of them")
+                mismatch = f"the bot token belongs to {identity.team}, but [slack] team is {team}"
+                health.problem(PROBLEM, f"{mismatch}: change the token or the setting")
             else:
                 health.clear(PROBLEM)
             return
@@ -82,7 +82,7 @@ async def resolve_identity(
 
 
 def error_code(error: SlackApiError) -> str:
-    """Return what Slack calls the error, or how it answered when it said nothing."""
+    """Return Slack's error code, or the HTTP status if there is none."""
     response = error.response
     try:
         code = response["error"]
@@ -91,6 +91,6 @@ def error_code(error: SlackApiError) -> str:
     return str(code) if code else f"HTTP {getattr(response, 'status_code', '?')}"
 
 
-def _text(found: Mapping[str, Any], key: str) -> str | None:
-    value = found.get(key)
+def _text(data: Mapping[str, Any], key: str) -> str | None:
+    value = data.get(key)
     return value if isinstance(value, str) and value else None

@@ -1,7 +1,7 @@
-"""Names on the wire: the keys of what comes in, and what buttons and blocks carry. Pure.
+"""Idempotency keys of Slack payloads, and the values of buttons and blocks. Pure.
 
-A button carries numbers alone. What they stand for is looked up when it is pressed, so that an old
-button, or one that somebody changed, can mean nothing else.
+A button carries only numbers, which are looked up when it is pressed: an old or a forged button
+cannot refer to anything else.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Final
 
 ANSWER: Final = "draftsman_answer"
-"""Begins the action id of a choice's button; `answer_action` makes it, one for each of a block."""
+"""Prefix of the action ids of a choice's buttons, see `answer_action`."""
 APPROVE: Final = "draftsman_approve"
 DENY: Final = "draftsman_deny"
-"""Opens a modal that takes the reason."""
+"""Opens the modal for the reason."""
 FREE: Final = "draftsman_free"
-"""Opens a modal that takes free text."""
+"""Opens the modal for free text."""
 CHOOSE: Final = "draftsman_choose"
-"""Of a select. Over 100 choices it is external, and `question_block` must name its block."""
+"""Action of a select. With over 100 choices it is external; its block id is `question_block`."""
 CANCEL: Final = "draftsman_cancel"
 RETRY: Final = "draftsman_retry"
 REFRESH: Final = "draftsman_refresh"
-"""Draws the App Home anew."""
+"""Publishes the App Home again."""
 NEW_JOB: Final = "draftsman_new_job"
 """Opens the modal of a new job; also its callback id, and that of the global shortcut."""
 FROM_MESSAGE: Final = "draftsman_from_message"
@@ -32,14 +32,14 @@ FREE_VIEW: Final = "draftsman_free_view"
 DENY_VIEW: Final = "draftsman_deny_view"
 
 LONGEST: Final = 200
-"""Characters of a key; a longer one is replaced by its SHA-256."""
+"""Characters of a key; a longer key is replaced by its SHA-256."""
 _QUESTION: Final = re.compile(r"q:([1-9][0-9]{0,17}):([1-9][0-9]{0,8})(?::([1-9][0-9]{0,3}))?")
 _JOB: Final = re.compile(r"j:([1-9][0-9]{0,17})")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerValue:
-    """A question, and its choice by number from 1, if one was meant."""
+    """A question, and optionally the number of a choice, from 1."""
 
     job: int
     question: int
@@ -47,20 +47,20 @@ class AnswerValue:
 
 
 def message_key(team: str, channel: str, ts: str) -> str:
-    """Return the key of a message, which is one however often and as what it is delivered.
+    """Return the key of a message, the same for each delivery and event type.
 
-    `team` is the workspace, or the organisation where there is none.
+    `team` is the workspace, or the organization if there is no workspace.
     """
     return _key("msg", team, channel, ts)
 
 
 def trigger_key(trigger_id: str, body: str = "") -> str:
-    """Return the key of a command or shortcut; `body` counts where it has no trigger id."""
+    """Return the key of a command or shortcut; `body` is used if there is no trigger id."""
     return _key("trg", trigger_id or hashlib.sha256(body.encode("utf-8", "replace")).hexdigest())
 
 
 def action_key(channel: str, message_ts: str, user: str, action_ts: str) -> str:
-    """Return the key of a press; in a view `message_ts` is the view's id."""
+    """Return the key of a block action; in a view `message_ts` is the view's id."""
     return _key("act", channel, message_ts, user, action_ts)
 
 
@@ -70,38 +70,38 @@ def view_key(view_id: str) -> str:
 
 
 def message_ref(channel: str, ts: str) -> str:
-    """Return what a posted message is called in a Receipt: `C012/1700000000.000100`.
+    """Return the reference of a posted message in a Receipt: `C012/1700000000.000100`.
 
-    The channel is the one that Slack's reply names. A reply in its thread is found by it.
+    The channel is that of Slack's response. Replies in the thread are matched by it.
     """
     return f"{channel}/{ts}"
 
 
 def answer_action(choice: int) -> str:
-    """Return the action id of the button of a choice, by number from 1."""
+    """Return the action id of the button of a choice, numbered from 1."""
     return f"{ANSWER}:{choice}"
 
 
 def answer_value(job: int, question: int, choice: int | None = None) -> str:
-    """Return what a button of a question, or an option of its select, carries: `q:142:1:3`.
+    """Return the value of a button or option of a question: `q:142:1:3`.
 
-    `choice` is its number from 1; None for approve, deny and free text.
+    `choice` is numbered from 1; None for approve, deny and free text.
     """
     return f"q:{job}:{question}" + ("" if choice is None else f":{choice}")
 
 
 def question_block(job: int, question: int) -> str:
-    """Return the block id of what a question is answered with: it says which one it is."""
+    """Return the block id of a question's controls."""
     return answer_value(job, question)
 
 
 def job_value(job: int) -> str:
-    """Return what a button of a job carries: `j:142`."""
+    """Return the value of a job's button: `j:142`."""
     return f"j:{job}"
 
 
 def parse_answer(value: object) -> AnswerValue | None:
-    """Read what `answer_value` made; None for anything else."""
+    """Parse a value of `answer_value`; None if it is invalid."""
     match = _QUESTION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None
@@ -109,7 +109,7 @@ def parse_answer(value: object) -> AnswerValue | None:
 
 
 def parse_job(value: object) -> int | None:
-    """Read what `job_value` made; None for anything else."""
+    """Parse a value of `job_value`; None if it is invalid."""
     match = _JOB.fullmatch(value) if isinstance(value, str) else None
     return int(match[1]) if match else None
 

@@ -1,4 +1,4 @@
-"""What the bot needs to be allowed, and why. The manifests in `config/` ask for exactly this."""
+"""OAuth scopes, Web API methods and events of the app; the manifests in `config/` match."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MINIMAL: Final = (
     "channels:read",
     "groups:read",
 )
-"""Commands, buttons, modals, mentions and direct messages: it reads no channel."""
+"""Commands, buttons, modals, mentions and direct messages, but no channel history."""
 FULL: Final = (*MINIMAL, "channels:history", "groups:history", "mpim:history", "mpim:read")
-"""Also replies in threads without a mention, and looking for what may have been posted."""
+"""Also replies in threads without a mention, and the search for posted messages."""
 
 REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"})
-"""With these Slack delivers replies that do not mention the bot; a direct message needs none."""
+"""Scopes for replies that do not mention the bot; direct messages need none."""
 
 METHODS: Final[Mapping[str, str | None]] = {
     "apps.connections.open": None,
@@ -39,7 +39,7 @@ METHODS: Final[Mapping[str, str | None]] = {
     "views.publish": None,
     "views.update": None,
 }
-"""Every method of the Web API that is called, and the scope that it takes in a public channel."""
+"""Each called method of the Web API, and its scope in a public channel."""
 EVENTS: Final[Mapping[str, str | None]] = {
     "app_home_opened": None,
     "app_mention": "app_mentions:read",
@@ -50,10 +50,10 @@ EVENTS: Final[Mapping[str, str | None]] = {
     "message.mpim": "mpim:history",
     "tokens_revoked": None,
 }
-"""Every event that is listened for, and the scope that it takes."""
+"""Each subscribed event, and its scope."""
 
 
 def granted(headers: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the scopes of the token, which each answer of the Web API lists; None: not said."""
+    """Return the token's scopes from the headers of a Web API response; None if absent."""
     listed = next((text for name, text in headers.items() if name.lower() == "x-oauth-scopes"), "")
     return frozenset(scope.strip() for scope in str(listed).split(",")) - {""} or None

@@ -1,4 +1,4 @@
-"""Slack in one process: the bot behind its sockets or its HTTP, and the mailroom that sends."""
+"""The Slack service of one process: dispatcher, transport and delivery process."""
 
 from __future__ import annotations
 
@@ -31,97 +31,105 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    """All parts of Slack; when one of them breaks, all end."""
+    """The parts of the Slack bot; when a part fails, all end."""
 
     def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Credentials) -> None:
         self.stop = StopSignal()
         self.health = BotHealth()
         self.port: int | None = None
-        """Where HTTP is served, once it is."""
+        """The HTTP port, once it is served."""
         self._slack = slack
         self._identity = Identity()
         timeout = rt.settings.notifications.timeout
         self._client = channel.client(tokens.bot, slack.api_url, timeout)
-        self._desk = desk = BotContext(rt, slack, self._client, self._identity)
-        app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
+        self._context = ctx = BotContext(rt, slack, self._client, self._identity)
+        app = build(self._client, self._identity, lambda app: listeners.register(app, ctx))
         self._bot = SlackDispatcher(app, self.health)
-        self._bot.tell = partial(notify_actor, desk)
-        self._account = Installation(self.health)
-        self._bot.signals.lost = self._account.mark_lost
-        speaking = channel.SlackChannel(
-            self._client, timeout=timeout, account=self._account, identity=self._identity
+        self._bot.send_text = partial(notify_actor, ctx)
+        self._installation = Installation(self.health)
+        self._bot.signals.on_lost = self._installation.mark_lost
+        slack_channel = channel.SlackChannel(
+            self._client, timeout=timeout, account=self._installation, identity=self._identity
         )
-        self._mailroom = rt.delivery_process([speaking])
-        self._deliver = rt.delivery_sender
-        caller = WebApi(self._client, timeout, self._account, self._identity)
-        self._catchup = Backfill(rt, caller, self._identity, self.health, self._missed)
-        self._bot.signals.limited = self._catchup.limited
+        self._delivery_process = rt.delivery_process([slack_channel])
+        self._delivery_sender = rt.delivery_sender
+        web_api = WebApi(self._client, timeout, self._installation, self._identity)
+        self._backfill = Backfill(rt, web_api, self._identity, self.health, self._on_missed_reply)
+        self._bot.signals.on_rate_limit = self._backfill.on_rate_limit
         self.health_port: int | None = None
-        """Where health is served, if it has a port of its own."""
+        """The separate port of the health endpoints, if configured."""
         self._servers: list[Server] = []
         self._sockets: SocketModeClient | None = None
         if slack.mode == "socket":
             self._sockets = SocketModeClient(self._bot, self._client, tokens.app, self.health)
-            self._sockets.on_reconnect = self._catchup.schedule
+            self._sockets.on_reconnect = self._backfill.schedule
         self._signing = tokens.signing
 
     async def run(self) -> None:
-        """Serve until `end`; raises ConfigError where its address is taken."""
-        account = self._account.run(self._client, self._deliver, self._mailroom.wake)
-        catchup, find_out = self._catchup.run(), self._find_out()
-        parts = [*self._listening(), self._mailroom.run(), account, catchup, find_out]
+        """Serve until `end`; raises ConfigError if an address is in use."""
+        installation = self._installation.run(
+            self._client, self._delivery_sender, self._delivery_process.wake
+        )
+        backfill, identity = self._backfill.run(), self._resolve_identity()
+        parts = [
+            *self._transports(),
+            self._delivery_process.run(),
+            installation,
+            backfill,
+            identity,
+        ]
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
-        _log.info("bots: Slack by %s", self._slack.mode)
-        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        _log.info("bots: Slack, mode %s", self._slack.mode)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         await self._bot.close()
-        await self._desk.background.close(DEADLINE)
-        if broken := [end for end in ends if isinstance(end, BaseException)]:
-            raise broken[0]
+        await self._context.background.close(DEADLINE)
+        if errors := [result for result in results if isinstance(result, BaseException)]:
+            raise errors[0]
 
     def end(self) -> None:
-        """Take nothing new, finish what was begun."""
+        """Accept nothing new and finish the work in progress."""
         self.stop.set()
-        self._mailroom.stop()
-        self._account.end()
-        self._catchup.end()
+        self._delivery_process.stop()
+        self._installation.end()
+        self._backfill.end()
         if self._sockets is not None:
             self._sockets.stop.set()
         for server in self._servers:
             server.end()
 
-    def _listening(self) -> list[Coroutine[Any, Any, None]]:
+    def _transports(self) -> list[Coroutine[Any, Any, None]]:
         parts: list[Coroutine[Any, Any, None]] = []
-        own = self._slack.health_address
+        health_address = self._slack.health_address
         if (address := self._slack.address) is not None:
             bot = self._bot if self._slack.mode == "http" else None
-            app = application(bot, self._signing, self.health, details=own is None)
+            app = application(bot, self._signing, self.health, details=health_address is None)
             server, serving, self.port = serve(app, address, "slack")
             self._servers.append(server)
             parts.append(serving)
-        if own is not None:
+        if health_address is not None:
             app = health_application(self.health)
-            server, serving, self.health_port = serve(app, own, "slack", "health_listen")
+            server, serving, self.health_port = serve(app, health_address, "slack", "health_listen")
             self._servers.append(server)
             parts.append(serving)
         if self._sockets is not None:
             parts.append(self._sockets.run())
         return parts
 
-    async def _find_out(self) -> None:
+    async def _resolve_identity(self) -> None:
         await resolve_identity(
             self._identity, self._client, self.health, self.stop, self._slack.team
         )
         if self._identity.bot_user is not None:
-            self._account.mark_restored()
-            self._catchup.schedule(tells=False)
+            self._installation.mark_restored()
+            self._backfill.schedule(notify=False)
 
-    async def _missed(self, event: dict[str, Any], tells: bool) -> None:
-        await on_missed_reply(self._desk, event, self._identity.bot_user or "", tells=tells)
+    async def _on_missed_reply(self, event: dict[str, Any], notify: bool) -> None:
+        await on_missed_reply(self._context, event, self._identity.bot_user or "", notify=notify)
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
-        """End all when a part broke: half a bot would answer and not send, or the reverse."""
+        """End all parts when a part failed: a bot must not receive without sending."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s broke: %s", task.get_coro(), error)
+            _log.error("%s failed: %s", task.get_coro(), error)
             self.end()

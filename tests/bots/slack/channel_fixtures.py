@@ -1,4 +1,4 @@
-"""A Slack, a channel that speaks there, and what of it people can see."""
+"""Helpers for tests of the Slack channel: messages, and their visible text."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ Json = dict[str, Any]
 
 
 def slack_channel(slack: FakeSlack, timeout: float = 5.0) -> SlackChannel:
-    """Return the channel of the bot of this Slack."""
+    """Return the bot's channel in this Slack."""
     return SlackChannel(client(slack.bot_token, slack.api_url, timeout), timeout=timeout)
 
 
 def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
-    """Return a message of D-7; fields of its job are given as `subject_…`."""
+    """Return a message of D-7; `subject_…` sets fields of its job."""
     about = {
         name.removeprefix("subject_"): fields.pop(name)
         for name in list(fields)
         if name.startswith("subject_")
     }
-    made = contract.message(kind, target=target, **fields)
-    return replace(made, subject=replace(made.subject, **about))
+    created = contract.message(kind, target=target, **fields)
+    return replace(created, subject=replace(created.subject, **about))
 
 
 def person(name: str, own: str | None = None) -> Person:
-    """Return somebody, with a Slack id or without one."""
+    """Return a person with or without a Slack id."""
     return Person(name, frozenset({"approver"}), {Source.SLACK: own} if own else {})
 
 
-def texts(said: Any) -> Iterator[str]:
-    """Yield every text of a message or a part of it, in its order."""
-    if isinstance(said, dict):
-        if said.get("type") in ("mrkdwn", "plain_text"):
-            yield said["text"]
-        for value in said.values():
+def texts(reply: Any) -> Iterator[str]:
+    """Yield every text of a message or a part of it, in order."""
+    if isinstance(reply, dict):
+        if reply.get("type") in ("mrkdwn", "plain_text"):
+            yield reply["text"]
+        for value in reply.values():
             yield from texts(value)
-    elif isinstance(said, list):
-        for value in said:
+    elif isinstance(reply, list):
+        for value in reply:
             yield from texts(value)
 
 
-def shown(said: Json) -> str:
-    """Return all that people read of a message's blocks."""
-    return "\n".join(texts(said.get("blocks", [])))
+def shown(reply: Json) -> str:
+    """Return all visible text of a message's blocks."""
+    return "\n".join(texts(reply.get("blocks", [])))
 
 
-def actionable(said: Json) -> list[str]:
-    """Return the action ids of what can be pressed."""
-    rows = [block for block in said.get("blocks", []) if block["type"] == "actions"]
+def actionable(reply: Json) -> list[str]:
+    """Return the action ids of the controls."""
+    rows = [block for block in reply.get("blocks", []) if block["type"] == "actions"]
     return [element["action_id"] for row in rows for element in row["elements"]]

@@ -1,4 +1,4 @@
-"""Slack as a place where much goes wrong: by its own server, at random, with a seed."""
+"""Slack with random faults, from a seed, injected by its own server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATES: Final = {
 
 
 class SlackBackend:
-    """A workspace that fails."""
+    """A workspace with faults."""
 
     def __init__(self, seed: int, channels: int) -> None:
         self.known = {fault.name for fault in RATES}
@@ -34,7 +34,7 @@ class SlackBackend:
         self._rooms: list[str] = []
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
-        """Serve it."""
+        """Serve the workspace."""
         slack = await stack.enter_async_context(self._slack)
         self._rooms = [slack.channel(f"room-{n}") for n in range(self._channels)]
         slack.faults.random(self._seed, RATES)
@@ -42,23 +42,22 @@ class SlackBackend:
         return "tests.bots.slack.dispatch", slack.api_url, slack.bot_token
 
     def target(self, n: int) -> str:
-        """Return one of the channels."""
         return f"slack:{self._rooms[n % self._channels]}"
 
     async def reach(self, count: int) -> None:
-        """Look at the channels until there is so much in them."""
+        """Wait until the channels have this many messages."""
         rooms = [self._slack.world.channels[room].messages for room in self._rooms]
         while sum(map(len, rooms)) < count:
             await self._slack.heard()
 
     def seen(self) -> list[VisibleMessage]:
-        """Return what is in every channel, by thread."""
+        """Return the messages of every channel, by thread."""
         return [
             VisibleMessage(
-                f"{room} {one.get('thread_ts', one['ts'])}",
-                one["metadata"]["event_payload"]["delivery_id"],
-                one["text"],
+                f"{room} {message.get('thread_ts', message['ts'])}",
+                message["metadata"]["event_payload"]["delivery_id"],
+                message["text"],
             )
             for room in self._rooms
-            for one in self._slack.world.channels[room].messages.values()
+            for message in self._slack.world.channels[room].messages.values()
         ]

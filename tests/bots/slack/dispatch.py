@@ -1,4 +1,4 @@
-"""A process that does nothing but deliver to Slack.
+"""A process that only delivers to Slack.
 
 python -m tests.bots.slack.dispatch DATABASE API_URL TOKEN TIMEOUT
 """

@@ -1,4 +1,4 @@
-"""What every bot shows of a job, shown by the one of Slack."""
+"""The contract of all bots, for Slack."""
 
 from __future__ import annotations
 
@@ -29,42 +29,41 @@ class SlackSide:
         self.notify = (f"slack:{self._room}",)
 
     def texts(self) -> list[str]:
-        """Return what is read of each message but files."""
-        return [shown(one) for one in self._all() if not one.get("files")]
+        """Return the visible text of each message except files."""
+        return [shown(item) for item in self._all() if not item.get("files")]
 
     def _all(self) -> list[Json]:
         top = self._slack.messages(self._room)
         return [
             *top,
-            *(one for card in top for one in self._slack.messages(self._room, card["ts"])),
+            *(message for card in top for message in self._slack.messages(self._room, card["ts"])),
         ]
 
     def live(self) -> list[str]:
-        """Return commands, mentions and links; only mrkdwn is read for them."""
-        return LIVE.findall("".join(text for one in self._all() for text in mrkdwn(one)))
+        """Return commands, mentions and links, which only mrkdwn can contain."""
+        return LIVE.findall("".join(text for item in self._all() for text in mrkdwn(item)))
 
     def files(self) -> list[bytes]:
-        """Return what was uploaded."""
+        """Return the uploaded files."""
         return [file["data"] for file in self._slack.files]
 
     def calls(self) -> int:
-        """Return how many calls there were."""
+        """Return the number of calls."""
         return len(self._slack.calls)
 
     def drop_next_response(self) -> None:
-        """Hang up when the next post is done."""
+        """Disconnect after the next post."""
         self._slack.faults.next(POST, Fault.DROP_AFTER)
 
     def rate_limit_next(self) -> None:
-        """Refuse the next post for a while."""
+        """Rate limit the next post."""
         self._slack.faults.next(POST, Fault.RATE_LIMIT(30))
 
     def reject_file(self) -> None:
-        """Refuse to take a file."""
         self._slack.faults.next("files.getUploadURLExternal", error("file_uploads_disabled"))
 
     def revoke(self) -> None:
-        """Let nobody in."""
+        """Revoke the token."""
         self._slack.revoke()
 
     def remove_destination(self) -> None:
@@ -72,25 +71,24 @@ class SlackSide:
         self._slack.world.channels[self._room].archived = True
 
     def delete_status_message(self) -> None:
-        """Delete the card."""
         (card,) = self._slack.messages(self._room)
         remove(self._slack.world.channels[self._room], card["ts"])
 
 
-def mrkdwn(said: Any) -> Iterator[str]:
-    """Yield every text that Slack parses."""
-    if isinstance(said, dict):
-        if said.get("type") == "mrkdwn":
-            yield said["text"]
-        for value in said.values():
+def mrkdwn(message: Any) -> Iterator[str]:
+    """Yield every mrkdwn text."""
+    if isinstance(message, dict):
+        if message.get("type") == "mrkdwn":
+            yield message["text"]
+        for value in message.values():
             yield from mrkdwn(value)
-    elif isinstance(said, list):
-        for value in said:
+    elif isinstance(message, list):
+        for value in message:
             yield from mrkdwn(value)
 
 
 class TestSlack(BotContract):
-    """The suite."""
+    """The contract, over Slack."""
 
     @pytest.fixture
     async def side(self) -> AsyncIterator[SlackSide]:

@@ -1,4 +1,4 @@
-"""The contract of every channel, kept by the one of Slack."""
+"""The contract of all channels, for Slack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.slack import FakeSlack, Fault, error
 
 
 class SlackPlace:
-    """A workspace; the contract's target `ops` is a channel of it."""
+    """A workspace; the contract's target `ops` is a channel in it."""
 
     finds, cuts = True, True
 
@@ -25,17 +25,17 @@ class SlackPlace:
     async def seen(self) -> list[tuple[str, str]]:
         """Return the marker and text of each message."""
         return [
-            (one["metadata"]["event_payload"]["delivery_id"], one["text"])
-            for one in self._slack.messages(self._room)
-            if "metadata" in one
+            (message["metadata"]["event_payload"]["delivery_id"], message["text"])
+            for message in self._slack.messages(self._room)
+            if "metadata" in message
         ]
 
     async def drop_next_response(self) -> None:
-        """Hang up when the next post is done."""
+        """Disconnect after the next post."""
         self._slack.faults.next("chat.postMessage", Fault.DROP_AFTER)
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Refuse the next post."""
+        """Reject the next post."""
         fault = Fault.RATE_LIMIT(float(retry_after)) if retry_after else error("too_many_pins")
         self._slack.faults.next("chat.postMessage", fault)
 
@@ -45,7 +45,7 @@ class SlackPlace:
 
 
 class TestSlack(ChannelContract):
-    """The contract."""
+    """The contract, over Slack."""
 
     @pytest.fixture
     async def place(self) -> AsyncIterator[SlackPlace]:

@@ -1,4 +1,4 @@
-"""A private word finds its way, whichever of them are closed."""
+"""An ephemeral message is sent through whichever way works."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ WORD = Reply("already answered by @ben")
 
 
 @dataclass
-class Whisperer:
-    """What of a desk a private word needs."""
+class EphemeralContext:
+    """The parts of a BotContext that an ephemeral message needs."""
 
     client: AsyncWebClient
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
 
 
-async def said(desk: Whisperer, place: ReplyTarget) -> None:
-    send_ephemeral(cast("BotContext", desk), place, WORD)
-    await desk.background.idle()
+async def send(ctx: EphemeralContext, place: ReplyTarget) -> None:
+    send_ephemeral(cast("BotContext", ctx), place, WORD)
+    await ctx.background.idle()
 
 
-def texts(found: list[dict[str, Any]]) -> list[str]:
-    return [one["text"] for one in found]
+def texts(result: list[dict[str, Any]]) -> list[str]:
+    return [item["text"] for item in result]
 
 
 @pytest.mark.parametrize("gone", ["used six times", "half an hour old"])
@@ -40,15 +40,15 @@ async def test_exhausted_response_url_falls_back_to_posting(
 ) -> None:
     hook = Hook(anna, general, slack.world.now())
     place = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
-    desk = Whisperer(client)
+    ctx = EphemeralContext(client)
     if gone == "used six times":
         hook.uses = HOOK_USES
     else:
         slack.later(HOOK_LIFE + 1)
-    await said(desk, place)
+    await send(ctx, place)
     assert texts(slack.ephemerals(general, anna)) == [WORD.text]
     slack.faults.next("chat.postEphemeral", error("channel_not_found"))
-    await said(desk, place)
+    await send(ctx, place)
     assert texts(slack.messages(slack.direct(anna))) == [WORD.text], "by hand, when all is closed"
 
 
@@ -57,7 +57,9 @@ async def test_response_url_is_used_outside_the_bots_channels(
 ) -> None:
     room = slack.channel("without-the-bot", [anna], private=True, bot=False)
     hook = Hook(anna, room, slack.world.now())
-    await said(Whisperer(client), ReplyTarget(anna, room, response_url=slack.world.hook(hook)))
+    await send(
+        EphemeralContext(client), ReplyTarget(anna, room, response_url=slack.world.hook(hook))
+    )
     assert texts(slack.ephemerals(room, anna)) == [WORD.text]
     assert hook.uses == 1
     assert slack.messages(slack.direct(anna)) == []
@@ -71,11 +73,11 @@ async def test_a_way_that_breaks_or_takes_too_long_is_followed_by_the_next(
     hook = Hook(anna, general, slack.world.now())
     place = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
     slack.faults.next("chat.postEphemeral", fault)
-    await said(Whisperer(client), place)
+    await send(EphemeralContext(client), place)
     assert hook.uses == 1
     slack.faults.next("chat.postEphemeral", fault)
     slack.faults.next("response_url", fault)
-    await said(Whisperer(client), place)
+    await send(EphemeralContext(client), place)
     assert texts(slack.messages(slack.direct(anna))) == [WORD.text]
 
 
@@ -90,6 +92,6 @@ async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
     place = ReplyTarget(
         anna, general, response_url=slack.world.hook(Hook(anna, general, slack.world.now()))
     )
-    await said(Whisperer(client), place)
-    assert "a private word was not said: ServerDisconnectedError" in caplog.text
+    await send(EphemeralContext(client), place)
+    assert "an ephemeral message was not sent: ServerDisconnectedError" in caplog.text
     assert slack.faults.left == 0

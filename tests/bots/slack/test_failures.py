@@ -1,4 +1,4 @@
-"""What Slack's errors do to a delivery: each by the real client, from a server that gives them."""
+"""Classification of Slack's errors, each returned by a server to the real client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNLISTED = (
     *("attachment_payload_limit_exceeded", "too_many_attachments", "token_rotation_required"),
     *("as_user_not_supported", "duplicate_channel_not_found", "slack_connect_file_link_sharing"),
 )
-"""Codes of the reference of chat.postMessage that no table of ours lists."""
+"""Codes of the reference of chat.postMessage that are not classified."""
 LIMITS = RetryPolicy(max_retries=5, base_delay=1, max_delay=2)
 
 
@@ -54,17 +54,17 @@ async def test_rate_limit_pauses_one_method_in_one_channel(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.RATE_LIMIT(7))
-    said = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
-    ended = failed(await channel.send(said))
+    notification = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
+    ended = failed(await channel.send(notification))
     assert ended.retry_after == 7
     end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.delay, end.spent) == (DeliveryStatus.PENDING, 7, False)
-    closed = channel.bucket(said, ended)
+    closed = channel.bucket(notification, ended)
     assert closed == f"slack#chat.postMessage:{room}"
-    assert [limit.bucket for limit in channel.limits(said)] == [closed]
+    assert [limit.bucket for limit in channel.limits(notification)] == [closed]
     other = message(DeliveryKind.NOTICE, "C0OTHER", payload={"text": "hello"})
     assert closed not in {limit.bucket for limit in channel.limits(other)}
-    rewritten = replace(said, edits=f"{room}/1.1")
+    rewritten = replace(notification, edits=f"{room}/1.1")
     assert closed not in {limit.bucket for limit in channel.limits(rewritten)}
 
 
@@ -73,21 +73,21 @@ async def test_dropped_response_is_reconciled_without_a_second_post(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
     assert len([call for call in slack.calls if call.method == POST]) == 1, "the SDK repeated it"
-    found = await channel.find(said)
-    (one,) = slack.messages(room)
-    assert found == Receipt(f"{room}/{one['ts']}")
+    result = await channel.find(notification)
+    (posted,) = slack.messages(room)
+    assert result == Receipt(f"{room}/{posted['ts']}")
 
 
 async def test_dropped_request_is_not_found(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.DROP_BEFORE)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
-    assert await channel.find(said) is None
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
+    assert await channel.find(notification) is None
 
 
 @pytest.mark.parametrize("code", sorted(ACCOUNT - {"missing_scope"}))
@@ -95,17 +95,19 @@ async def test_rejected_token_pauses_the_channel(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.revoke(code)
-    said = message(DeliveryKind.RESULT, room)
-    ended = failed(await channel.send(said))
+    notification = message(DeliveryKind.RESULT, room)
+    ended = failed(await channel.send(notification))
     end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.spent) == (DeliveryStatus.PENDING, False)
     assert end.delay is not None
     assert end.delay >= 60, "a hot retry"
-    assert channel.bucket(said, ended) == "slack", "the claim leaves the whole channel alone"
+    assert channel.bucket(notification, ended) == "slack", (
+        "the claim leaves the whole channel alone"
+    )
     assert channel.trouble is not None
     assert code in channel.trouble
     slack.revoke(None)
-    assert isinstance(await channel.send(said), Receipt)
+    assert isinstance(await channel.send(notification), Receipt)
     assert channel.trouble is None
 
 
@@ -137,8 +139,8 @@ async def test_rejected_blocks_are_resent_as_plain_text_with_a_file(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
-    said = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
-    assert isinstance(await channel.send(said), Receipt)
+    notification = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
+    assert isinstance(await channel.send(notification), Receipt)
     first, second = slack.messages(room)
     assert "blocks" not in first
     assert len(first["text"]) <= 3000
@@ -169,10 +171,10 @@ async def test_html_or_invalid_json_is_reconciled(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
-    found = await channel.find(said)
-    assert (found is not None) is fault.after
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
+    result = await channel.find(notification)
+    assert (result is not None) is fault.after
 
 
 async def test_timeout_has_an_unknown_outcome(slack: FakeSlack, room: str) -> None:
@@ -197,11 +199,11 @@ async def test_deleted_thread_falls_back_to_the_channel(
 ) -> None:
     for code in ("thread_not_found", "message_not_found", "cannot_reply_to_message"):
         slack.faults.next(POST, error(code))
-        said = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
-        assert isinstance(await channel.send(said), Receipt)
-    found = slack.messages(room)
-    assert len(found) == 3
-    assert all("D-7" in shown(one) and "thread_ts" not in one for one in found)
+        notification = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
+        assert isinstance(await channel.send(notification), Receipt)
+    result = slack.messages(room)
+    assert len(result) == 3
+    assert all("D-7" in shown(item) and "thread_ts" not in item for item in result)
     again = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
     await channel.send(again)
     assert isinstance(await channel.find(again), Receipt), "it is found where it went"

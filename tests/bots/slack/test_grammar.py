@@ -1,4 +1,4 @@
-"""What people write, read: every text means something, and none raises."""
+"""The parser of text commands: every text has a result, and none raises."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | Inval
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("fix", "say what is to be done"),
-        ("fix --ref=v1", "say what is to be done"),
-        ('fix ""', "say what is to be done"),
-        ("fix --repot=x it", "there is no option --repot; known: --repo, --agent, --ref, --mode"),
-        ("fix --ref=v1 it --ref=v2", "--ref is given twice"),
-        ("fix --ref= it", "--ref wants a value"),
-        ("fix --mode=deploy it", "--mode is fix or investigate, not 'deploy'"),
-        ("fix --agent", "--agent wants a value"),
+        ("fix", "the text is missing"),
+        ("fix --ref=v1", "the text is missing"),
+        ('fix ""', "the text is missing"),
+        ("fix --repot=x it", "unknown option --repot; options: --repo, --agent, --ref, --mode"),
+        ("fix --ref=v1 it --ref=v2", "--ref is set twice"),
+        ("fix --ref= it", "--ref needs a value"),
+        ("fix --mode=deploy it", "--mode must be fix or investigate, not 'deploy'"),
+        ("fix --agent", "--agent needs a value"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, why: str) -> None:
-    found = parse(text)
-    assert isinstance(found, InvalidText)
-    assert why in found.why
+    parsed = parse(text)
+    assert isinstance(parsed, InvalidText)
+    assert why in parsed.reason
 
 
 WORDS = st.sampled_from([
@@ -83,15 +83,15 @@ WORDS = st.sampled_from([
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=12).map(" ".join)))
 def test_no_text_raises_and_none_gets_lost(text: str) -> None:
     match parse(text):
-        case JobRequest(said, mode, options):
-            assert said.strip()
+        case JobRequest(message, mode, options):
+            assert message.strip()
             assert mode in ("fix", "investigate")
             assert options.keys() <= set(OPTIONS)
-            assert said in text
+            assert message in text
             assert all(value and value in text for value in options.values())
         case TextCommand(verb, ref, rest):
             assert verb in VERBS
             assert ref in text
             assert rest in text
-        case InvalidText(said, _):
-            assert said.strip() in text
+        case InvalidText(message, _):
+            assert message.strip() in text

@@ -1,4 +1,4 @@
-"""Payloads, read: whatever is sent, nothing raises, and what a person did is found."""
+"""The parsers of payloads: none raises, and each finds the action of a valid payload."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ GOOD: list[dict[str, Any]] = [
 
 
 def test_a_message_is_read_as_its_writer_sees_it() -> None:
-    found = payloads.parse_message(MESSAGE, "UBOT")
-    assert found is not None
-    assert (found.text, found.change, found.who.id) == (
+    parsed = payloads.parse_message(MESSAGE, "UBOT")
+    assert parsed is not None
+    assert (parsed.text, parsed.change, parsed.user.id) == (
         "<b> https://x.org",
         MessageChange.POSTED,
         "U1",
     )
-    assert found.key == f"slack:msg:T1:C1:{TS}"
+    assert parsed.key == f"slack:msg:T1:C1:{TS}"
 
 
 def test_a_change_has_the_key_of_its_message() -> None:
-    found = payloads.parse_message(CHANGED, "UBOT")
-    assert found is not None
-    assert (found.change, found.text, found.key) == (
+    parsed = payloads.parse_message(CHANGED, "UBOT")
+    assert parsed is not None
+    assert (parsed.change, parsed.text, parsed.key) == (
         MessageChange.EDITED, "new", f"slack:msg:T1:C1:{TS}",
     )  # fmt: skip
 
@@ -104,13 +104,13 @@ def test_a_change_has_the_key_of_its_message() -> None:
     ],
 )
 def test_change_without_a_human_edit_is_ignored(new: dict[str, Any], old: dict[str, Any]) -> None:
-    said = {"user": "U1", "ts": TS, "text": "same"}
-    event = CHANGED["event"] | {"message": said | new, "previous_message": said | old}
+    text = {"user": "U1", "ts": TS, "text": "same"}
+    event = CHANGED["event"] | {"message": text | new, "previous_message": text | old}
     assert payloads.parse_message(CHANGED | {"event": event}, "UBOT") is None
 
 
 @pytest.mark.parametrize(
-    ("said", "read"),
+    ("raw", "read"),
     [
         ("&lt;!everyone&gt;", "<!everyone>"),
         ("&amp;lt;", "&lt;"),
@@ -121,21 +121,21 @@ def test_change_without_a_human_edit_is_ignored(new: dict[str, Any], old: dict[s
         ("<mailto:a@x.org|a@x.org>", "a@x.org"),
     ],
 )
-def test_incoming_text_is_unescaped_once(said: str, read: str) -> None:
-    assert payloads.readable_text(said) == read
+def test_incoming_text_is_unescaped_once(raw: str, read: str) -> None:
+    assert payloads.readable_text(raw) == read
 
 
 def test_organization_replaces_a_missing_workspace() -> None:
-    found = payloads.parse_view_submission(SUBMISSION)
-    assert found is not None
-    assert (found.home, found.key, found.values) == (
+    parsed = payloads.parse_view_submission(SUBMISSION)
+    assert parsed is not None
+    assert (parsed.workspace, parsed.key, parsed.values) == (
         "E1", "slack:view:V1", {"text": "", "mode": "fix"},
     )  # fmt: skip
     body = MESSAGE | {"team_id": None, "enterprise_id": "E1", "authorizations": []}
-    said = payloads.parse_message(body, "UBOT")
-    assert said is not None
-    assert said.key == f"slack:msg:E1:C1:{TS}"
-    assert not said.who.is_stranger(None)
+    event = payloads.parse_message(body, "UBOT")
+    assert event is not None
+    assert event.key == f"slack:msg:E1:C1:{TS}"
+    assert not event.user.is_stranger(None)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_organization_replaces_a_missing_workspace() -> None:
     ],
 )
 def test_external_users_are_recognized(team: str, own: str, stranger: bool) -> None:
-    assert payloads.SlackUser("U1", team=team, own=own).is_stranger(None) is stranger
+    assert payloads.SlackUser("U1", team=team, app_team=own).is_stranger(None) is stranger
     assert payloads.SlackUser("U1", team=team).is_stranger(own) is stranger
 
 
@@ -176,18 +176,18 @@ JUNK = st.recursive(
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
+    result = [path] if path else []
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in items:
-        found.append((*path, key))
+        result.append((*path, key))
         if isinstance(inner, dict | list):
-            found += _places(inner, (*path, key))
-    return found
+            result += _places(inner, (*path, key))
+    return result
 
 
 @st.composite
 def spoilt(draw: st.DrawFn) -> Any:
-    """Return a good payload of which some parts are something else."""
+    """Return a valid payload with some parts replaced."""
     body = copy.deepcopy(draw(st.sampled_from(GOOD)))
     for path in draw(st.lists(st.sampled_from(_places(body)), max_size=3)):
         inner: Any = body
@@ -207,11 +207,11 @@ def test_no_payload_raises(body: Any) -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_keys_fit_and_differ(one: str, two: str, three: str) -> None:
-    key = ids.message_key(one, two, three)
+def test_keys_fit_and_differ(first: str, second: str, third: str) -> None:
+    key = ids.message_key(first, second, third)
     assert len(key) <= ids.LONGEST
     assert key.startswith("slack:msg:")
-    assert ids.trigger_key(one) == ids.trigger_key(one)
+    assert ids.trigger_key(first) == ids.trigger_key(first)
 
 
 @given(st.text() | JUNK)

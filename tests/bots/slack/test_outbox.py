@@ -1,4 +1,4 @@
-"""What people see in Slack of a job: through the real outbox, by a dispatcher, on a server."""
+"""A job in Slack: through the real outbox and dispatcher, on a server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GATE = QuestionSpec(
 
 
 class Flow:
-    """A Slack, a channel of it, and a dispatcher that runs."""
+    """A Slack, a channel and a running dispatcher."""
 
     def __init__(self, rt: Runtime, slack: FakeSlack) -> None:
         self.rt = rt
@@ -68,18 +68,20 @@ class Flow:
         return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
-        """Wait until all is said; return the deliveries to Slack."""
+        """Wait until all deliveries are sent; return those to Slack."""
 
         async def look() -> bool:
             return not any(
-                one.status in LIVE
-                for one in await deliveries_of(self.rt, job)
-                if one.channel is ChannelName.SLACK
+                delivery.status in LIVE
+                for delivery in await deliveries_of(self.rt, job)
+                if delivery.channel is ChannelName.SLACK
             )
 
         await until(look, f"the deliveries of D-{job}")
         return [
-            one for one in await deliveries_of(self.rt, job) if one.channel is ChannelName.SLACK
+            delivery
+            for delivery in await deliveries_of(self.rt, job)
+            if delivery.channel is ChannelName.SLACK
         ]
 
     def said_by_anna(self, text: str) -> Json:
@@ -126,7 +128,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert "was answered by ben: red" in shown(closed)
     assert actionable(closed) == []
     assert "done &lt;well&gt;" in shown(result)
-    assert [one["files"][0]["name"] for one in (patch, report)] == ["changes.patch", "report.md"]
+    assert [item["files"][0]["name"] for item in (patch, report)] == ["changes.patch", "report.md"]
     assert [file["data"] for file in flow.slack.files] == [PATCH, b"# All is well\n"]
 
 
@@ -134,7 +136,7 @@ async def test_what_began_in_a_thread_stays_in_it(flow: Flow, make: Factory) -> 
     theirs = flow.said_by_anna("please fix it")
     work = await make.asked(QUESTION, notify=(f"slack:{flow.room}/{theirs['ts']}",))
     await flow.quiet(work.number)
-    assert [one["ts"] for one in flow.slack.messages(flow.room)] == [theirs["ts"]]
+    assert [item["ts"] for item in flow.slack.messages(flow.room)] == [theirs["ts"]]
     card, asked = flow.thread(theirs)
     assert "waiting for input" in shown(card)
     assert actionable(asked)
@@ -149,7 +151,7 @@ async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_sett
     assert actionable(asked) == [ids.APPROVE, ids.DENY]
     assert file["files"][0]["name"] == f"D-{work.number}-1.diff"
     assert flow.slack.files[0]["data"].decode() == GATE.context
-    places = [one.target for one in sent if one.kind is DeliveryKind.QUESTION]
+    places = [item.target for item in sent if item.kind is DeliveryKind.QUESTION]
     assert places == [flow.room, flow.dave], "carol is in the channel, dave is not"
     copy, _ = flow.slack.messages(flow.slack.direct(flow.dave))
     assert actionable(copy) == [ids.APPROVE, ids.DENY]
@@ -157,9 +159,9 @@ async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_sett
     await flow.quiet(work.number)
     copy, _ = flow.slack.messages(flow.slack.direct(flow.dave))
     closed = flow.thread(flow.card())[0]
-    for one in (copy, closed):
-        assert actionable(one) == []
-        assert "was denied by carol: not on a Friday" in shown(one)
+    for item in (copy, closed):
+        assert actionable(item) == []
+        assert "was denied by carol: not on a Friday" in shown(item)
 
 
 async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Factory) -> None:
@@ -186,17 +188,17 @@ async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_sett
         await clock.forward(hours * 3600)
         assert await flow.rt.sweeps.names["remind"](LeaderTerm()) == 1
         sent = await flow.quiet(work.number)
-        reminded = [one.target for one in sent if one.kind is DeliveryKind.REMINDER]
+        reminded = [item.target for item in sent if item.kind is DeliveryKind.REMINDER]
         assert sorted(reminded) == sorted([flow.room, flow.dave] * times)
         last = flow.slack.messages(direct)[-1]
-        assert "still waits for an answer" in shown(last)
+        assert "still waiting for an answer" in shown(last)
         assert actionable(last) == [ids.APPROVE, ids.DENY]
     await make.decide(work.number, True, people.dave)
     await flow.quiet(work.number)
-    told = [*flow.slack.messages(direct), *flow.thread(flow.card())]
-    closed = [one for one in told if "was approved by dave" in shown(one)]
+    messages = [*flow.slack.messages(direct), *flow.thread(flow.card())]
+    closed = [item for item in messages if "was approved by dave" in shown(item)]
     assert len(closed) == 6, "the question and two reminders, here and there"
-    assert [actionable(one) for one in told] == [[]] * len(told)
+    assert [actionable(item) for item in messages] == [[]] * len(messages)
 
 
 async def test_who_was_joined_by_a_code_is_reminded_as_well(
@@ -226,8 +228,8 @@ async def test_who_was_joined_by_a_code_is_reminded_as_well(
 
 async def test_an_account_elsewhere_is_reached_by_its_id(flow: Flow) -> None:
     eve = flow.slack.user("eve", team="T0ELSEWHERE")
-    said = message(DeliveryKind.NOTICE, f"{eve}@T0ELSEWHERE", payload={"text": "hello"})
-    assert isinstance(await flow.channel.send(said), Receipt)
+    notification = message(DeliveryKind.NOTICE, f"{eve}@T0ELSEWHERE", payload={"text": "hello"})
+    assert isinstance(await flow.channel.send(notification), Receipt)
     (word,) = flow.slack.messages(flow.slack.direct(eve))
     assert "hello" in shown(word)
 
@@ -238,7 +240,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     flow.slack.world.channels[flow.room].archived = True
     job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
-    assert [(one.target, one.status) for one in sent] == [
+    assert [(item.target, item.status) for item in sent] == [
         (flow.room, DeliveryStatus.DEAD_LETTER),
         (flow.anna, DeliveryStatus.SENT),
     ]
@@ -247,7 +249,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     assert flow.slack.messages(flow.room) == []
     await flow.rt.job_control.cancel(job, people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
-    assert [one.status for one in sent].count(DeliveryStatus.DEAD_LETTER) == 1, "it is remembered"
+    assert [item.status for item in sent].count(DeliveryStatus.DEAD_LETTER) == 1, "it is remembered"
     card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
     assert "canceled" in shown(card), "the card is the same one"
     assert await flow.rt.outbox.dead_count() == 0, "what was said instead needs no operator"
@@ -259,14 +261,18 @@ async def test_what_slack_refuses_with_an_unlisted_error_goes_to_the_requester_o
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"))
     job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
-    assert [(one.target, one.status) for one in sent] == [
+    assert [(item.target, item.status) for item in sent] == [
         (flow.room, DeliveryStatus.DEAD_LETTER),
         (flow.anna, DeliveryStatus.SENT),
     ]
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"), times=2)
     other = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
     await flow.quiet(other)
-    assert [str(one.channel) for one in await deliveries_of(rt, other)] == ["slack", "slack", "log"]
+    assert [str(delivery.channel) for delivery in await deliveries_of(rt, other)] == [
+        "slack",
+        "slack",
+        "log",
+    ]
     assert await flow.rt.outbox.dead_count() == 2
     (logged,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
     await rt.delivery_sender.record(logged, Receipt("line 1"))
@@ -279,7 +285,7 @@ async def test_unreachable_requester_falls_back_to_the_log(
     flow.slack.world.channels[flow.room].archived = True
     job = await make.queued(notify=flow.notify, actor=people.erin)
     await flow.quiet(job)
-    assert [str(one.channel) for one in await deliveries_of(rt, job)] == ["slack", "log"]
+    assert [str(delivery.channel) for delivery in await deliveries_of(rt, job)] == ["slack", "log"]
 
 
 async def test_deleted_status_message_is_reposted_once(flow: Flow, make: Factory) -> None:
@@ -306,11 +312,11 @@ async def test_messages_after_a_deleted_thread_go_to_the_channel(flow: Flow, mak
     await flow.quiet(job)
     flow.remove(flow.card()["ts"])
     await flow.rt.settle.outcome(await make.running(job), Done({"summary": "well"}))
-    assert {one.status for one in await flow.quiet(job)} <= {"sent", "superseded"}
-    said = flow.slack.messages(flow.room)
-    everything = said + [one for top in said for one in flow.slack.messages(flow.room, top["ts"])]
-    assert any("well" in shown(one) for one in everything)
-    assert all(f"D-{job}" in shown(one) for one in everything)
+    assert {item.status for item in await flow.quiet(job)} <= {"sent", "superseded"}
+    text = flow.slack.messages(flow.room)
+    everything = text + [item for top in text for item in flow.slack.messages(flow.room, top["ts"])]
+    assert any("well" in shown(item) for item in everything)
+    assert all(f"D-{job}" in shown(item) for item in everything)
 
 
 async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) -> None:
@@ -318,7 +324,7 @@ async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) 
     await flow.rt.outbox.notice(job, "n", "word " * 9000)
     await flow.quiet(job)
     notice, file = flow.thread(flow.card())
-    assert "the whole is a file in this thread" in shown(notice)
+    assert "The full text is a file in this thread" in shown(notice)
     assert file["files"][0]["name"].endswith(".txt")
     assert flow.slack.files[0]["data"].decode() == "word " * 9000
 
@@ -340,7 +346,7 @@ async def test_revoked_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
     job = await make.queued(notify=flow.notify)
 
     async def paused() -> bool:
-        return any(one.last_error for one in await deliveries_of(flow.rt, job))
+        return any(delivery.last_error for delivery in await deliveries_of(flow.rt, job))
 
     await until(paused, "the refusal")
     work = await make.running(job)
@@ -361,8 +367,8 @@ async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
     await make.answer(work.number, f"no, {token}")
     await flow.quiet(work.number)
     card = flow.card()
-    for one in (card, *flow.thread(card)):
-        assert token not in str(one)
+    for item in (card, *flow.thread(card)):
+        assert token not in str(item)
     assert all(token.encode() not in file["data"] for file in flow.slack.files)
 
 

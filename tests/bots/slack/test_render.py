@@ -1,4 +1,4 @@
-"""Whatever text comes in, Slack takes the message; and it says what it has to."""
+"""Rendering of messages: valid for any text, and complete."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ WORDS = words("&<>`")
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, WORDS, person))
-def test_any_text_gives_a_message_that_slack_takes(said: Message) -> None:
-    made = render(said)
-    message_blocks(made.blocks)
-    json.dumps(made.blocks).encode()
-    assert 0 < len(made.text) <= 3000
-    made.text.encode()
+def test_any_text_gives_a_message_that_slack_takes(notification: Message) -> None:
+    output = render(notification)
+    message_blocks(output.blocks)
+    json.dumps(output.blocks).encode()
+    assert 0 < len(output.text) <= 3000
+    output.text.encode()
 
 
 def rendered(kind: DeliveryKind, **fields: Any) -> Json:
-    made = render(message(kind, "C1", **fields))
-    message_blocks(made.blocks)
-    return {"text": made.text, "blocks": made.blocks}
+    output = render(message(kind, "C1", **fields))
+    message_blocks(output.blocks)
+    return {"text": output.text, "blocks": output.blocks}
 
 
 @pytest.mark.parametrize("kind", DeliveryKind)
@@ -51,7 +51,7 @@ def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
         resolution={"outcome": "answered", "via": "person", "text": NASTY, "by": [NASTY]},
         status=QuestionStatus.ANSWERED,
     )
-    made = rendered(
+    output = rendered(
         kind,
         question=asked,
         payload={"text": NASTY, "name": NASTY},
@@ -63,12 +63,12 @@ def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
         subject_invoker=NASTY,
         subject_result={"summary": NASTY, "pr_url": NASTY, "title": NASTY},
     )
-    mrkdwn = [part["text"] for part in walk(made["blocks"]) if part["type"] == "mrkdwn"]
-    for text in [made["text"], *mrkdwn]:
+    mrkdwn = [part["text"] for part in walk(output["blocks"]) if part["type"] == "mrkdwn"]
+    for text in [output["text"], *mrkdwn]:
         assert "<!everyone" not in text
         assert "<@U1>" not in text
         assert "<http" not in text
-    assert any(SHOWN in text for text in [made["text"], *mrkdwn])
+    assert any(SHOWN in text for text in [output["text"], *mrkdwn])
 
 
 def walk(value: Any) -> list[Json]:
@@ -93,27 +93,27 @@ def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> Non
 
 
 def test_a_few_choices_are_buttons_and_free_text_is_one_more() -> None:
-    made = rendered(DeliveryKind.QUESTION)
-    assert actionable(made) == [ids.answer_action(1), ids.answer_action(2), ids.FREE]
-    (row,) = [block for block in made["blocks"] if block["type"] == "actions"]
+    output = rendered(DeliveryKind.QUESTION)
+    assert actionable(output) == [ids.answer_action(1), ids.answer_action(2), ids.FREE]
+    (row,) = [block for block in output["blocks"] if block["type"] == "actions"]
     assert row["block_id"] == ids.question_block(7, 2)
-    assert [one["value"] for one in row["elements"]] == ["q:7:2:1", "q:7:2:2", "q:7:2"]
+    assert [element["value"] for element in row["elements"]] == ["q:7:2:1", "q:7:2:2", "q:7:2"]
 
 
 def test_many_choices_become_a_select_menu() -> None:
     for count, kind in ((6, "static_select"), (100, "static_select"), (101, "external_select")):
         same = [{"value": f"v{n}" * 70, "label": "the same"} for n in range(count)]
-        made = rendered(
+        output = rendered(
             DeliveryKind.QUESTION, question=question(choices=same, freeform_allowed=False)
         )
-        (row,) = [block for block in made["blocks"] if block["type"] == "actions"]
+        (row,) = [block for block in output["blocks"] if block["type"] == "actions"]
         (element,) = row["elements"]
         assert (element["type"], element["action_id"]) == (kind, ids.CHOOSE)
         assert row["block_id"] == ids.question_block(7, 2)
         if kind == "static_select":
-            values = [one["value"] for one in element["options"]]
+            values = [option["value"] for option in element["options"]]
             assert values == [f"q:7:2:{n}" for n in range(1, count + 1)]
-            assert len({one["text"]["text"] for one in element["options"]}) == count
+            assert len({option["text"]["text"] for option in element["options"]}) == count
 
 
 DESCRIBED = [
@@ -130,10 +130,10 @@ def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str
         context_snippet="c & c\n" * 400,
         action={"do": "x" * 900},
     )
-    made = rendered(DeliveryKind.QUESTION, question=asked, asked=(person("anna", "U0ANNA"),))
-    assert made["blocks"][-1]["type"] == "actions"
-    assert actionable(made)[-1] == ids.FREE
-    assert asked.name in shown(made)
+    output = rendered(DeliveryKind.QUESTION, question=asked, asked=(person("anna", "U0ANNA"),))
+    assert output["blocks"][-1]["type"] == "actions"
+    assert actionable(output)[-1] == ids.FREE
+    assert asked.name in shown(output)
 
 
 def test_a_question_that_is_too_large_loses_context_then_descriptions_then_options() -> None:
@@ -142,8 +142,8 @@ def test_a_question_that_is_too_large_loses_context_then_descriptions_then_optio
     for asked_again in (asked, *(replace(asked, text="Which? " * n) for n in (600, 1000, 1300))):
         blocks = rendered(DeliveryKind.QUESTION, question=asked_again)["blocks"]
         (row,) = [block for block in blocks if block["type"] == "actions"]
-        said = shown({"blocks": [block for block in blocks if block is not row]})
-        details.append(("ccc" in said, "ddd" in said, row["elements"][0]["type"]))
+        text = shown({"blocks": [block for block in blocks if block is not row]})
+        details.append(("ccc" in text, "ddd" in text, row["elements"][0]["type"]))
     assert details == [
         (True, True, "static_select"),
         (False, True, "static_select"),
@@ -154,12 +154,12 @@ def test_a_question_that_is_too_large_loses_context_then_descriptions_then_optio
 
 def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
-    made = rendered(
+    output = rendered(
         DeliveryKind.QUESTION, question=gate, asked=(person("anna", "U0ANNA"), person("ben"))
     )
-    assert actionable(made) == [ids.APPROVE, ids.DENY]
-    assert "For <@U0ANNA>, ben" in shown(made)
-    assert shown(made).count("<@") == 1
+    assert actionable(output) == [ids.APPROVE, ids.DENY]
+    assert "For <@U0ANNA>, ben" in shown(output)
+    assert shown(output).count("<@") == 1
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
     eve = person("eve", "U0EVE@T0ELSEWHERE")
     assert "For <@U0EVE>" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(eve,)))
@@ -169,18 +169,20 @@ def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
 
 def test_a_label_that_is_too_long_is_clamped() -> None:
     long = [{"value": "a", "label": "👩" * 75}, {"value": "b", "label": ""}]
-    made = rendered(DeliveryKind.QUESTION, question=question(choices=long))
-    row = made["blocks"][-1]["elements"]
-    assert [len(one["text"]["text"]) for one in row[:2]] == [38, 1]
+    output = rendered(DeliveryKind.QUESTION, question=question(choices=long))
+    row = output["blocks"][-1]["elements"]
+    assert [len(item["text"]["text"]) for item in row[:2]] == [38, 1]
 
 
 def test_a_reminder_asks_again() -> None:
-    made = rendered(DeliveryKind.REMINDER, payload={"text": "half the time is over"})
-    assert "half the time is over" in shown(made)
-    assert actionable(made)
+    output = rendered(DeliveryKind.REMINDER, payload={"text": "half the time is over"})
+    assert "half the time is over" in shown(output)
+    assert actionable(output)
 
 
-@pytest.mark.parametrize("status", [one for one in QuestionStatus if one != "open"])
+@pytest.mark.parametrize(
+    "status", [questionstatu for questionstatu in QuestionStatus if questionstatu != "open"]
+)
 def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: QuestionStatus) -> None:
     how = {
         "outcome": str(status),
@@ -189,13 +191,13 @@ def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: Quest
         "by": ["slack:U0ANNA@T9", "ben"],
     }
     closed = question(status=status, resolution=how)
-    made = rendered(
+    output = rendered(
         DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
     )
-    assert actionable(made) == []
-    wanted = f"D-7/2 {resolution_text(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")
-    assert wanted in shown(made)
-    assert "Which one?" in shown(made)
+    assert actionable(output) == []
+    expected = f"D-7/2 {resolution_text(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")
+    assert expected in shown(output)
+    assert "Which one?" in shown(output)
 
 
 DIFF = (
@@ -205,18 +207,18 @@ DIFF = (
 
 
 def test_a_diff_shows_its_statistics_and_thirty_lines() -> None:
-    made = shown(rendered(DeliveryKind.QUESTION, question=question(context_snippet=DIFF)))
-    assert "x.py | +59 -1" in made
-    assert "1 file changed, +59 -1" in made
-    assert "+line 23" in made
-    assert "+line 24" not in made
-    assert "the whole is a file in this thread" in made
+    output = shown(rendered(DeliveryKind.QUESTION, question=question(context_snippet=DIFF)))
+    assert "x.py | +59 -1" in output
+    assert "1 file changed, +59 -1" in output
+    assert "+line 23" in output
+    assert "+line 24" not in output
+    assert "The full text is a file in this thread" in output
 
 
 def test_a_short_context_is_shown_whole() -> None:
-    made = shown(rendered(DeliveryKind.QUESTION, question=question(context_snippet="a\nb")))
-    assert "a\nb" in made
-    assert "file in this thread" not in made
+    output = shown(rendered(DeliveryKind.QUESTION, question=question(context_snippet="a\nb")))
+    assert "a\nb" in output
+    assert "file in this thread" not in output
 
 
 def test_long_result_is_truncated_with_code_fences_closed() -> None:
@@ -225,17 +227,17 @@ def test_long_result_is_truncated_with_code_fences_closed() -> None:
         "data": {"log": "```" * 9000},
         "pr_url": "https://e.org/1",
     }
-    made = rendered(DeliveryKind.RESULT, subject_result=result)
-    assert len(made["text"]) <= 3000
-    total = sum(len(text) for text in shown(made).split("\n"))
+    output = rendered(DeliveryKind.RESULT, subject_result=result)
+    assert len(output["text"]) <= 3000
+    total = sum(len(text) for text in shown(output).split("\n"))
     assert total < 13_000
-    assert "the whole is a file in this thread" in shown(made)
-    for block in made["blocks"]:
+    assert "The full text is a file in this thread" in shown(output)
+    for block in output["blocks"]:
         if block["type"] == "section" and "```" in (text := block["text"]["text"]):
             assert text.startswith("```\n")
             assert text.endswith("\n```")
             assert text.count("```") == 2
-    assert "<https://e.org/1>" in shown(made)
+    assert "<https://e.org/1>" in shown(output)
 
 
 def test_a_notification_of_a_result_says_what_people_wrote_and_no_data() -> None:
@@ -245,11 +247,11 @@ def test_a_notification_of_a_result_says_what_people_wrote_and_no_data() -> None
         "data": {"patch": "--- a/x"},
         "report": "report.md",
     }
-    made = rendered(DeliveryKind.RESULT, subject_result=result, subject_status=Status.COMPLETED)
-    _, *said = made["text"].split("\n")
-    assert said == ["All is &lt;well&gt;", "https://e.org/1"]
-    made = rendered(DeliveryKind.RESULT, subject_result={"data": {"a": 1}})
-    assert "{" not in made["text"]
+    output = rendered(DeliveryKind.RESULT, subject_result=result, subject_status=Status.COMPLETED)
+    _, *text = output["text"].split("\n")
+    assert text == ["All is &lt;well&gt;", "https://e.org/1"]
+    output = rendered(DeliveryKind.RESULT, subject_result={"data": {"a": 1}})
+    assert "{" not in output["text"]
 
 
 RESULT = {
@@ -264,70 +266,72 @@ RESULT = {
 
 
 def test_a_result_is_said_in_words_and_once() -> None:
-    made = rendered(DeliveryKind.RESULT, subject_result=RESULT, subject_status=Status.COMPLETED)
-    said = shown(made)
-    assert "branch draftsman/d-7, commit 0123456789ab, 1 file changed, +2 -1" in said
-    assert "tests passed 3" in said
-    assert "files_changed" not in said
-    assert said.count("completed") == 1
-    assert "completed" in made["text"]
+    output = rendered(DeliveryKind.RESULT, subject_result=RESULT, subject_status=Status.COMPLETED)
+    text = shown(output)
+    assert "branch draftsman/d-7, commit 0123456789ab, 1 file changed, +2 -1" in text
+    assert "tests passed 3" in text
+    assert "files_changed" not in text
+    assert text.count("completed") == 1
+    assert "completed" in output["text"]
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED])
 def test_what_failed_is_said_without_words_of_a_terminal(status: Status) -> None:
     for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
-        made = rendered(kind, subject_status=status, subject_error="no space")
-        both = made["text"] + shown(made)
-        for odd in ("draftsman retry", "is failed", "dead letter", "is expired"):
+        output = rendered(kind, subject_status=status, subject_error="no space")
+        both = output["text"] + shown(output)
+        for odd in ("draftsman retry", "is failed", "dead_letter", "is expired"):
             assert odd not in both
-    assert "press Retry" in shown(made)
+    assert "press Retry" in shown(output)
 
 
 def test_a_notification_names_people_and_times_as_people_do() -> None:
     how = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
     closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=how)
-    made = rendered(DeliveryKind.QUESTION_CLOSED, question=closed)
-    assert made["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
-    assert "root (in a terminal)" in shown(made)
-    assert "<@U0BEN>" not in made["text"] + shown(made)
-    made = rendered(
+    output = rendered(DeliveryKind.QUESTION_CLOSED, question=closed)
+    assert output["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
+    assert "root (in a terminal)" in shown(output)
+    assert "<@U0BEN>" not in output["text"] + shown(output)
+    output = rendered(
         DeliveryKind.RESULT,
         subject_title="for slack:U0BEN",
         subject_status=Status.CANCELED,
         subject_canceled_by="slack:U0ANNA",
     )
-    assert "was canceled by <@U0ANNA>" in made["text"]
-    assert "<@U0BEN>" not in made["text"]
+    assert "was canceled by <@U0ANNA>" in output["text"]
+    assert "<@U0BEN>" not in output["text"]
     when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     asked = question(
         expires_at=when, choices=[{"value": f"{n}", "label": f"c{n}"} for n in range(130)]
     )
-    made = rendered(DeliveryKind.QUESTION, question=asked)
-    assert "expires at 2 Jan 2026, 03:04 UTC" in made["text"]
-    assert "and 120 more" in made["text"]
-    assert len(made["text"].splitlines()) < 20
-    assert "draftsman answer" not in made["text"]
-    made = rendered(DeliveryKind.STATUS, subject_status=Status.RETRYING, subject_next_retry_at=when)
-    assert "will be retried at 2 Jan 2026, 03:04 UTC" in made["text"]
+    output = rendered(DeliveryKind.QUESTION, question=asked)
+    assert "expires at 2 Jan 2026, 03:04 UTC" in output["text"]
+    assert "and 120 more" in output["text"]
+    assert len(output["text"].splitlines()) < 20
+    assert "draftsman answer" not in output["text"]
+    output = rendered(
+        DeliveryKind.STATUS, subject_status=Status.RETRYING, subject_next_retry_at=when
+    )
+    assert "will be retried at 2 Jan 2026, 03:04 UTC" in output["text"]
 
 
 def test_a_gate_that_nobody_may_decide_says_so_and_what_to_do() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
-    made = shown(rendered(DeliveryKind.QUESTION, question=gate))
-    assert "Nobody may decide this" in made
-    assert "`approver`" in made
+    output = shown(rendered(DeliveryKind.QUESTION, question=gate))
+    assert "This approval has no approver" in output
+    assert "`approver`" in output
     assert "Nobody may" not in shown(rendered(DeliveryKind.QUESTION))
 
 
 def test_times_are_in_the_zone_of_the_reader() -> None:
     when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    made = shown(rendered(DeliveryKind.QUESTION, question=question(expires_at=when)))
-    assert f"<!date^{int(when.timestamp())}^" in made
+    output = shown(rendered(DeliveryKind.QUESTION, question=question(expires_at=when)))
+    assert f"<!date^{int(when.timestamp())}^" in output
 
 
 def test_the_same_message_is_the_same_blocks() -> None:
-    said = message(DeliveryKind.QUESTION, "C1")
-    assert render(said) == render(replace(said))
+    notification = message(DeliveryKind.QUESTION, "C1")
+    assert render(notification) == render(replace(notification))
 
 
 def test_who_canceled_is_named_as_slack_names_them() -> None:
@@ -337,16 +341,16 @@ def test_who_canceled_is_named_as_slack_names_them() -> None:
         "subject_cancel_reason": "ask slack:U0BEN: he knows",
     }
     for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
-        said = shown(rendered(kind, **ended))
-        assert "was canceled by <@U0ANNA>: ask slack:U0BEN: he knows" in said
-        assert "U0ANNA@T9" not in said
+        text = shown(rendered(kind, **ended))
+        assert "was canceled by <@U0ANNA>: ask slack:U0BEN: he knows" in text
+        assert "U0ANNA@T9" not in text
 
 
 def test_answer_text_cannot_mention_a_user() -> None:
     how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
     closed = question(status=QuestionStatus.ANSWERED, resolution=how)
-    said = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))
-    assert "was answered by <@U0ANNA>: ask slack:U0BEN" in said
+    text = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))
+    assert "was answered by <@U0ANNA>: ask slack:U0BEN" in text
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
 
 
@@ -360,5 +364,5 @@ def test_answer_text_cannot_mention_a_user() -> None:
     ],
 )
 def test_a_notice_names_its_job_once(text: str, read: str) -> None:
-    said = rendered(DeliveryKind.NOTICE, payload={"text": text})
-    assert (shown(said), said["text"]) == (read, read)
+    reply = rendered(DeliveryKind.NOTICE, payload={"text": text})
+    assert (shown(reply), reply["text"]) == (read, read)

@@ -1,4 +1,4 @@
-"""What is delivered to Slack through faults is seen once, in order. Ten thousand: tests/soak."""
+"""Deliveries to Slack with faults are shown once, in order. Ten thousand: tests/soak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People's text in Slack: literal, whole where it fits, cut between graphemes where not."""
+"""User text in Slack: literal, complete if it fits, else truncated between graphemes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_text_is_unescaped_and_escaped_once() -> None:
 
 @given(ANY)
 def test_graphemes_lose_nothing_but_a_crowd_of_marks(text: str) -> None:
-    found = "".join(graphemes(text))
-    assert len(found) <= len(text)
-    assert all(len(one) <= 16 for one in graphemes(text))
+    result = "".join(graphemes(text))
+    assert len(result) <= len(text)
+    assert all(len(grapheme) <= 16 for grapheme in graphemes(text))
 
 
 @pytest.mark.parametrize("one", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
@@ -51,11 +51,11 @@ def test_a_grapheme_is_one(one: str) -> None:
 
 @given(ANY, st.integers(2, 60))
 def test_what_is_clamped_fits_and_ends_between_graphemes(text: str, most: int) -> None:
-    found = truncate(text, most)
-    assert utf16_length(found) <= most
+    result = truncate(text, most)
+    assert utf16_length(result) <= most
     if utf16_length("".join(graphemes(replace_invisible(text)))) > most:
-        assert found.endswith("…")
-    assert "".join(graphemes(replace_invisible(text))).startswith(found.removesuffix("…"))
+        assert result.endswith("…")
+    assert "".join(graphemes(replace_invisible(text))).startswith(result.removesuffix("…"))
 
 
 def test_a_family_is_not_torn_apart() -> None:
@@ -64,23 +64,23 @@ def test_a_family_is_not_torn_apart() -> None:
 
 @given(ANY, st.integers(10, 60))
 def test_an_escape_is_not_torn_apart(text: str, most: int) -> None:
-    found = escape_truncated(text, most)
-    assert utf16_length(found) <= most
-    assert escape(unescape(found)) == found
+    result = escape_truncated(text, most)
+    assert utf16_length(result) <= most
+    assert escape(unescape(result)) == result
 
 
 @given(ANY, st.integers(90, 200))
 def test_pieces_are_all_of_it(text: str, most: int) -> None:
-    found = list(escape_chunks(text, most))
-    assert all(utf16_length(one) <= most for one in found)
-    assert "".join(found) == escape("".join(graphemes(replace_invisible(text))))
+    result = list(escape_chunks(text, most))
+    assert all(utf16_length(item) <= most for item in result)
+    assert "".join(result) == escape("".join(graphemes(replace_invisible(text))))
 
 
 @given(ANY, st.integers(40, 300))
 def test_nothing_in_a_code_block_ends_it(text: str, most: int) -> None:
-    found = code(text, most)
-    assert utf16_length(found) <= most
-    assert found.count("```") == 2
+    result = code(text, most)
+    assert utf16_length(result) <= most
+    assert result.count("```") == 2
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_a_link_that_leads_elsewhere_is_text(url: str) -> None:
 
 @given(ANY)
 def test_a_link_shows_where_it_leads_and_ends_once(text: str) -> None:
-    found = link(f"https://example.org/{text}")
-    assert utf16_length(found) <= MAX_TEXT
-    if found.startswith("<"):
-        assert found.endswith(">")
-        assert "|" not in found
-        assert not {"<", ">"} & set(found[1:-1])
+    result = link(f"https://example.org/{text}")
+    assert utf16_length(result) <= MAX_TEXT
+    if result.startswith("<"):
+        assert result.endswith(">")
+        assert "|" not in result
+        assert not {"<", ">"} & set(result[1:-1])
 
 
 def test_a_link_keeps_its_query() -> None:
-    found = link("https://example.org/a?b=1&c=%20")
-    assert html.unescape(found) == "<https://example.org/a?b=1&c=%20>"
+    result = link("https://example.org/a?b=1&c=%20")
+    assert html.unescape(result) == "<https://example.org/a?b=1&c=%20>"

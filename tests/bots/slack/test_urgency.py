@@ -1,4 +1,4 @@
-"""A question passes the cards of a channel in which Slack takes one message a second."""
+"""A question overtakes status cards in a channel with a limit of one message a second."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.waits import until
 
 CARDS = 12
 SHOWN = 2
-"""Cards that people see before the question is asked."""
+"""Cards that are posted before the question is asked."""
 BETWEEN = 3
-"""Cards at most that are posted before the question from then on: those that were being sent."""
+"""Most cards that are posted between the question's creation and its message."""
 
 
 async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime) -> None:
@@ -33,7 +33,9 @@ async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime)
             dispatcher.wake()
 
             async def shown() -> bool:
-                kinds = {one.kind: one.status for one in await deliveries_of(rt, asked)}
+                kinds = {
+                    delivery.kind: delivery.status for delivery in await deliveries_of(rt, asked)
+                }
                 return kinds[DeliveryKind.QUESTION] is DeliveryStatus.SENT
 
             await until(shown, "the question")

@@ -1,4 +1,4 @@
-"""A fake Slack that the official SDK talks to unchanged: Web API, Socket Mode, HTTP deliveries.
+"""A fake Slack for the unchanged official SDK: Web API, Socket Mode, HTTP deliveries.
 
     async with FakeSlack() as slack:
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url)
@@ -6,9 +6,9 @@
         general = slack.channel("general", [anna])
         ack = await slack.mention(anna, general, "fix the parser")
 
-What people do returns the app's `Ack`. The fake refuses what Slack refuses, and misbehaves when it
-is told to (`slack.faults`, `slack.sockets`, and `How` something is delivered). Its time is the
-machine's, and `slack.later(seconds)` lets some pass.
+Interactions of people return the app's `Ack`. The fake returns Slack's errors, and injects faults
+on request (`slack.faults`, `slack.sockets`, and the `DeliveryOptions` of a delivery). Its clock
+is the machine's; `slack.later(seconds)` advances it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the app says in its acks, and what Slack makes of it: texts, options, changed modals."""
+"""Effects of the bodies of the app's acks: texts, options, changed modals."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from tests.support.slack.world import Channel, Hook, Json, View, World
 
 
 def to_command(world: World, user: str, channel: Channel, body: Any) -> list[str]:
-    """Show the answer to a command; return what is wrong with it."""
-    said = Args(body if isinstance(body, dict) else {"text": str(body)})
+    """Show the response to a command; return its error."""
+    args = Args(body if isinstance(body, dict) else {"text": str(body)})
     try:
-        answer(world, Hook(user, channel.id, world.now()), said)
+        answer(world, Hook(user, channel.id, world.now()), args)
     except ApiError as refused:
         return [f"{refused.error} {refused.more}"]
     return []
 
 
 def to_suggestion(body: Any) -> tuple[list[Json], list[str]]:
-    """Return the options that are shown, and what is wrong with them."""
+    """Return the options and the error of a response."""
     if problems := list(options(body)):
         return [], problems
-    found = list(body.get("options", []))
+    choices = list(body.get("options", []))
     for group in body.get("option_groups", []):
-        found += group["options"]
-    return found, []
+        choices += group["options"]
+    return choices, []
 
 
 def to_submission(world: World, view: View, body: Any) -> list[str]:
-    """Do with a modal what the app says; return what is wrong with that."""
-    said = body if isinstance(body, dict) else {}
+    """Apply the response to a modal; return its error."""
+    content = body if isinstance(body, dict) else {}
     try:
-        _respond(world, view, said)
+        _respond(world, view, content)
     except ApiError as refused:
         return [f"{refused.error} {refused.more}"]
     return []
 
 
-def _respond(world: World, view: View, said: Json) -> None:
-    match said.get("response_action"):
+def _respond(world: World, view: View, content: Json) -> None:
+    match content.get("response_action"):
         case None:
             close(world, view)
         case "clear":
-            for one in world.stacks.pop(view.user, []):
-                world.views.pop(one, None)
+            for view_id in world.stacks.pop(view.user, []):
+                world.views.pop(view_id, None)
         case "update":
-            replaced(world, view, whole_view(said.get("view"), ("modal",)))
+            replaced(world, view, whole_view(content.get("view"), ("modal",)))
         case "push":
-            pushed(world, view.user, whole_view(said.get("view"), ("modal",)))
+            pushed(world, view.user, whole_view(content.get("view"), ("modal",)))
         case "errors":
-            _errors(view, said.get("errors"))
+            _errors(view, content.get("errors"))
         case other:
-            raise ApiError("invalid_response_action", said=other)
+            raise ApiError("invalid_response_action", value=other)
 
 
 def _errors(view: View, errors: Any) -> None:
-    inputs = {block["block_id"] for block in view.said["blocks"] if block["type"] == "input"}
+    inputs = {block["block_id"] for block in view.content["blocks"] if block["type"] == "input"}
     if not isinstance(errors, dict) or not errors or errors.keys() - inputs:
-        raise ApiError("invalid_errors", said=errors, inputs=sorted(inputs))
+        raise ApiError("invalid_errors", value=errors, inputs=sorted(inputs))
     if not all(isinstance(text, str) and text for text in errors.values()):
-        raise ApiError("invalid_errors", said=errors)
+        raise ApiError("invalid_errors", value=errors)
     view.errors = dict(errors)
 
 
 def close(world: World, view: View) -> None:
-    """Close one modal; the one below it is seen again."""
-    world.views.pop(view.said["id"], None)
+    """Close one modal, which uncovers the one below it."""
+    world.views.pop(view.content["id"], None)
     stack = world.stacks[view.user]
-    if view.said["id"] in stack:
-        stack.remove(view.said["id"])
+    if view.content["id"] in stack:
+        stack.remove(view.content["id"])

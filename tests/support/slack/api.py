@@ -1,4 +1,4 @@
-"""The HTTP side that the app calls: the Web API, response_urls and uploads."""
+"""The HTTP server for the app: the Web API, response_urls and uploads."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Done = Callable[[], web.Response]
 
 
 class Api:
-    """Answers; every call goes through the faults and into the record."""
+    """The handlers; every call passes the faults and is recorded."""
 
     def __init__(self, world: World, faults: Faults) -> None:
         self._world = world
         self._faults = faults
         self._paced: dict[str, float] = {}
         self.pace: float | None = None
-        """Least seconds between two messages in one channel; sooner ones are answered 429."""
+        """Minimum seconds between messages in a channel; earlier messages get 429."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what is served."""
+        """Return the routes."""
         return [
             web.route("*", "/api/{method}", self.method),
             web.post("/response/{name}", self.response),
@@ -40,7 +40,7 @@ class Api:
         ]
 
     async def method(self, request: web.Request) -> web.Response:
-        """Answer a call of the Web API."""
+        """Handle a call of the Web API."""
         name = request.match_info["method"]
         try:
             args = await _args(request)
@@ -52,33 +52,33 @@ class Api:
 
         def done() -> web.Response:
             try:
-                found = self._allowed(name, str(token)).work(self._world, args)
+                result = self._allowed(name, str(token)).work(self._world, args)
             except ApiError as refused:
                 return self._refusal(name, args, refused)
-            return self._record(name, args, "ok", self._json({"ok": True} | found, name))
+            return self._record(name, args, "ok", self._json({"ok": True} | result, name))
 
         if (wait := self._too_soon(name, args)) is not None:
             return self._record(name, args, "rate limit", _limited(wait))
         return await self._through(name, args, request, done)
 
     async def response(self, request: web.Request) -> web.Response:
-        """Answer a response_url."""
-        said = Args(await _args(request))
+        """Handle a response_url."""
+        args = Args(await _args(request))
 
         def done() -> web.Response:
-            status, body = response_urls.use(self._world, request.match_info["name"], said)
+            status, body = response_urls.use(self._world, request.match_info["name"], args)
             outcome = "ok" if status == 200 else str(body.get("error"))
             answer = (
                 web.json_response(body, status=status)
                 if status != 200
                 else web.Response(text="ok", content_type="text/plain")
             )
-            return self._record("response_url", said, outcome, answer)
+            return self._record("response_url", args, outcome, answer)
 
-        return await self._through("response_url", said, request, done)
+        return await self._through("response_url", args, request, done)
 
     async def upload(self, request: web.Request) -> web.Response:
-        """Take the bytes of a file."""
+        """Receive the bytes of a file."""
         data = await request.read()
         args = Args(file=request.match_info["file"], length=len(data))
 
@@ -181,15 +181,15 @@ def _limited(seconds: float) -> web.Response:
 
 
 async def _args(request: web.Request) -> Args:
-    found: dict[str, Any] = dict(request.query)
+    args: dict[str, Any] = dict(request.query)
     if request.content_type == "application/json":
         try:
-            said = json.loads(await request.text())
+            content = json.loads(await request.text())
         except ValueError:
             raise ApiError("invalid_json") from None
-        if not isinstance(said, dict):
+        if not isinstance(content, dict):
             raise ApiError("json_not_object")
-        found |= said
+        args |= content
     else:
-        found |= dict(await request.post())
-    return Args({name: value for name, value in found.items() if value is not None})
+        args |= dict(await request.post())
+    return Args({name: value for name, value in args.items() if value is not None})

@@ -1,4 +1,4 @@
-"""How Slack says no: `{"ok": false, "error": …}` with HTTP 200."""
+"""Errors of the Web API: `{"ok": false, "error": …}` with HTTP 200."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """A call that Slack refuses.
+    """A rejected call.
 
-    `error` is its code and `more` what else the answer carries.
+    `error` is its code; `more` are further fields of the response.
     """
 
     def __init__(self, error: str, **more: Any) -> None:
@@ -18,12 +18,12 @@ class ApiError(Exception):
         self.more = more
 
     def body(self) -> dict[str, Any]:
-        """Return the answer."""
+        """Return the response body."""
         return {"ok": False, "error": self.error} | self.more
 
 
 def invalid_arguments(error: str, problems: Sequence[str]) -> ApiError:
-    """Refuse with a list of what is wrong, in the two places where Slack puts it."""
+    """Return the error with its list of problems, in the two places where Slack puts it."""
     messages = [f"[ERROR] {problem}" for problem in problems]
     more: dict[str, Any] = {"response_metadata": {"messages": messages}}
     if error == "invalid_blocks":

@@ -1,7 +1,7 @@
-"""What Slack accepts of blocks, elements and views: one table, with the published limits.
+"""Slack's rules for blocks, elements and views: one table, with the published limits.
 
-Lengths are those of Slack's block and element reference, which slack_sdk's model objects check as
-well; what a block may hold, and on which surface it may stand, is of the same pages.
+The lengths are those of Slack's block and element reference, and also checked by slack_sdk's model
+classes; the content of blocks and their surfaces are from the same pages.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ SURFACES: Final[dict[str, tuple[str, ...]]] = {
 }
 BLOCKS_MOST: Final = {"message": 50, "modal": 100, "home": 100}
 BLOCKS_SIZE: Final = 11_341
-"""Characters of all blocks of a message together, as JSON, markdown blocks aside. The limit is not
-documented; this is the smallest size reported as refused with `msg_blocks_too_long` (bolt-js issue
-2867, there of the texts alone; bolt-js issue 2509 reports about 13,200)."""
+"""Characters of all blocks of a message as JSON, without markdown blocks. The limit is not
+documented; this is the smallest size reported as rejected with `msg_blocks_too_long` (bolt-js issue
+2867, there of the texts alone; bolt-js issue 2509 reports about 13,200).
+"""
 VIEW_BYTES: Final = 250_000
 """Size of a view as JSON."""
 MARKDOWN_MOST: Final = 12_000
-"""Characters of all the markdown blocks of one message together."""
+"""Characters of all markdown blocks of a message."""
 
 
 def _block(**fields: Spec) -> Fields:

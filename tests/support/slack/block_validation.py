@@ -1,4 +1,4 @@
-"""Holds blocks and views against the rules, in the words in which Slack complains."""
+"""Validation of blocks and views, with Slack's error messages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.support.slack.rule_types import Shape, Spec
 FIELD = Spec("text", 2000, of=("plain_text", "mrkdwn"))
 """A field of a section."""
 WORDS = Spec("text", 3000, of=("plain_text", "mrkdwn"))
-"""A text among the elements of a context block."""
+"""A text in a context block."""
 Problems = Iterator[str]
 
 
 def message_blocks(blocks: object) -> list[dict[str, Any]]:
-    """Return the blocks of a message, or refuse them as Slack does."""
+    """Return the blocks of a message; raises ApiError like Slack."""
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise ApiError("invalid_blocks_format")
     if problems := list(surface("message", blocks)):
@@ -40,7 +40,7 @@ def message_blocks(blocks: object) -> list[dict[str, Any]]:
 
 
 def whole_view(view: object, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Return a view, or refuse it as Slack does."""
+    """Return a view; raises ApiError like Slack."""
     if not isinstance(view, dict):
         raise invalid_arguments(
             "invalid_arguments", ["must provide an object [json-pointer:/view]"]
@@ -70,7 +70,7 @@ def _view(view: dict[str, Any], kinds: tuple[str, ...]) -> Problems:
 
 
 def surface(kind: str, blocks: list[Any], path: str = "/blocks") -> Problems:
-    """Yield what is wrong with these blocks on this surface."""
+    """Yield the errors of these blocks on this surface."""
     if len(blocks) > BLOCKS_MOST[kind]:
         yield _at(f"no more than {BLOCKS_MOST[kind]} items allowed", path)
     for place, block in enumerate(blocks):
@@ -84,15 +84,15 @@ def surface(kind: str, blocks: list[Any], path: str = "/blocks") -> Problems:
         yield _at(f"must be less than {MARKDOWN_MOST + 1} characters", path)
 
 
-def options(found: object) -> Problems:
-    """Yield what is wrong with the answer to a `block_suggestion`."""
-    found = found if isinstance(found, dict) else {}
-    names = [name for name in ("options", "option_groups") if name in found]
+def options(body: object) -> Problems:
+    """Yield the errors of a response to `block_suggestion`."""
+    body = body if isinstance(body, dict) else {}
+    names = [name for name in ("options", "option_groups") if name in body]
     if len(names) != 1:
         yield _at("must define one of `options`, `option_groups`", "/")
         return
     part = "option" if names == ["options"] else "group"
-    yield from _value(found[names[0]], Spec("many", 100, least=0, of=(part,)), f"/{names[0]}")
+    yield from _value(body[names[0]], Spec("many", 100, least=0, of=(part,)), f"/{names[0]}")
 
 
 def _is(block: Mapping[str, Any], kind: str) -> bool:
@@ -139,7 +139,7 @@ def _initial(value: dict[str, Any], path: str) -> Problems:
     for group in value.get("option_groups") or []:
         offered += group.get("options") or [] if isinstance(group, dict) else []
     chosen = value.get("initial_options") or [value.get("initial_option")]
-    if offered and any(one is not None and one not in offered for one in chosen):
+    if offered and any(item is not None and item not in offered for item in chosen):
         yield _at("initial option must exactly match one of the provided options", path)
 
 
@@ -232,11 +232,11 @@ def _part(value: object, of: tuple[str, ...], path: str) -> Problems:
 def _twice(items: list[Any], name: str, path: str) -> Problems:
     seen: set[str] = set()
     for place, item in enumerate(items):
-        found = item.get(name) if isinstance(item, dict) else None
-        if isinstance(found, str) and found in seen:
+        result = item.get(name) if isinstance(item, dict) else None
+        if isinstance(result, str) and result in seen:
             yield _at(f"`{name}` already exists", f"{path}/{place}/{name}")
-        elif isinstance(found, str):
-            seen.add(found)
+        elif isinstance(result, str):
+            seen.add(result)
 
 
 def _at(problem: str, path: str) -> str:

@@ -1,4 +1,4 @@
-"""Puts a Bolt app on the fake, with Bolt's own adapters."""
+"""Connection of a Bolt app to the fake, with Bolt's own adapters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.slack.server import FakeSlack
 
 
 def bolt_app(slack: FakeSlack) -> AsyncApp:
-    """Return an app that answers once its listener is through."""
+    """Return an app that acknowledges after its listener has ended."""
     client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
     return AsyncApp(
         client=client, signing_secret=slack.signing_secret, process_before_response=True
@@ -25,7 +25,7 @@ def bolt_app(slack: FakeSlack) -> AsyncApp:
 async def by_socket(
     app: AsyncApp, slack: FakeSlack, ping: float = 10.0
 ) -> AsyncIterator[AsyncSocketModeHandler]:
-    """Connect; `ping` is the seconds after which the SDK looks whether the socket lives."""
+    """Connect; `ping` is the SDK's check interval in seconds."""
     handler = AsyncSocketModeHandler(app, slack.app_token, ping_interval=ping)
     before = slack.sockets.count
     await handler.connect_async()  # type: ignore[no-untyped-call]
@@ -38,7 +38,7 @@ async def by_socket(
 
 @asynccontextmanager
 async def by_http(app: AsyncApp, slack: FakeSlack) -> AsyncIterator[str]:
-    """Serve, and let the fake deliver there."""
+    """Serve the app and set it as the request_url."""
     runner = web.AppRunner(app.web_app("/slack/events"))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

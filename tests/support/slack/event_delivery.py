@@ -1,4 +1,4 @@
-"""Brings deliveries to the app, over HTTP or a socket, as often and in which order is asked."""
+"""Delivery of payloads to the app, over HTTP or a socket, with duplicates and reordering."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tests.support.slack.world import Json, World
 
 Kind = Literal["events_api", "interactive", "slash_commands"]
 PATIENCE: Final = 3.0
-"""Seconds in which Slack wants an answer."""
+"""Seconds of Slack's deadline."""
 
 
 class DeliveryOptions(TypedDict, total=False):
-    """How something is delivered.
+    """Options of a delivery.
 
-    `copies` of each go out at once, with a `new_event_id` each, or in the `same_envelope`;
-    `reordered` sends the last first. `retries` more of each are sent while it is not acked;
-    `attempt` is the number of the first retry that is sent, when all before it were lost.
-    `extra` is put over the payload.
+    `copies` of each payload are sent at once, with a `new_event_id` each, or in the
+    `same_envelope`; `reordered` sends the last first. `retries` are sent while there is no ack;
+    `attempt` is the number of the first retry that is sent, as if all before it were lost. `extra`
+    is merged into the payload.
     """
 
     copies: int
@@ -43,11 +43,11 @@ class DeliveryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Ack:
-    """How the app answered.
+    """The app's response.
 
-    `status` is the HTTP status, 200 for the ack of a socket, None if there was none in time.
-    `copies` are the answers to everything that was sent; what is said here is of the first that
-    was not 200, else of the last. With no copies, the app is not subscribed to it.
+    `status` is the HTTP status, 200 for the ack of a socket, None after a timeout. `copies` are the
+    responses to everything that was sent; the other fields are those of the first that was not 200,
+    else of the last. Without copies, the app is not subscribed to the event.
     """
 
     status: int | None = None
@@ -59,23 +59,23 @@ class Ack:
     copies: tuple[Ack, ...] = ()
     attempts: int = 1
     ts: str = ""
-    """The message that a person wrote."""
+    """The ts of the message."""
 
     @property
     def acked(self) -> bool:
-        """Say whether Slack takes it for delivered."""
+        """Whether Slack considers it delivered."""
         return self.status is not None and 200 <= self.status < 300
 
     @property
     def sent(self) -> Json:
-        """Return the payload."""
+        """The payload."""
         assert self.payload is not None, "nothing was sent"
         return self.payload
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """One payload on its way."""
+    """A payload in transit."""
 
     kind: Kind
     payload: Json
@@ -84,7 +84,7 @@ class Delivery:
 
 
 class EventDelivery:
-    """Delivers to `request_url` if there is one, else to the open sockets."""
+    """Delivers to `request_url` if it is set, else to the open sockets."""
 
     def __init__(self, world: World, sockets: Sockets) -> None:
         self.request_url: str | None = None
@@ -94,26 +94,26 @@ class EventDelivery:
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the HTTP client."""
         if self._session is not None:
             await self._session.close()
 
     async def deliver(self, kind: Kind, *payloads: Json, how: DeliveryOptions) -> Ack:
-        """Deliver these payloads, and their copies, at once."""
+        """Deliver these payloads and their copies at once."""
         going: list[Delivery] = []
         for payload in payloads:
             going += self._copies(kind, payload | how.get("extra", {}), how)
         if how.get("reordered"):
             going.reverse()
         retries = how.get("retries", 0)
-        acks = await asyncio.gather(*(self._insist(one, retries) for one in going))
+        acks = await asyncio.gather(*(self._insist(item, retries) for item in going))
         if not acks:
             return Ack()
-        said = next((ack for ack in acks if not ack.acked), acks[-1])
-        return replace(said, copies=tuple(acks))
+        first_failure = next((ack for ack in acks if not ack.acked), acks[-1])
+        return replace(first_failure, copies=tuple(acks))
 
     def _copies(self, kind: Kind, payload: Json, how: DeliveryOptions) -> list[Delivery]:
-        made, envelope = [], str(uuid.uuid4())
+        deliveries, envelope = [], str(uuid.uuid4())
         for number in range(how.get("copies", 1)):
             one = copy.deepcopy(payload)
             if number and how.get("new_event_id") and "event_id" in one:
@@ -121,8 +121,8 @@ class EventDelivery:
                 one["event_context"] = self._world.id("EC")
             if number and not how.get("same_envelope"):
                 envelope = str(uuid.uuid4())
-            made.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
-        return made
+            deliveries.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
+        return deliveries
 
     async def _insist(self, delivery: Delivery, retries: int) -> Ack:
         first, ack = delivery.attempt, await self.once(delivery)
@@ -134,7 +134,7 @@ class EventDelivery:
         return replace(ack, attempts=delivery.attempt - first + 1)
 
     async def once(self, delivery: Delivery) -> Ack:
-        """Deliver once."""
+        """Deliver one payload."""
         began = time.monotonic()
         if self.request_url is None:
             ack = await self._by_socket(delivery)
@@ -153,26 +153,26 @@ class EventDelivery:
         if delivery.kind == "events_api":
             envelope["retry_attempt"] = delivery.attempt
             envelope["retry_reason"] = "timeout" if delivery.attempt else ""
-        found = await self._sockets.send(envelope, self.patience)
-        return Ack() if found is NOTHING else Ack(200, found)
+        result = await self._sockets.send(envelope, self.patience)
+        return Ack() if result is NOTHING else Ack(200, result)
 
     async def _by_http(self, delivery: Delivery) -> Ack:
         if delivery.kind == "events_api":
-            content, text = "application/json", json.dumps(delivery.payload)
+            first_failure, text = "application/json", json.dumps(delivery.payload)
         else:
             fields = delivery.payload
             if delivery.kind == "interactive":
                 fields = {"payload": json.dumps(delivery.payload)}
             text = urlencode(fields, errors="surrogatepass")
-            content = "application/x-www-form-urlencoded"
-        headers = {"Content-Type": content}
+            first_failure = "application/x-www-form-urlencoded"
+        headers = {"Content-Type": first_failure}
         if delivery.attempt:
             headers["X-Slack-Retry-Num"] = str(delivery.attempt)
             headers["X-Slack-Retry-Reason"] = "http_timeout"
         return await self.post(text.encode(), headers)
 
     def signed(self, body: bytes, timestamp: int | None = None) -> dict[str, str]:
-        """Return the headers that sign a body, now or at another time."""
+        """Return the signature headers of a body, at this or another time."""
         when = str(int(time.time()) if timestamp is None else timestamp)
         secret = self._world.signing_secret.encode()
         digest = hmac.new(secret, b"v0:" + when.encode() + b":" + body, hashlib.sha256)

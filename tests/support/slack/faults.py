@@ -1,4 +1,4 @@
-"""What the server does wrong when it is told to."""
+"""Fault injection into the server's responses."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong with one call.
+    """A fault of one call.
 
-    What is named "after" happens to a call that was done; Slack has it, and the app cannot know.
+    The faults named "after" happen after the call took effect, which the app cannot know.
     """
 
     name: str
@@ -34,22 +34,22 @@ class Fault:
 
     @property
     def after(self) -> bool:
-        """Say whether the call is done all the same."""
+        """Whether the call takes effect all the same."""
         return self.name.endswith("after")
 
     @staticmethod
     def RATE_LIMIT(seconds: float) -> Fault:  # noqa: N802
-        """Answer 429 with this Retry-After."""
+        """Respond with 429 and this Retry-After."""
         return Fault("rate limit", seconds)
 
     @staticmethod
     def SLOW(seconds: float) -> Fault:  # noqa: N802
-        """Wait, then do it and answer."""
+        """Delay the call and its response."""
         return Fault("slow", seconds)
 
     @staticmethod
     def error(code: str, status: int = 200) -> Fault:
-        """Refuse with this error and HTTP status."""
+        """Respond with this error and HTTP status."""
         return Fault("error", code=code, status=status)
 
 
@@ -65,45 +65,45 @@ error = Fault.error
 
 @dataclass
 class Faults:
-    """Which call meets which fault: first those that were named, then by chance."""
+    """The faults of calls: queued faults first, then random faults."""
 
     seen: Counter[str] = field(default_factory=Counter)
-    """How often each happened, by name."""
+    """Number of faults that occurred, by name."""
     _next: defaultdict[str, deque[Fault]] = field(default_factory=lambda: defaultdict(deque))
     _random: random.Random | None = None
     _rates: dict[Fault, float] = field(default_factory=dict)
     _spare: frozenset[str] = frozenset()
 
     def next(self, method: str, fault: Fault, times: int = 1) -> None:
-        """Let the next calls of this method (ANY: of all) meet this; PASS lets one through."""
+        """Queue faults for the next calls of this method (ANY: of all); PASS is no fault."""
         self._next[method].extend([fault] * times)
 
     def random(self, seed: int, rates: Mapping[Fault, float], spare: tuple[str, ...] = ()) -> None:
-        """Let faults happen by chance: rates are the probabilities, `spare` meets none."""
+        """Inject random faults: rates are the probabilities, `spare` methods have none."""
         if sum(rates.values()) > 1:
             raise ValueError("the rates of the faults are more than 1 together")
         self._random, self._rates = random.Random(seed), dict(rates)
         self._spare = frozenset(spare)
 
     def clear(self) -> None:
-        """Work well from now on."""
+        """Remove all faults."""
         self._next.clear()
         self._random = None
 
     @property
     def left(self) -> int:
-        """Count the named faults that nobody met so far."""
+        """Return the number of queued faults."""
         return sum(map(len, self._next.values()))
 
     def take(self, method: str) -> Fault:
         """Return the fault of one call."""
-        found = Fault.PASS
+        fault = Fault.PASS
         if waiting := self._next.get(method) or self._next.get(ANY):
-            found = waiting.popleft()
+            fault = waiting.popleft()
         elif self._random is not None and method not in self._spare:
             names = [*self._rates, Fault.PASS]
             weights = [*self._rates.values(), 1 - sum(self._rates.values())]
-            found = self._random.choices(names, weights)[0]
-        if found != Fault.PASS:
-            self.seen[found.name] += 1
-        return found
+            fault = self._random.choices(names, weights)[0]
+        if fault != Fault.PASS:
+            self.seen[fault.name] += 1
+        return fault

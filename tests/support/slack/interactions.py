@@ -1,4 +1,4 @@
-"""What people press, choose and fill in, as methods of the fake."""
+"""Interactions of people with controls, modals and shortcuts, as methods of the fake."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.slack.world import Channel, Hook, Json, View
 
 
 class Interactions(Messages):
-    """What a person can do with controls, modals and shortcuts.
+    """Interactions of a person.
 
-    A person can only do what Slack shows: to press what is not there is a LookupError of the test.
+    Only visible controls can be used: a missing control is a LookupError of the test.
     """
 
     async def interactive(self, payload: Json, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Send any interaction, as it is."""
+        """Send any interaction payload."""
         return await self.event_delivery.deliver("interactive", payload, how=how)
 
     async def press(
@@ -38,12 +38,12 @@ class Interactions(Messages):
         value: Any,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Choose something in a control of a message: the value or the label of an option."""
+        """Choose an option of a message's control by its value or label."""
         payload = self.chosen(user, channel, ts, action_id, value)
         return await self.event_delivery.deliver("interactive", payload, how=how)
 
     def chosen(self, user: str, channel: str, ts: str, action_id: str, value: Any = None) -> Json:
-        """Return what is sent of a press, by a person who sees the message as it is now."""
+        """Return the payload of a press on the message in its current state."""
         place = self.world.channels[channel]
         message, ephemeral = self._message(user, place, ts)
         block, element = control(message.get("blocks", []), action_id)
@@ -53,9 +53,9 @@ class Interactions(Messages):
         return payload
 
     def _message(self, user: str, place: Channel, ts: str) -> tuple[Json, bool]:
-        for one in self.world.ephemerals[place.id, user]:
-            if one["ts"] == ts:
-                return one, True
+        for ephemeral in self.world.ephemerals[place.id, user]:
+            if ephemeral["ts"] == ts:
+                return ephemeral, True
         if ts not in place.messages:
             raise LookupError(f"{user} sees no message {ts} in {place.name}")
         return place.messages[ts], False
@@ -68,9 +68,9 @@ class Interactions(Messages):
         value: Any = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Press a button, or choose something, in a modal or on the home tab."""
+        """Press a button or choose an option in a modal or on the home tab."""
         view = self._view(user, view_id)
-        block, element = control(view.said["blocks"], action_id)
+        block, element = control(view.content["blocks"], action_id)
         payload = payloads.interaction(self.world, "block_actions", user, view_id)
         payload["container"] = {"type": "view", "view_id": view_id}
         payload["view"] = payloads.in_view(view, {action_id: value})
@@ -86,7 +86,7 @@ class Interactions(Messages):
         query: str,
         **how: Unpack[DeliveryOptions],
     ) -> list[Json]:
-        """Type into an external select of a message; return the options that the app offers."""
+        """Type into an external select of a message; return the app's options."""
         place = self.world.channels[channel]
         message, ephemeral = self._message(user, place, ts)
         where = payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
@@ -97,13 +97,13 @@ class Interactions(Messages):
     async def suggest_in_view(
         self, user: str, view_id: str, action_id: str, query: str, **how: Unpack[DeliveryOptions]
     ) -> list[Json]:
-        """Type into an external select of a modal; return the options that the app offers."""
+        """Type into an external select of a modal; return the app's options."""
         view = self._view(user, view_id)
         where = {
             "container": {"type": "view", "view_id": view_id},
             "view": payloads.in_view(view, {}),
         }
-        return await self._offered(user, view.said["blocks"], action_id, query, where, how)
+        return await self._offered(user, view.content["blocks"], action_id, query, where, how)
 
     async def _offered(
         self,
@@ -119,9 +119,9 @@ class Interactions(Messages):
         payload.pop("trigger_id")
         payload |= {"action_id": element["action_id"], "block_id": block["block_id"]}
         ack = await self.interactive(payload | {"value": query}, **how)
-        found, problems = ack_bodies.to_suggestion(ack.body)
+        options, problems = ack_bodies.to_suggestion(ack.body)
         self.complaints += problems
-        return found
+        return options
 
     async def submit(
         self,
@@ -130,7 +130,7 @@ class Interactions(Messages):
         values: dict[str, Any] | None = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Fill in a modal and send it: values by block_id or action_id."""
+        """Submit a modal with values by block_id or action_id."""
         view = self._view(user, view_id)
         for name in values or {}:
             if not any(name in (b["block_id"], e["action_id"]) for b, e in _all(view)):
@@ -138,29 +138,29 @@ class Interactions(Messages):
         payload = payloads.interaction(self.world, "view_submission", user, view_id)
         payload |= {"view": payloads.in_view(view, values or {}), "response_urls": []}
         ack = await self.event_delivery.deliver("interactive", payload, how=how)
-        for one in ack.copies:
-            if one.acked and view_id in self.world.views:
-                self.complaints += ack_bodies.to_submission(self.world, view, one.body)
+        for copy_ack in ack.copies:
+            if copy_ack.acked and view_id in self.world.views:
+                self.complaints += ack_bodies.to_submission(self.world, view, copy_ack.body)
         return ack
 
     async def close_view(self, user: str, view_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Close a modal; the app hears of it if it asked to."""
+        """Close a modal; the app is notified if it asked for that."""
         view = self._view(user, view_id)
         payload = payloads.interaction(self.world, "view_closed", user)
         payload |= {"view": payloads.in_view(view, {}), "is_cleared": False}
         payload.pop("trigger_id")
         ack_bodies.close(self.world, view)
-        wanted = [payload] if view.said["notify_on_close"] else []
-        return await self.event_delivery.deliver("interactive", *wanted, how=how)
+        deliveries = [payload] if view.content["notify_on_close"] else []
+        return await self.event_delivery.deliver("interactive", *deliveries, how=how)
 
     def _view(self, user: str, view_id: str) -> View:
-        found = self.world.views.get(view_id)
+        view = self.world.views.get(view_id)
         home = self.world.homes.get(user)
-        if found is None and home is not None and home.said["id"] == view_id:
-            found = home
-        if found is None or found.user != user:
+        if view is None and home is not None and home.content["id"] == view_id:
+            view = home
+        if view is None or view.user != user:
             raise LookupError(f"{user} has no view {view_id}")
-        return found
+        return view
 
     async def shortcut(self, user: str, callback_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
         """Use a global shortcut."""
@@ -187,19 +187,19 @@ class Interactions(Messages):
 
 
 def _all(view: View) -> Iterator[tuple[Json, Json]]:
-    for block in view.said["blocks"]:
+    for block in view.content["blocks"]:
         for element in controls(block):
             yield block, element
 
 
 def control(blocks: list[Json], name: str) -> tuple[Json, Json]:
     """Return the control with this action_id, value or label, and its block."""
-    found = [(block, element) for block in blocks for element in controls(block)]
+    pairs = [(block, element) for block in blocks for element in controls(block)]
     for of in (_action_id, _value, _label):
-        for block, element in found:
+        for block, element in pairs:
             if of(element) == name:
                 return block, element
-    raise LookupError(f"no control {name!r} among {[_action_id(e) for _, e in found]}")
+    raise LookupError(f"no control {name!r} among {[_action_id(e) for _, e in pairs]}")
 
 
 def _action_id(element: Json) -> Any:

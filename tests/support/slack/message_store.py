@@ -1,4 +1,4 @@
-"""Puts messages into conversations and changes them, whoever does it."""
+"""Creation and changes of messages in conversations."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any, Final
 from tests.support.slack.world import Channel, Json, World
 
 TEXT_MOST: Final = 40_000
-"""Characters after which Slack cuts a text."""
+"""Characters after which Slack truncates a text."""
 
 
 def put(world: World, channel: Channel, message: Json, thread: str | None = None) -> Json:
-    """Post a message and return it as Slack keeps it.
+    """Post a message and return it as Slack stores it.
 
-    A reply to a message that is gone goes into the channel, without a word.
+    A reply to a deleted message is posted to the channel, without an error.
     """
-    made: Json = {"type": "message", "ts": world.ts(), "team": world.team, **message}
-    made["text"] = str(made.get("text") or "")[:TEXT_MOST]
-    if "blocks" in made:
-        made["blocks"] = named(world, made["blocks"])
+    stored: Json = {"type": "message", "ts": world.ts(), "team": world.team, **message}
+    stored["text"] = str(stored.get("text") or "")[:TEXT_MOST]
+    if "blocks" in stored:
+        stored["blocks"] = named(world, stored["blocks"])
     parent = channel.messages.get(thread) if thread else None
     if parent is not None:
         parent = channel.messages.get(str(parent.get("thread_ts")), parent)
-        made["thread_ts"] = parent["ts"]
+        stored["thread_ts"] = parent["ts"]
         if parent.get("user"):
-            made["parent_user_id"] = parent["user"]
-        _count(parent, made)
-    channel.messages[made["ts"]] = made
-    return made
+            stored["parent_user_id"] = parent["user"]
+        _count(parent, stored)
+    channel.messages[stored["ts"]] = stored
+    return stored
 
 
 def _count(parent: Json, reply: Json) -> None:
@@ -41,30 +41,34 @@ def _count(parent: Json, reply: Json) -> None:
 
 
 def named(world: World, blocks: list[Json]) -> list[Json]:
-    """Return the blocks with an id for each block and each control, as Slack gives them."""
-    made = copy.deepcopy(blocks)
-    for block in made:
+    """Return the blocks with ids for blocks and controls, as Slack returns them."""
+    copies = copy.deepcopy(blocks)
+    for block in copies:
         block.setdefault("block_id", world.id("b"))
         for element in controls(block):
             element.setdefault("action_id", world.id("a"))
-    return made
+    return copies
 
 
 def controls(block: Json) -> list[Json]:
-    """Return what of a block can be pressed, chosen or filled in."""
-    found = [block.get("accessory"), block.get("element")]
+    """Return the interactive elements of a block."""
+    elements = [block.get("accessory"), block.get("element")]
     if block.get("type") == "actions":
-        found += block.get("elements", [])
-    return [one for one in found if isinstance(one, dict) and one.get("type") != "image"]
+        elements += block.get("elements", [])
+    return [
+        element
+        for element in elements
+        if isinstance(element, dict) and element.get("type") != "image"
+    ]
 
 
 def remove(channel: Channel, ts: str) -> None:
-    """Delete a message; one with replies leaves a tombstone."""
+    """Delete a message; a message with replies leaves a tombstone."""
     message = channel.messages[ts]
     if message.get("reply_count"):
-        kept = {name: message[name] for name in ("type", "ts", "thread_ts", "reply_count")}
+        stored = {name: message[name] for name in ("type", "ts", "thread_ts", "reply_count")}
         gone: dict[str, Any] = {"subtype": "tombstone", "text": "This message was deleted."}
-        channel.messages[ts] = kept | gone | {"user": "USLACKBOT", "hidden": True}
+        channel.messages[ts] = stored | gone | {"user": "USLACKBOT", "hidden": True}
         return
     del channel.messages[ts]
     parent = channel.messages.get(message.get("thread_ts", ts))
@@ -73,7 +77,7 @@ def remove(channel: Channel, ts: str) -> None:
 
 
 def in_channel(channel: Channel) -> list[Json]:
-    """Return what is to be read in the channel itself: no replies, except broadcast ones."""
+    """Return the messages of the channel itself: no replies, except broadcast replies."""
     return [
         message
         for message in channel.messages.values()

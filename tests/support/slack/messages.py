@@ -1,4 +1,4 @@
-"""What people say in Slack, and what else happens there, as methods of the fake."""
+"""Messages and events of people in Slack, as methods of the fake."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.slack.world import Channel, Json, World
 
 
 class Messages:
-    """What a person can say. Ids are Slack's: U…, C…, V….
+    """Messages of people. Ids are Slack's: U…, C…, V….
 
-    `text` is what Slack puts on the wire, so that `&`, `<`, `>` of a person come escaped.
+    `text` is in Slack's wire format, in which `&`, `<`, `>` of a person are escaped.
     """
 
     def __init__(self, world: World, courier: EventDelivery) -> None:
@@ -28,7 +28,7 @@ class Messages:
         }  # fmt: skip
         """The events of the manifest."""
         self.complaints: list[str] = []
-        """What was wrong with the answers in the app's acks, as a person would see it."""
+        """Errors in the bodies of the app's acks, as a person would see them."""
 
     async def command(
         self,
@@ -38,13 +38,13 @@ class Messages:
         name: str = "/draftsman",
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Type a slash command."""
+        """Send a slash command."""
         place = self.world.channels[channel]
         payload = payloads.command(self.world, user, place, name, text)
         ack = await self.event_delivery.deliver("slash_commands", payload, how=how)
-        for one in ack.copies:
-            if one.acked and one.body:
-                self.complaints += ack_bodies.to_command(self.world, user, place, one.body)
+        for item in ack.copies:
+            if item.acked and item.body:
+                self.complaints += ack_bodies.to_command(self.world, user, place, item.body)
         return ack
 
     async def say(
@@ -56,15 +56,15 @@ class Messages:
         more: Json | None = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Write a message; `more` goes into it: subtype, files, bot_id …
+        """Post a message with the fields of `more`: subtype, files, bot_id …
 
-        A message that mentions the bot comes twice, as Slack sends it: message and app_mention.
+        A message that mentions the bot is delivered twice, as `message` and as `app_mention`.
         """
         place = self.world.channels[channel]
         person = self.world.users[user]
-        said: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
-        said |= {"team": person["team_id"], **(more or {})}
-        message = put(self.world, place, said, thread)
+        content: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
+        content |= {"team": person["team_id"], **(more or {})}
+        message = put(self.world, place, content, thread)
         events = [
             payloads.event(
                 self.world, payloads.spoken(self.world, place, message, kind), place.shared
@@ -82,7 +82,7 @@ class Messages:
         thread: str | None = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Write a message that begins with the bot's name."""
+        """Post a message that begins with a mention of the bot."""
         return await self.say(user, channel, f"<@{self.world.bot_user}> {text}", thread, **how)
 
     def _events(self, place: Channel, text: str) -> Iterator[str]:
@@ -95,22 +95,22 @@ class Messages:
             yield "app_mention"
 
     async def edit(self, channel: str, ts: str, text: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Change a message of a person.
+        """Edit a person's message.
 
-        One that mentions the bot fires `app_mention` once more, with `edited` (bolt-js issue 960,
-        slack-go pull request 1256).
+        An edited mention fires `app_mention` again, with `edited` (bolt-js issue 960, slack-go pull
+        request 1256).
         """
         message = self.world.channels[channel].messages[ts]
         marks = {"user": message.get("user"), "ts": self.world.ts()}
         return await self._change(channel, ts, {"text": text, "edited": marks}, how)
 
     async def unfurl(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Let Slack put the preview of a link under a message."""
+        """Add the preview of a link to a message."""
         preview = {"attachments": [{"from_url": "https://example.com", "title": "Example"}]}
         return await self._change(channel, ts, preview, how)
 
     async def echo(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Tell the app of a message, its own or another's: as new, or as changed if it was."""
+        """Deliver a message's event, of any author: as new, or as changed if it was edited."""
         place = self.world.channels[channel]
         message = place.messages[ts]
         if "edited" in message:
@@ -124,24 +124,26 @@ class Messages:
         before = copy.deepcopy(place.messages[ts])
         place.messages[ts].update(new)
         inner = payloads.changed(self.world, place, before, place.messages[ts])
-        wanted = [inner] if "message" in self._events(place, "") else []
+        inner_events = [inner] if "message" in self._events(place, "") else []
         if "edited" in new and "app_mention" in self._events(place, new["text"]):
-            wanted.append(payloads.spoken(self.world, place, place.messages[ts], "app_mention"))
-        return await self._tell(place, wanted, how)
+            inner_events.append(
+                payloads.spoken(self.world, place, place.messages[ts], "app_mention")
+            )
+        return await self._tell(place, inner_events, how)
 
     async def delete(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Delete a message, whoever wrote it."""
+        """Delete a message of any author."""
         place = self.world.channels[channel]
         before = place.messages[ts]
         remove(place, ts)
         return await self._tell_message(place, payloads.deleted(self.world, place, before), how)
 
     async def _tell_message(self, place: Channel, inner: Json, how: DeliveryOptions) -> Ack:
-        wanted = [inner] if "message" in self._events(place, "") else []
-        return await self._tell(place, wanted, how)
+        inner_events = [inner] if "message" in self._events(place, "") else []
+        return await self._tell(place, inner_events, how)
 
-    async def _tell(self, place: Channel, wanted: list[Json], how: DeliveryOptions) -> Ack:
-        events = [payloads.event(self.world, inner, place.shared) for inner in wanted]
+    async def _tell(self, place: Channel, inner_events: list[Json], how: DeliveryOptions) -> Ack:
+        events = [payloads.event(self.world, inner, place.shared) for inner in inner_events]
         return await self.event_delivery.deliver("events_api", *events, how=how)
 
     async def open_home(self, user: str, **how: Unpack[DeliveryOptions]) -> Ack:
@@ -154,15 +156,15 @@ class Messages:
             "event_ts": self.world.ts(),
         }
         if user in self.world.homes:
-            inner["view"] = copy.deepcopy(self.world.homes[user].said)
+            inner["view"] = copy.deepcopy(self.world.homes[user].content)
         return await self.event(inner, **how)
 
     async def event(self, inner: Json, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Let any event happen; an outer one is sent as it is."""
+        """Deliver any event; an outer event is sent unchanged."""
         outer = inner if "event" in inner or "api_app_id" in inner else None
         whole = payloads.event(self.world, inner) if outer is None else outer
         return await self.event_delivery.deliver("events_api", whole, how=how)
 
     async def again(self, ack: Ack, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Deliver once more what was delivered, in a new envelope."""
+        """Deliver a payload again in a new envelope."""
         return await self.event_delivery.deliver(ack.kind, ack.sent, how=how)

@@ -12,15 +12,15 @@ KINDS = {"channel": "channel", "group": "group", "im": "im", "mpim": "mpim"}
 
 
 def organization(world: World, person: Json) -> str | None:
-    """Return the organization of a person; colleagues of other workspaces name theirs."""
-    given: str | None = person.get("enterprise_id")
-    return given or (world.enterprise if person["team_id"] == world.team else None)
+    """Return a person's organization; colleagues of other workspaces name theirs."""
+    values: str | None = person.get("enterprise_id")
+    return values or (world.enterprise if person["team_id"] == world.team else None)
 
 
 def event(world: World, inner: Json, shared: bool = False) -> Json:
     """Return the outer event.
 
-    `team_id` and `enterprise_id` are a pair: for a message they are its writer's, for a mention
+    `team_id` and `enterprise_id` are a pair: for a message they are its author's, for a mention
     those of the installation (bolt-python, tests/slack_bolt/request/test_internals.py).
     """
     writer = world.users.get(str(inner.get("user"))) if inner["type"] == "message" else None
@@ -53,8 +53,8 @@ def event(world: World, inner: Json, shared: bool = False) -> Json:
 def spoken(world: World, channel: Channel, message: Json, kind: str) -> Json:
     """Return the inner event of a message, or of a mention.
 
-    A message names the workspace of its writer in `team`; a mention there names that of the app,
-    and the writer's in `user_team`: in a Grid the organization (the same tests of bolt-python).
+    A message names its author's workspace in `team`; a mention there names that of the app, and the
+    author's in `user_team`: in a Grid the organization (the same tests of bolt-python).
     """
     inner = {name: value for name, value in message.items() if name != "metadata"}
     inner |= {"type": kind, "channel": channel.id, "event_ts": message["ts"]}
@@ -70,7 +70,7 @@ def spoken(world: World, channel: Channel, message: Json, kind: str) -> Json:
 
 
 def changed(world: World, channel: Channel, before: Json, after: Json) -> Json:
-    """Return the inner event of a message that was changed."""
+    """Return the inner event of an edited message."""
     ts = world.ts()
     return {
         "type": "message",
@@ -86,7 +86,7 @@ def changed(world: World, channel: Channel, before: Json, after: Json) -> Json:
 
 
 def deleted(world: World, channel: Channel, before: Json) -> Json:
-    """Return the inner event of a message that was deleted."""
+    """Return the inner event of a deleted message."""
     ts = world.ts()
     return {
         "type": "message",
@@ -123,10 +123,10 @@ def command(world: World, user: str, channel: Channel, name: str, text: str) -> 
 
 
 def interaction(world: World, kind: str, user: str, view: str | None = None) -> Json:
-    """Return what all interactions have.
+    """Return the common fields of all interactions.
 
-    `team` is the workspace of the app, `user.team_id` one of the person's: in a Grid any of them,
-    also of members of this workspace (java-slack-sdk issue 1041, bolt-js issue 1875).
+    `team` is the app's workspace, `user.team_id` a workspace of the person: in a Grid any of them,
+    also for members of this workspace (java-slack-sdk issue 1041, bolt-js issue 1875).
     """
     person = world.users[user]
     grid = {"id": world.enterprise, "name": "Fake Grid"} if world.enterprise else None
@@ -156,7 +156,7 @@ def place(channel: Channel) -> Json:
 def in_message(
     world: World, user: str, channel: Channel, message: Json, *, ephemeral: bool
 ) -> Json:
-    """Return where in a message something was done."""
+    """Return the container fields of an interaction in a message."""
     thread = message.get("thread_ts")
     container: Json = {
         "type": "message",
@@ -167,87 +167,87 @@ def in_message(
     if thread:
         container["thread_ts"] = thread
     hook = Hook(user, channel.id, world.now(), message["ts"], ephemeral, thread)
-    said: Json = {
+    content: Json = {
         "container": container,
         "channel": place(channel),
         "state": {"values": state(message.get("blocks", []), {})},
         "response_url": world.hook(hook),
     }
     if not ephemeral:
-        said["message"] = {k: v for k, v in copy.deepcopy(message).items() if k != "metadata"}
-    return said
+        content["message"] = {k: v for k, v in copy.deepcopy(message).items() if k != "metadata"}
+    return content
 
 
 def in_view(view: View, values: dict[str, Any]) -> Json:
-    """Return a view, with what was filled in."""
-    said = copy.deepcopy(view.said)
-    said["state"] = {"values": state(said["blocks"], values)}
-    return said
+    """Return a view with its input."""
+    content = copy.deepcopy(view.content)
+    content["state"] = {"values": state(content["blocks"], values)}
+    return content
 
 
 def state(blocks: list[Json], values: dict[str, Any]) -> Json:
     """Return the state of every control, by block and action."""
-    found: Json = {}
+    result: Json = {}
     for block in blocks:
         for element in controls(block):
             if element["type"] in {"button", "overflow"}:
                 continue
             name, action = block["block_id"], element["action_id"]
             value = values.get(name, values.get(action))
-            found.setdefault(name, {})[action] = filled(element, value)
-    return found
+            result.setdefault(name, {})[action] = filled(element, value)
+    return result
 
 
 def filled(element: Json, value: Any) -> Json:
-    """Return a control that says a value; None is nothing."""
+    """Return a control with a value; None clears it."""
     kind = element["type"]
-    said: Json = {"type": kind}
+    content: Json = {"type": kind}
     if kind in {"checkboxes", "multi_static_select", "multi_external_select"}:
         start = [option["value"] for option in element.get("initial_options", [])]
         chosen = start if value is None else value
-        said["selected_options"] = [option(element, one) for one in chosen]
+        content["selected_options"] = [option(element, item) for item in chosen]
     elif kind in {"static_select", "external_select", "radio_buttons", "overflow"}:
         start = element.get("initial_option", {}).get("value")
         chosen = start if value is None else value
-        said["selected_option"] = None if chosen is None else option(element, chosen)
+        content["selected_option"] = None if chosen is None else option(element, chosen)
     elif kind.startswith("multi_"):
-        said[f"selected_{kind.removeprefix('multi_').removesuffix('_select')}"] = value or []
+        content[f"selected_{kind.removeprefix('multi_').removesuffix('_select')}"] = value or []
     elif kind.endswith("_select"):
         what = kind.removesuffix("s_select")
-        said[f"selected_{what}"] = value or element.get(f"initial_{what}")
+        content[f"selected_{what}"] = value or element.get(f"initial_{what}")
     elif kind in {"datepicker", "timepicker", "datetimepicker"}:
         what = {"datepicker": "date", "timepicker": "time"}.get(kind, "date_time")
-        said[f"selected_{what}"] = value or element.get(f"initial_{what}")
+        content[f"selected_{what}"] = value or element.get(f"initial_{what}")
     elif kind == "rich_text_input":
-        said["rich_text_value"] = value
+        content["rich_text_value"] = value
     else:
-        said["value"] = element.get("initial_value") if value is None else value
-    return said
+        content["value"] = element.get("initial_value") if value is None else value
+    return content
 
 
 def option(element: Json, value: str) -> Json:
-    """Return the option with this value or text; an external one is as the person saw it."""
+    """Return the option with this value or text; an external option is as it was shown."""
     offered = list(element.get("options", []))
     for group in element.get("option_groups", []):
         offered += group["options"]
-    for one in offered:
-        if value in (one["value"], one["text"]["text"]):
-            return copy.deepcopy(dict(one))
+    for item in offered:
+        if value in (item["value"], item["text"]["text"]):
+            return copy.deepcopy(dict(item))
     if offered:
-        raise LookupError(f"no option {value!r} among {[one['value'] for one in offered]}")
+        raise LookupError(f"no option {value!r} among {[item['value'] for item in offered]}")
     return {"text": {"type": "plain_text", "text": value, "emoji": True}, "value": value}
 
 
 def action(world: World, block: Json, element: Json, value: Any) -> Json:
-    """Return what somebody did with a control."""
-    said: Json = {
+    """Return the action of a control."""
+    content: Json = {
         "action_id": element["action_id"],
         "block_id": block["block_id"],
         "type": element["type"],
         "action_ts": world.ts(),
     }
     if element["type"] == "button":
-        said["text"] = copy.deepcopy(element["text"])
-        said |= {name: element[name] for name in ("value", "style") if name in element}
-        return said
-    return said | filled(element, value)
+        content["text"] = copy.deepcopy(element["text"])
+        content |= {name: element[name] for name in ("value", "style") if name in element}
+        return content
+    return content | filled(element, value)

@@ -1,4 +1,4 @@
-"""response_urls: what an app may say to a person's deed, five times in half an hour."""
+"""response_urls: an app's responses to an interaction, five times within 30 minutes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.support.slack.methods.registry import Args
 from tests.support.slack.world import HOOK_LIFE, HOOK_USES, Channel, Hook, Json, World
 
 
-def use(world: World, name: str, said: Args) -> tuple[int, Json]:
-    """Use a response_url; return the HTTP status and the answer."""
+def use(world: World, name: str, args: Args) -> tuple[int, Json]:
+    """Use a response_url; return the HTTP status and the body."""
     hook = world.hooks.get(name)
     if hook is None:
         return 404, {"ok": False, "error": "invalid_url"}
@@ -20,37 +20,37 @@ def use(world: World, name: str, said: Args) -> tuple[int, Json]:
         return 404, {"ok": False, "error": "used_url"}
     hook.uses += 1
     try:
-        answer(world, hook, said)
+        answer(world, hook, args)
     except ApiError as refused:
         return 400, refused.body()
     return 200, {"ok": True}
 
 
-def answer(world: World, hook: Hook, said: Args) -> None:
-    """Do what the app says: replace, delete, or show something new."""
+def answer(world: World, hook: Hook, args: Args) -> None:
+    """Apply the response: replace, delete, or post."""
     channel = world.channels[hook.channel]
-    if said.flag("delete_original"):
+    if args.flag("delete_original"):
         _delete(world, channel, hook)
         return
-    whole = body(said)
+    whole = body(args)
     has_content(whole)
-    if hook.ts is not None and said.flag("replace_original"):
+    if hook.ts is not None and args.flag("replace_original"):
         _replace(world, channel, hook, whole)
-    elif said.get("response_type") == "in_channel":
-        put(world, channel, by_bot(world) | whole, said.maybe("thread_ts"))
+    elif args.get("response_type") == "in_channel":
+        put(world, channel, by_bot(world) | whole, args.maybe("thread_ts"))
     else:
-        put_ephemeral(world, channel, hook.user, whole, said.maybe("thread_ts") or hook.thread)
+        put_ephemeral(world, channel, hook.user, whole, args.maybe("thread_ts") or hook.thread)
 
 
 def _original(world: World, channel: Channel, hook: Hook) -> Json:
-    whispered = world.ephemerals[channel.id, hook.user]
-    found = channel.messages.get(hook.ts or "")
-    for message in whispered if hook.ephemeral else []:
+    ephemeral = world.ephemerals[channel.id, hook.user]
+    result = channel.messages.get(hook.ts or "")
+    for message in ephemeral if hook.ephemeral else []:
         if message["ts"] == hook.ts:
-            found = message
-    if found is None:
+            result = message
+    if result is None:
         raise ApiError("message_not_found")
-    return found
+    return result
 
 
 def _replace(world: World, channel: Channel, hook: Hook, whole: Json) -> None:

@@ -1,4 +1,4 @@
-"""The words in which the rules of Block Kit are written down."""
+"""Types of the rules for Block Kit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Kind = Literal["text", "string", "url", "choice", "flag", "number", "strings", "
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What one property may be.
+    """The rule of one property.
 
     `most` counts characters of a text or string, items of a list; None is no limit. `of` names the
-    types of a text, the choices of a choice, or the shapes of one or many objects.
+    types of a text, the values of a choice, or the shapes of one or many objects.
     """
 
     kind: Kind
@@ -25,10 +25,10 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an object may be.
+    """The rule of an object.
 
-    Of `any_of` at least one property must be there, of `one_of` exactly one. A `typed` object says
-    in `type` which shape it has.
+    At least one property of `any_of` is required, exactly one of `one_of`. A `typed` object names
+    its shape in `type`.
     """
 
     fields: dict[str, Spec]
@@ -38,42 +38,39 @@ class Shape:
 
 
 def plain(most: int, *, need: bool = False) -> Spec:
-    """Return a text that is plain_text."""
+    """Return the rule of a plain_text object."""
     return Spec("text", most, need, of=("plain_text",))
 
 
 def text(most: int, *, need: bool = False) -> Spec:
-    """Return a text, plain or mrkdwn."""
+    """Return the rule of a text, plain or mrkdwn."""
     return Spec("text", most, need, of=("plain_text", "mrkdwn"))
 
 
 def string(most: int | None = None, *, need: bool = False, least: int = 1) -> Spec:
-    """Return a string."""
     return Spec("string", most, need, least)
 
 
 def url(most: int = 3000, *, need: bool = False) -> Spec:
-    """Return an address."""
     return Spec("url", most, need)
 
 
 def choice(*of: str, need: bool = False) -> Spec:
-    """Return one of these strings."""
+    """Return the rule of one of these strings."""
     return Spec("choice", need=need, of=of)
 
 
 def number(most: int | None = None, *, least: int = 0) -> Spec:
-    """Return an integer."""
     return Spec("number", most, least=least)
 
 
 def one_part(*of: str, need: bool = False) -> Spec:
-    """Return an object of one of these shapes."""
+    """Return the rule of an object of one of these shapes."""
     return Spec("one", need=need, of=of)
 
 
 def part_list(*of: str, most: int | None = None, need: bool = False, least: int = 1) -> Spec:
-    """Return a list of objects of these shapes."""
+    """Return the rule of a list of objects of these shapes."""
     return Spec("many", most, need, least, of)
 
 

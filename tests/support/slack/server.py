@@ -22,9 +22,10 @@ T = TypeVar("T")
 
 
 class FakeSlack(Interactions):
-    """One workspace with one app in it.
+    """One workspace with one app.
 
-    The app's side is `api_url` and the tokens; people's side are the deeds; the rest is to look.
+    The app uses `api_url` and the tokens; people's interactions are methods; the rest is for
+    inspection.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,6 @@ class FakeSlack(Interactions):
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
-        """Listen."""
         app = web.Application(client_max_size=2**26)
         app.add_routes([*self.api.routes(), web.get("/link", self.sockets.serve)])
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -54,7 +54,7 @@ class FakeSlack(Interactions):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop listening and hang up."""
+        """Stop listening and disconnect."""
         self.sockets.drop()
         await self.event_delivery.close()
         if self._runner is not None:
@@ -62,51 +62,52 @@ class FakeSlack(Interactions):
 
     @property
     def api_url(self) -> str:
-        """Return what an SDK takes for `base_url`."""
+        """The SDK's `base_url`."""
         return f"{self.world.base}/api/"
 
     @property
     def bot_token(self) -> str:
-        """Return the token of the Web API."""
+        """The token of the Web API."""
         return self.world.bot_token
 
     @property
     def app_token(self) -> str:
-        """Return the token of Socket Mode."""
+        """The token of Socket Mode."""
         return self.world.app_token
 
     @property
     def signing_secret(self) -> str:
-        """Return what HTTP deliveries are signed with."""
+        """The secret that signs HTTP deliveries."""
         return self.world.signing_secret
 
     @property
     def team(self) -> str:
-        """Return the id of the workspace."""
+        """The id of the workspace."""
         return self.world.team
 
     @property
     def bot_user(self) -> str:
-        """Return the id of the bot as a person."""
+        """The user id of the bot."""
         return self.world.bot_user
 
     @property
     def request_url(self) -> str | None:
-        """Return where deliveries go in HTTP mode; None is Socket Mode."""
+        """The URL of deliveries in HTTP mode; None is Socket Mode."""
         return self.event_delivery.request_url
 
     @request_url.setter
     def request_url(self, url: str | None) -> None:
+        """The URL of deliveries in HTTP mode; None is Socket Mode."""
         self.event_delivery.request_url = url
 
     @property
     def calls(self) -> list[Call]:
-        """Return every call of the app's, in its order."""
+        """Every call of the app, in order."""
         return self.world.calls
 
     @property
     def files(self) -> list[Json]:
-        """Return the files that were shared: id, name, title, data, shared (channels)."""
+        """The shared files: id, name, title, data, shared (channels)."""
         return [file for file in self.world.files.values() if file.get("shared") is not None]
 
     def user(
@@ -119,10 +120,10 @@ class FakeSlack(Interactions):
         is_bot: bool = False,
         deleted: bool = False,
     ) -> str:
-        """Add a person, of another workspace or organization if these say so; return the id."""
-        made = id or self.world.id("U")
-        self.world.users[made] = {
-            "id": made,
+        """Add a person, optionally of another workspace or organization; return the id."""
+        created = id or self.world.id("U")
+        self.world.users[created] = {
+            "id": created,
             "team_id": team or self.team,
             "enterprise_id": enterprise,
             "name": name,
@@ -134,7 +135,7 @@ class FakeSlack(Interactions):
             "tz": "Europe/Vienna",
             "profile": {"display_name": name, "email": f"{name}@example.com"},
         }
-        return made
+        return created
 
     def channel(
         self,
@@ -146,58 +147,58 @@ class FakeSlack(Interactions):
         archived: bool = False,
         shared: bool = False,
     ) -> str:
-        """Add a channel; return its id. Its members are people's ids; the bot is in it too."""
-        who = {*(members or []), *([self.bot_user] if bot else [])}
-        made = self.world.add_channel(name, "group" if private else "channel", who)
-        made.archived, made.shared = archived, shared
-        return made.id
+        """Add a channel with these members and the bot; return its id."""
+        user = {*(members or []), *([self.bot_user] if bot else [])}
+        created = self.world.add_channel(name, "group" if private else "channel", user)
+        created.archived, created.shared = archived, shared
+        return created.id
 
     def direct(self, user: str) -> str:
         """Return the id of the bot's conversation with a person."""
         return self.world.direct(user).id
 
     def messages(self, channel: str, thread: str | None = None) -> list[Json]:
-        """Return what is to be read in a channel, or the replies of a thread, oldest first.
+        """Return the messages of a channel, or the replies of a thread, oldest first.
 
-        The tombstone of a deleted message is not among them.
+        The tombstone of a deleted message is omitted.
         """
         place = self.world.channels[channel]
-        found = in_channel(place) if thread is None else in_thread(place, thread)
-        return [message for message in found if message.get("subtype") != "tombstone"]
+        result = in_channel(place) if thread is None else in_thread(place, thread)
+        return [message for message in result if message.get("subtype") != "tombstone"]
 
     def ephemerals(self, channel: str, user: str) -> list[Json]:
-        """Return what only this person saw in a channel, oldest first."""
+        """Return a person's ephemeral messages in a channel, oldest first."""
         return self.world.ephemerals[channel, user]
 
     def views(self, user: str) -> list[Json]:
-        """Return the modals that a person has open, the topmost last; `errors` is by block."""
-        views = [self.world.views[one] for one in self.world.stacks[user]]
-        return [view.said | {"errors": view.errors} for view in views]
+        """Return a person's open modals, the topmost last; `errors` is by block."""
+        views = [self.world.views[stack] for stack in self.world.stacks[user]]
+        return [view.content | {"errors": view.errors} for view in views]
 
     def home(self, user: str) -> Json | None:
         """Return a person's home tab."""
-        found = self.world.homes.get(user)
-        return found.said if found else None
+        result = self.world.homes.get(user)
+        return result.content if result else None
 
     async def heard(self) -> None:
-        """Return at the next call of the app."""
+        """Wait for the next call of the app."""
         self.world.called.clear()
         await self.world.called.wait()
 
     async def until(self, look: Callable[[], T], what: str) -> T:
-        """Return what `look` finds, once it finds something; it looks after every call."""
+        """Call `look` after every call until it returns a true value; return that."""
         try:
             async with asyncio.timeout(waits.DEADLINE):
-                while not (found := look()):
+                while not (result := look()):
                     await self.heard()
         except TimeoutError:
             raise AssertionError(f"{what}: not within {waits.DEADLINE:.0f} s") from None
-        return found
+        return result
 
     def later(self, seconds: float) -> None:
-        """Let time pass here: triggers and response_urls grow old."""
+        """Advance the clock: triggers and response_urls age."""
         self.world.offset += seconds
 
     def revoke(self, error: str | None = "token_revoked") -> None:
-        """Answer every call of the bot with this error; None makes it good again."""
+        """Respond to every call of the bot with this error; None restores it."""
         self.world.account = error

@@ -1,4 +1,4 @@
-"""Socket Mode: the sockets that the app has open, what is sent through them, and their faults."""
+"""Socket Mode: the app's open sockets, their envelopes and their faults."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from tests.support.slack.world import Json, World
 
 SOCKETS_MOST: Final = 10
 LIFE: Final = 18_060
-"""Seconds that Slack says a socket will live; nothing here ends it by itself."""
+"""Lifetime that Slack announces, in seconds; it is not enforced here."""
 
 
 @dataclass(eq=False)
 class Link:
-    """One socket. A silent one is half-open: it neither hears nor says anything."""
+    """One socket. A silent socket is half-open: it neither receives nor sends."""
 
     socket: web.WebSocketResponse
     transport: asyncio.Transport | None
     silent: bool = False
     pending: dict[str, list[asyncio.Future[Any]]] = field(default_factory=dict)
-    """Who waits for the ack of an envelope: it becomes the payload of the ack, or NOTHING."""
+    """Futures of the acks of envelopes: the payload of the ack, or NOTHING."""
 
 
 class _Nothing:
-    """No ack will come."""
+    """There will be no ack."""
 
 
 NOTHING: Final = _Nothing()
 
 
 class Sockets:
-    """All of them, in the order of their coming."""
+    """All sockets, in order."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -45,19 +45,19 @@ class Sockets:
         self._turn = itertools.count()
         self._changed = asyncio.Event()
         self.opened = 0
-        """How many there were in all."""
+        """Number of sockets in total."""
         self.acks: list[str] = []
-        """The envelopes that were acked, in this order."""
+        """The acknowledged envelopes, in order."""
         self.mute = 0
-        """How many of the next ones answer pings, and say nothing else."""
+        """Number of the next sockets that answer pings only."""
 
     @property
     def count(self) -> int:
-        """Return how many are open."""
+        """Return the number of open sockets."""
         return len(self._links)
 
     async def wait(self, count: int = 1, opened: int = 0) -> None:
-        """Return once exactly so many are open, and at least so many were in all."""
+        """Wait until exactly this many are open, and at least this many were opened in total."""
         async with asyncio.timeout(waits.DEADLINE):
             while self.count != count or self.opened < opened:
                 self._changed.clear()
@@ -107,12 +107,12 @@ class Sockets:
                 self._ack(message.data)
 
     def _ack(self, text: str) -> None:
-        said = json.loads(text)
-        envelope = said.get("envelope_id", "")
+        content = json.loads(text)
+        envelope = content.get("envelope_id", "")
         self.acks.append(envelope)
         for link in self._links:
-            if waiting := [one for one in link.pending.get(envelope, []) if not one.done()]:
-                waiting[0].set_result(said.get("payload"))
+            if waiting := [item for item in link.pending.get(envelope, []) if not item.done()]:
+                waiting[0].set_result(content.get("payload"))
                 return
 
     def _end(self, link: Link) -> None:
@@ -120,9 +120,9 @@ class Sockets:
             return
         self._links.remove(link)
         for waiting in link.pending.values():
-            for one in waiting:
-                if not one.done():
-                    one.set_result(NOTHING)
+            for item in waiting:
+                if not item.done():
+                    item.set_result(NOTHING)
         link.pending.clear()
         self._changed.set()
 
@@ -153,13 +153,17 @@ class Sockets:
                 waiting.remove(mine)
 
     async def disconnect(self, reason: str = "refresh_requested", index: int | None = None) -> None:
-        """Tell the app to go: warning, refresh_requested or link_disabled. The app must hang up."""
+        """Ask the app to disconnect: warning, refresh_requested or link_disabled."""
         for link in self._chosen(index):
-            said = {"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-fake"}}
-            await link.socket.send_json(said)
+            content = {
+                "type": "disconnect",
+                "reason": reason,
+                "debug_info": {"host": "applink-fake"},
+            }
+            await link.socket.send_json(content)
 
     async def close(self, index: int | None = None) -> None:
-        """Hang up in good order."""
+        """Close the socket cleanly."""
         for link in self._chosen(index):
             self._end(link)
             await link.socket.close()
@@ -172,7 +176,7 @@ class Sockets:
                 link.transport.abort()
 
     def silence(self, index: int | None = None) -> None:
-        """Leave the connection open and say nothing any more, not even a pong."""
+        """Leave the connection open and send nothing any more, not even a pong."""
         for link in self._chosen(index):
             link.silent = True
 

@@ -1,4 +1,4 @@
-"""What a workspace is: its people, channels, messages, files and views, and a clock of its own."""
+"""The state of a workspace: people, channels, messages, files, views, and its own clock."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Json = dict[str, Any]
 Kind = Literal["channel", "group", "im", "mpim"]
 
 TRIGGER_LIFE: Final = 3.0
-"""Seconds in which a trigger_id opens a modal."""
+"""Seconds for which a trigger_id is valid."""
 HOOK_LIFE: Final = 30 * 60.0
-"""Seconds in which a response_url can be used."""
+"""Seconds for which a response_url is valid."""
 HOOK_USES: Final = 5
 SCOPES: Final = frozenset({
     "commands", "chat:write", "app_mentions:read", "channels:history", "groups:history",
@@ -27,7 +27,7 @@ SCOPES: Final = frozenset({
 
 @dataclass
 class Channel:
-    """A conversation. `members` holds the bot as well, if it is in it."""
+    """A conversation. `members` includes the bot if it is a member."""
 
     id: str
     name: str
@@ -36,33 +36,33 @@ class Channel:
     archived: bool = False
     shared: bool = False
     messages: dict[str, Json] = field(default_factory=dict)
-    """By ts, in the order of their coming."""
+    """By ts, in order of creation."""
 
     @property
     def scope(self) -> str:
-        """Return what its scopes begin with."""
+        """The prefix of its scopes."""
         return {"channel": "channels", "group": "groups"}.get(self.kind, self.kind)
 
 
 @dataclass
 class View:
-    """A modal that somebody has open, or his home tab."""
+    """A person's open modal, or the home tab."""
 
     user: str
-    said: Json
+    content: Json
     errors: dict[str, str] = field(default_factory=dict)
-    """What the app found wrong in the last submission, by block."""
+    """Errors of the last submission, by block."""
 
 
 @dataclass
 class Trigger:
-    """A person's deed, which lets the app open a modal, once and soon."""
+    """An interaction, which lets the app open a modal once within its lifetime."""
 
     user: str
     born: float
     used: bool = False
     view: str | None = None
-    """The modal in which it was done."""
+    """The modal of the interaction."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Hook:
     channel: str
     born: float
     ts: str | None = None
-    """The message that it may replace; None for that of a command."""
+    """The message that it may replace; None for a command."""
     ephemeral: bool = False
     thread: str | None = None
     uses: int = 0
@@ -91,7 +91,7 @@ class Call:
 
 @dataclass
 class World:
-    """Everything that the server knows. Whatever the app can do goes through `methods`."""
+    """The state of the server. The app changes it only through `methods`."""
 
     team: str = "T000000001"
     enterprise: str | None = None
@@ -106,7 +106,7 @@ class World:
     """URL of the server."""
     scopes: set[str] = field(default_factory=lambda: set(SCOPES))
     account: str | None = None
-    """The error with which every call of the bot is answered, such as token_revoked."""
+    """The error of every call of the bot, such as token_revoked."""
     home_enabled: bool = True
     offset: float = 0.0
     users: dict[str, Json] = field(default_factory=dict)
@@ -123,15 +123,15 @@ class World:
     triggers: dict[str, Trigger] = field(default_factory=dict)
     hooks: dict[str, Hook] = field(default_factory=dict)
     tickets: set[str] = field(default_factory=set)
-    """Addresses of sockets that nobody used so far."""
+    """Unused URLs of sockets."""
     calls: list[Call] = field(default_factory=list)
     called: asyncio.Event = field(default_factory=asyncio.Event)
-    """Rings at every call that was answered."""
+    """Set after every call."""
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _last: int = 0
 
     def now(self) -> float:
-        """Return the time here, in seconds since 1970."""
+        """Return the clock, in seconds since 1970."""
         return time.time() + self.offset
 
     def ts(self) -> str:
@@ -140,14 +140,14 @@ class World:
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
 
     def id(self, kind: str) -> str:
-        """Return a new id that begins with this letter."""
+        """Return a new id with this prefix."""
         return f"{kind}{next(self._ids):09d}"
 
     def trigger(self, user: str, view: str | None = None) -> str:
         """Return a trigger_id."""
-        made = f"{next(self._ids)}.{self.team}.{self.id('X').lower()}"
-        self.triggers[made] = Trigger(user, self.now(), view=view)
-        return made
+        created = f"{next(self._ids)}.{self.team}.{self.id('X').lower()}"
+        self.triggers[created] = Trigger(user, self.now(), view=view)
+        return created
 
     def hook(self, hook: Hook) -> str:
         """Return a response_url."""
@@ -156,11 +156,11 @@ class World:
         return f"{self.base}/response/{name}"
 
     def add_channel(self, name: str, kind: Kind, members: set[str]) -> Channel:
-        """Make a conversation."""
+        """Create a conversation."""
         letter = {"channel": "C", "group": "G", "im": "D", "mpim": "G"}[kind]
-        made = Channel(self.id(letter), name, kind, members)
-        self.channels[made.id] = made
-        return made
+        created = Channel(self.id(letter), name, kind, members)
+        self.channels[created.id] = created
+        return created
 
     def direct(self, user: str) -> Channel:
         """Return the bot's conversation with a person."""

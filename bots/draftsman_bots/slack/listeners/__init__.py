@@ -1,4 +1,4 @@
-"""What people do in Slack, one module for each kind of it."""
+"""Listeners of Slack's payloads, one module for each kind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put every listener on the app."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register all listeners."""
     from draftsman_bots.slack.listeners import actions, commands, home, messages, shortcuts, views
 
     for module in (commands, messages, actions, views, shortcuts, home):
-        module.register(app, desk)
+        module.register(app, ctx)

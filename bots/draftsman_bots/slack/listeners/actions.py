@@ -1,4 +1,4 @@
-"""Buttons and selects. What they carry is numbers; what these stand for is looked up now."""
+"""Listeners of buttons and selects: their values are ids, looked up in the database."""
 
 from __future__ import annotations
 
@@ -37,153 +37,165 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import BlockAction
 
-GONE: Final = Reply("That is no longer active.")
+GONE: Final = Reply("This is no longer active.")
 _CONTROLS: Final = frozenset({"actions", "input"})
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put everything that can be pressed on the app; what we do not know is acknowledged."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register the listeners; unknown actions are acknowledged."""
 
     async def action(ack: Any, body: dict[str, Any]) -> None:
-        await press(desk, body)
+        await on_action(ctx, body)
         await ack()
 
     async def options(ack: Any, body: dict[str, Any]) -> None:
-        await ack(options=await on_options(desk, body))
+        await ack(options=await on_options(ctx, body))
 
     app.action(re.compile(""))(action)
     app.options(re.compile(""))(options)
 
 
-async def press(desk: BotContext, body: dict[str, Any]) -> None:
-    """Do what a press means; raises what the person can try again."""
-    found = payloads.parse_block_action(body)
-    if found is None:
+async def on_action(ctx: BotContext, body: dict[str, Any]) -> None:
+    """Handle a block action; raises errors that the user can retry."""
+    action = payloads.parse_block_action(body)
+    if action is None:
         return
-    place = ReplyTarget(found.who.id, found.channel, found.thread, found.response_url)
+    reply_target = ReplyTarget(action.user.id, action.channel, action.thread, action.response_url)
     try:
-        said = await _route(desk, found, place)
+        reply = await _route(ctx, action, reply_target)
     except NotFound:
-        said = GONE
-        _strip(desk, found)
+        reply = GONE
+        _remove_controls(ctx, action)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        said = error_reply(error, found.who.id)
-    if said is not None:
-        send_ephemeral(desk, place, said)
+        reply = error_reply(error, action.user.id)
+    if reply is not None:
+        send_ephemeral(ctx, reply_target, reply)
 
 
-async def on_options(desk: BotContext, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the choices of a question that contain what was typed, as many as Slack takes."""
-    found = payloads.parse_options_request(body)
-    named = ids.parse_answer(found.block) if found else None
-    if found is None or named is None:
+async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the choices of a question that contain the typed text, within Slack's limit."""
+    request = payloads.parse_options_request(body)
+    ref = ids.parse_answer(request.block) if request else None
+    if request is None or ref is None:
         return []
     try:
-        await authorize(desk, found.who)
-        question = await desk.rt.questions.get(named.job, named.question)
+        await authorize(ctx, request.user)
+        question = await ctx.rt.questions.get(ref.job, ref.question)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
         return []
-    typed = found.typed.strip().casefold()
+    query = request.query.strip().casefold()
     labels = [str(choice["label"]).casefold() for choice in question.choices]
     pairs = zip(question_blocks.options(question), labels, strict=True)
-    return [option for option, label in pairs if typed in label][:MAX_OPTIONS]
+    return [option for option, label in pairs if query in label][:MAX_OPTIONS]
 
 
-async def _route(desk: BotContext, press: BlockAction, place: ReplyTarget) -> Reply | None:
-    kind = press.action.partition(":")[0]
+async def _route(ctx: BotContext, action: BlockAction, reply_target: ReplyTarget) -> Reply | None:
+    kind = action.action.partition(":")[0]
     if kind in (ids.ANSWER, ids.CHOOSE):
-        return await _choose(desk, press)
+        return await _submit_choice(ctx, action)
     if kind == ids.APPROVE:
-        return await _approve(desk, press)
+        return await _approve(ctx, action)
     if kind in (ids.FREE, ids.DENY):
-        _open(desk, press, place, kind)
+        _open_question_modal(ctx, action, reply_target, kind)
     elif kind in (ids.CANCEL, ids.RETRY):
-        return await _operate(desk, press, kind)
+        return await _control_job(ctx, action, kind)
     elif kind == ids.NEW_JOB:
-        check_modal_access(desk, press.who)
-        target = f"slack:{press.who.id}"
+        check_modal_access(ctx, action.user)
+        target = f"slack:{action.user.id}"
         open_modal(
-            desk, place, press.trigger_id, modal_views.new_job(desk.rt.settings.agent_names, target)
+            ctx,
+            reply_target,
+            action.trigger_id,
+            modal_views.new_job(ctx.rt.settings.agent_names, target),
         )
     elif kind == ids.REFRESH:
-        home.publish(desk, press.who)
+        home.publish(ctx, action.user)
     return None
 
 
-async def _choose(desk: BotContext, press: BlockAction) -> Reply | None:
-    named = _named(press)
-    question = await desk.rt.questions.get(named.job, named.question)
-    value = answers.choice_value(question, named.choice)
+async def _submit_choice(ctx: BotContext, action: BlockAction) -> Reply | None:
+    ref = _question_ref(action)
+    question = await ctx.rt.questions.get(ref.job, ref.question)
+    value = answers.choice_value(question, ref.choice)
     if value is None:
         if question.status is QuestionStatus.OPEN:  # its buttons stay
-            raise UsageError(f"{question.name} has no such choice; press one of its buttons")
+            raise UsageError(f"{question.name} has no such choice; use its buttons")
         raise NotFound(f"{question.name} has no such choice")
-    return await _hand_in(desk, press, named, answers.build_response(press.key, text=value))
+    return await _submit(ctx, action, ref, answers.build_response(action.key, text=value))
 
 
-async def _approve(desk: BotContext, press: BlockAction) -> Reply | None:
-    given = answers.build_response(press.key, decision=True)
-    return await _hand_in(desk, press, _named(press), given)
+async def _approve(ctx: BotContext, action: BlockAction) -> Reply | None:
+    response = answers.build_response(action.key, decision=True)
+    return await _submit(ctx, action, _question_ref(action), response)
 
 
-async def _hand_in(
-    desk: BotContext, press: BlockAction, named: AnswerValue, given: Response
+async def _submit(
+    ctx: BotContext, action: BlockAction, ref: AnswerValue, response: Response
 ) -> Reply | None:
-    verdict = await answers.submit_as(desk, press.who, named.job, named.question, given)
-    if not press.channel:
-        home.publish(desk, press.who)
+    verdict = await answers.submit_as(ctx, action.user, ref.job, ref.question, response)
+    if not action.channel:
+        home.publish(ctx, action.user)
     return (
-        answers.verdict_reply(verdict, press.who.id) if answers.is_new_to_reader(verdict) else None
+        answers.verdict_reply(verdict, action.user.id)
+        if answers.is_new_to_reader(verdict)
+        else None
     )
 
 
-def _open(desk: BotContext, press: BlockAction, place: ReplyTarget, kind: str) -> None:
-    named = _named(press)
-    desk.background.spawn(recognize(desk, press.who))  # the window does not say where it was opened
+def _open_question_modal(
+    ctx: BotContext, action: BlockAction, reply_target: ReplyTarget, kind: str
+) -> None:
+    ref = _question_ref(action)
+    ctx.background.spawn(recognize(ctx, action.user))  # the modal does not say where it was opened
     if kind == ids.DENY:
-        view = modal_views.deny_reason(named.job, named.question)
+        view = modal_views.deny_reason(ref.job, ref.question)
     else:
-        text = desk.background.draft((press.who.account(*desk.own), named.job, named.question))
-        view = modal_views.free_text(named.job, named.question, text)
-    open_modal(desk, place, press.trigger_id, view)
+        text = ctx.background.draft((action.user.account(*ctx.company), ref.job, ref.question))
+        view = modal_views.free_text(ref.job, ref.question, text)
+    open_modal(ctx, reply_target, action.trigger_id, view)
 
 
-async def _operate(desk: BotContext, press: BlockAction, kind: str) -> Reply:
-    job = ids.parse_job(press.value)
+async def _control_job(ctx: BotContext, action: BlockAction, kind: str) -> Reply:
+    job = ids.parse_job(action.value)
     if job is None:
-        raise NotFound("there is no such job")
-    what, work = (
+        raise NotFound("job not found")
+    verb, control = (
         ("cancel", job_commands.cancel) if kind == ids.CANCEL else ("retry", job_commands.retry)
     )
     try:
-        said = await work(desk, await authorize_person(desk, press.who), job)
+        reply = await control(ctx, await authorize_person(ctx, action.user), job)
     except NotPermitted as error:
-        one = actor_of(desk, press.who)
-        await desk.rt.job_control.refuse(job, what, press.key, one, str(error))
+        actor = actor_of(ctx, action.user)
+        await ctx.rt.job_control.refuse(job, verb, action.key, actor, str(error))
         raise
-    if not press.channel:
-        home.publish(desk, press.who)
-    return said
+    if not action.channel:
+        home.publish(ctx, action.user)
+    return reply
 
 
-def _named(press: BlockAction) -> AnswerValue:
-    named = ids.parse_answer(press.value)
-    if named is None:
-        raise NotFound("there is no such question")
-    return named
+def _question_ref(action: BlockAction) -> AnswerValue:
+    ref = ids.parse_answer(action.value)
+    if ref is None:
+        raise NotFound("question not found")
+    return ref
 
 
-def _strip(desk: BotContext, press: BlockAction) -> None:
-    """Take away what can be pressed and stands for nothing any more."""
-    if press.message is None or not press.channel or not press.ts:
+def _remove_controls(ctx: BotContext, action: BlockAction) -> None:
+    """Remove the controls of a message whose question or job is gone."""
+    if action.message is None or not action.channel or not action.ts:
         return
-    found = press.message.get("blocks")
-    blocks = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    kept = [one for one in blocks if one.get("type") not in _CONTROLS]
-    text = payloads.text(press.message, "text") or GONE.text
-    work = desk.client.chat_update(channel=press.channel, ts=press.ts, text=text, blocks=kept)
-    desk.background.spawn(work)
+    blocks = action.message.get("blocks")
+    remaining = [
+        block
+        for block in (blocks if isinstance(blocks, list) else [])
+        if isinstance(block, dict) and block.get("type") not in _CONTROLS
+    ]
+    text = payloads.text(action.message, "text") or GONE.text
+    update = ctx.client.chat_update(
+        channel=action.channel, ts=action.ts, text=text, blocks=remaining
+    )
+    ctx.background.spawn(update)

@@ -1,4 +1,4 @@
-"""The slash command: committed, then acknowledged with words for its writer alone."""
+"""Listener of the slash command: committed, then acknowledged with an ephemeral reply."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ if TYPE_CHECKING:
 
 
 NOT_IN_CHANNEL: Final = Reply(
-    "I am not in this channel, so the job tells how it goes to you alone. To have it told here the"
-    " next time, type: `/invite @draftsman`"
+    "I am not in this channel, so updates on the job go to you in a direct message. To get them"
+    " here next time, type `/invite @draftsman`"
 )
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put the command on the app."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register the command."""
 
     async def command(ack: Any, body: dict[str, Any]) -> None:
-        said = await on_command(desk, body)
-        if said is None:
+        reply = await on_command(ctx, body)
+        if reply is None:
             await ack()
         else:
-            await ack(text=said.text, blocks=said.blocks, response_type="ephemeral")
+            await ack(text=reply.text, blocks=reply.blocks, response_type="ephemeral")
 
-    app.command(desk.settings.command)(command)
+    app.command(ctx.settings.command)(command)
 
 
-async def on_command(desk: BotContext, body: dict[str, Any]) -> Reply | None:
-    """Do what a command says; raises what lets Slack, or the person, repeat it."""
-    found = payloads.parse_slash_command(body)
-    if found is None:
+async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
+    """Execute a command; raises errors that Slack or the user can retry."""
+    command = payloads.parse_slash_command(body)
+    if command is None:
         return None
-    asked = RequestOrigin(found.key, job_target(found.channel, "", found.who.id))
-    words = payloads.readable_text(found.text)
+    origin = RequestOrigin(command.key, job_target(command.channel, "", command.user.id))
+    text = payloads.readable_text(command.text)
     try:
-        said = await dispatch_text(desk, found.who, found.channel, asked, words)
-        if said is not None and isinstance(command_parser.parse(words), JobRequest):
-            desk.background.spawn(_invite(desk, found))
-        return said
+        reply = await dispatch_text(ctx, command.user, command.channel, origin, text)
+        if reply is not None and isinstance(command_parser.parse(text), JobRequest):
+            ctx.background.spawn(_notify_if_absent(ctx, command))
+        return reply
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        return error_reply(error, found.who.id)
+        return error_reply(error, command.user.id)
 
 
-async def _invite(desk: BotContext, command: payloads.SlashCommand) -> None:
-    """Say where a job was asked for that the bot cannot speak there."""
+async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> None:
+    """Tell the user if the bot cannot post in the channel of a new job."""
     if command.channel.startswith("D"):
         return
     try:
-        said: Any = (await desk.client.conversations_info(channel=command.channel)).data
-        away = (said.get("channel") or {}).get("is_member") is False
+        response: Any = (await ctx.client.conversations_info(channel=command.channel)).data
+        absent = (response.get("channel") or {}).get("is_member") is False
     except SlackApiError as error:
-        away = error_code(error) == "channel_not_found"  # a private one
+        absent = error_code(error) == "channel_not_found"  # a private channel
     except NETWORK:
         return
-    if away and desk.background.first(("away", command.channel, command.who.id, command.key)):
+    if absent and ctx.background.first(("away", command.channel, command.user.id, command.key)):
         send_ephemeral(
-            desk,
-            ReplyTarget(command.who.id, command.channel, response_url=command.response_url),
+            ctx,
+            ReplyTarget(command.user.id, command.channel, response_url=command.response_url),
             NOT_IN_CHANNEL,
         )

@@ -1,4 +1,4 @@
-"""The App Home: what waits for the person who looks at it, and what they asked for."""
+"""The App Home: open questions for its viewer, and the viewer's jobs."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import SlackUser
 
 MAX_SCANNED: Final = 200
-"""Open questions, of everybody, among which one's own are found; those that expire first."""
+"""Open questions that are filtered for the viewer; the first to expire come first."""
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put the event on the app."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register the event."""
 
     async def opened(ack: Any, body: dict[str, Any]) -> None:
-        who = payloads.parse_home_opened(body)
-        if who is not None:
-            publish(desk, who)
+        user = payloads.parse_home_opened(body)
+        if user is not None:
+            publish(ctx, user)
         await ack()
 
     app.event("app_home_opened")(opened)
 
 
-def publish(desk: BotContext, who: SlackUser) -> None:
-    """Draw somebody's App Home, beside."""
-    desk.background.spawn(_publish(desk, who))
+def publish(ctx: BotContext, user: SlackUser) -> None:
+    """Publish the user's App Home, in the background."""
+    ctx.background.spawn(_publish(ctx, user))
 
 
-async def _publish(desk: BotContext, who: SlackUser) -> None:
+async def _publish(ctx: BotContext, user: SlackUser) -> None:
     try:
-        actor = await authorize_person(desk, who)
-        found = await _asked(desk, actor), await _jobs(desk, actor)
-        view = modal_views.home(*found, desk.settings.command)
+        actor = await authorize_person(ctx, user)
+        content = await _open_questions(ctx, actor), await _own_jobs(ctx, actor)
+        view = modal_views.home(*content, ctx.settings.command)
     except NotPermitted as error:
         view = modal_views.home_denied(str(error))
-    await desk.client.views_publish(user_id=who.id, view=view)
+    await ctx.client.views_publish(user_id=user.id, view=view)
 
 
-async def _asked(desk: BotContext, actor: Actor) -> list[Question]:
+async def _open_questions(ctx: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    found = await desk.rt.questions.open(limit=MAX_SCANNED)
-    return [question for question in found if await may_answer(desk, actor, question)]
+    questions = await ctx.rt.questions.open(limit=MAX_SCANNED)
+    return [question for question in questions if await may_answer(ctx, actor, question)]
 
 
-async def _jobs(desk: BotContext, actor: Actor) -> OwnJobs:
-    """Return the newest jobs that this person asked for, wherever, and what they may do to them."""
-    page = await desk.rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
-    allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _may(desk, actor, verb)]
+async def _own_jobs(ctx: BotContext, actor: Actor) -> OwnJobs:
+    """Return this person's newest jobs from any channel, and the permitted actions."""
+    page = await ctx.rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
+    allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _is_permitted(ctx, actor, verb)]
     return OwnJobs(page.jobs, frozenset(allowed), page.scanned_to is not None)
 
 
-def _may(desk: BotContext, actor: Actor, verb: Verb) -> bool:
-    """Return whether this person may do that to what they asked for."""
+def _is_permitted(ctx: BotContext, actor: Actor, verb: Verb) -> bool:
+    """Return whether this person may do that to their own jobs."""
     try:
-        desk.rt.policy.check(actor, verb, invoker=actor.voter)
+        ctx.rt.policy.check(actor, verb, invoker=actor.voter)
     except NotPermitted:
         return False
     return True

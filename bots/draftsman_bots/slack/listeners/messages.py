@@ -1,6 +1,7 @@
-"""Messages and mentions: words for the bot, replies in threads, and everything else.
+"""Listener of messages and mentions: commands, replies in threads, and edits.
 
-A mention comes twice, as itself and as a message; both copies do the same, under one key.
+A mention is delivered twice, as `app_mention` and as `message`; both have the same key, and the
+second has no effect.
 """
 
 from __future__ import annotations
@@ -33,131 +34,140 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put both events on the app."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register both events."""
 
     async def message(ack: Any, body: dict[str, Any], context: Any) -> None:
-        await on_message(desk, body, context.bot_user_id or "")
+        await on_message(ctx, body, context.bot_user_id or "")
         await ack()
 
     app.event("message")(message)
     app.event("app_mention")(message)
 
 
-async def on_message(desk: BotContext, body: dict[str, Any], bot: str) -> None:
-    """Do what a message asks for; raises what lets Slack send it again."""
-    found = payloads.parse_message(body, bot)
-    if found is None:
-        _log.debug("a message that no person wrote was ignored")
+async def on_message(ctx: BotContext, body: dict[str, Any], bot: str) -> None:
+    """Handle a message; raises errors after which Slack is to send it again."""
+    event = payloads.parse_message(body, bot)
+    if event is None:
+        _log.debug("ignored a message that was not written by a person")
         return
     try:
-        said = await _route(desk, found)
+        reply = await _route(ctx, event)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        said = error_reply(error, found.who.id)
-    _tell(desk, found, said)
+        reply = error_reply(error, event.user.id)
+    _send_reply(ctx, event, reply)
 
 
-async def on_missed_reply(desk: BotContext, body: dict[str, Any], bot: str, *, tells: bool) -> None:
-    """Take a reply that no event brought as an answer; a command is not done so late.
+async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, notify: bool) -> None:
+    """Handle a reply from the backfill as an answer; commands are too old to execute.
 
-    `tells`: its writer is told why it does not count. Raises what may fare better later.
+    `notify`: its author is notified if the answer is not accepted. Raises errors that a retry may
+    fix.
     """
-    found = payloads.parse_message(body, bot)
-    if found is None or not found.thread:
+    event = payloads.parse_message(body, bot)
+    if event is None or not event.thread:
         return
-    read = command_parser.parse(found.text)
+    parsed = command_parser.parse(event.text)
     try:
-        if _is_command(found, read) and not await thread_replies.questions_for(desk, found, read):
+        if _is_command(event, parsed) and not await thread_replies.questions_for(
+            ctx, event, parsed
+        ):
             return
-        said = await thread_replies.handle_reply(desk, found)
+        reply = await thread_replies.handle_reply(ctx, event)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        said = error_reply(error, found.who.id)
-    if tells and said is not thread_replies.NOT_AN_ANSWER:
-        _tell(desk, found, said)
+        reply = error_reply(error, event.user.id)
+    if notify and reply is not thread_replies.NOT_AN_ANSWER:
+        _send_reply(ctx, event, reply)
 
 
-def _tell(desk: BotContext, message: MessageEvent, said: Reply | None) -> None:
-    if said is not None and desk.background.first((message.key, message.text)):
-        send_ephemeral(desk, ReplyTarget(message.who.id, message.channel, message.thread), said)
+def _send_reply(ctx: BotContext, message: MessageEvent, reply: Reply | None) -> None:
+    if reply is not None and ctx.background.first((message.key, message.text)):
+        send_ephemeral(ctx, ReplyTarget(message.user.id, message.channel, message.thread), reply)
 
 
-async def _route(desk: BotContext, message: MessageEvent) -> Reply | None:
-    """Return what is to be said to whoever wrote it, if anything."""
+async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
+    """Return the reply to a message, if there is one."""
     if message.change is not MessageChange.POSTED and await thread_replies.record_edit(
-        desk, message
+        ctx, message
     ):
         return None
     if message.change is MessageChange.DELETED:
         return None
     addressed = message.mentioned or message.private
-    read = command_parser.parse(message.text)
-    made = (
+    parsed = command_parser.parse(message.text)
+    job = (
         message.change is MessageChange.EDITED
         and addressed
-        and await job_requests.find_job(desk, message)
+        and await job_requests.find_job(ctx, message)
     )
-    if made:
-        return await job_requests.edit_notice(desk, message, read, made)
+    if job:
+        return await job_requests.edit_notice(ctx, message, parsed, job)
     if message.thread:
-        said = await _in_thread(desk, message, read)
-        if said is not thread_replies.NOT_AN_ANSWER:
-            return said
+        reply = await _in_thread(ctx, message, parsed)
+        if reply is not thread_replies.NOT_AN_ANSWER:
+            return reply
     if not addressed:
-        return await thread_replies.thread_hint(desk, message)
-    beside = message.private and isinstance(read, InvalidText)
-    if beside and (said := await thread_replies.thread_hint(desk, message)) is not None:
-        return said
-    if message.change is MessageChange.EDITED and not isinstance(read, JobRequest):
+        return await thread_replies.thread_hint(ctx, message)
+    invalid_direct = message.private and isinstance(parsed, InvalidText)
+    if invalid_direct and (reply := await thread_replies.thread_hint(ctx, message)) is not None:
+        return reply
+    if message.change is MessageChange.EDITED and not isinstance(parsed, JobRequest):
         return None
-    asked = RequestOrigin(
-        message.key, job_target(message.channel, message.thread or message.ts, message.who.id)
+    origin = RequestOrigin(
+        message.key, job_target(message.channel, message.thread or message.ts, message.user.id)
     )
-    said = await dispatch_text(desk, message.who, message.channel, asked, message.text)
-    # A job says itself, in the thread, that it is there.
-    return said if said is None or said.news else None
+    reply = await dispatch_text(ctx, message.user, message.channel, origin, message.text)
+    # A new job posts its own message in the thread.
+    return reply if reply is None or reply.is_news else None
 
 
 async def _in_thread(
-    desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText
+    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
 ) -> Reply | None:
-    """Take a message in a thread as an answer; return NOT_ABOUT_US where it is none."""
-    if not _is_command(message, read):
-        return await thread_replies.handle_reply(desk, message)
-    if names := await thread_replies.questions_for(desk, message, read):
-        return _with_command(desk, message, await thread_replies.handle_reply(desk, message), names)
-    waiting = await thread_replies.waiting(desk, message) if isinstance(read, JobRequest) else []
-    if not waiting:
+    """Handle a message in a thread; return NOT_AN_ANSWER if it answers nothing."""
+    if not _is_command(message, parsed):
+        return await thread_replies.handle_reply(ctx, message)
+    if names := await thread_replies.questions_for(ctx, message, parsed):
+        return _with_command(ctx, message, await thread_replies.handle_reply(ctx, message), names)
+    open_questions = (
+        await thread_replies.open_question_names(ctx, message)
+        if isinstance(parsed, JobRequest)
+        else []
+    )
+    if not open_questions:
         return thread_replies.NOT_AN_ANSWER
     return Reply(
-        f"A job waits in this thread for an answer to {', '.join(waiting)}: give it with the"
-        " buttons. For a new job, write outside this thread."
+        f"A job in this thread is waiting for an answer to {', '.join(open_questions)}: use its"
+        " buttons. To start a new job, write outside this thread."
     )
 
 
 def _with_command(
-    desk: BotContext, message: MessageEvent, said: Reply | None, names: list[str]
+    ctx: BotContext, message: MessageEvent, reply: Reply | None, names: list[str]
 ) -> Reply:
-    """Return the reply to words that were an answer: how to give the same command instead."""
-    typed = escape_truncated(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
+    """Add to the reply to an answer how to run the text as a command instead."""
+    typed = escape_truncated(f"{ctx.settings.command} {message.text.split(None, 1)[0]}", 100)
     note = (
-        f"In this thread, what you write to me answers {' or '.join(names)}. For the command, type"
+        f"In this thread, a message to me answers {' or '.join(names)}. To run the command, type"
         f" `{typed}` outside of threads."
     )
-    if said is None:
+    if reply is None:
         return Reply(note)
-    blocks = [*said.blocks, section(note)] if said.blocks else None
-    return Reply(f"{said.text}\n{note}", blocks)
+    blocks = [*reply.blocks, section(note)] if reply.blocks else None
+    return Reply(f"{reply.text}\n{note}", blocks)
 
 
-def _is_command(message: MessageEvent, read: JobRequest | TextCommand | InvalidText) -> bool:
-    """Return whether a message in a thread reads as a command: a mention, and then a verb.
+def _is_command(message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText) -> bool:
+    """Return whether a message in a thread is a command: a mention followed by a verb.
 
-    `approve` and `deny` that name no question are about the thread's.
+    `approve` and `deny` without a reference decide the thread's question.
     """
-    if not message.mentioned or isinstance(read, InvalidText):
+    if not message.mentioned or isinstance(parsed, InvalidText):
         return False
-    return not (isinstance(read, TextCommand) and read.verb in ("approve", "deny") and not read.ref)
+    return not (
+        isinstance(parsed, TextCommand) and parsed.verb in ("approve", "deny") and not parsed.ref
+    )

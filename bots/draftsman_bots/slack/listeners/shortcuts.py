@@ -1,4 +1,4 @@
-"""Shortcuts: they open the window of a new job."""
+"""Listeners of shortcuts, which open the modal of a new job."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put both shortcuts on the app."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register both shortcuts."""
 
     async def shortcut(ack: Any, body: dict[str, Any]) -> None:
-        on_shortcut(desk, body)
+        on_shortcut(ctx, body)
         await ack()
 
     app.shortcut(re.compile(""))(shortcut)
 
 
-def on_shortcut(desk: BotContext, body: dict[str, Any]) -> None:
-    """Open the window, with the text of the message if there is one."""
-    found = payloads.parse_shortcut(body)
-    if found is None or found.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
+def on_shortcut(ctx: BotContext, body: dict[str, Any]) -> None:
+    """Open the modal, with the text of the message if there is one."""
+    shortcut = payloads.parse_shortcut(body)
+    if shortcut is None or shortcut.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
         return
-    where = ReplyTarget(found.who.id, found.channel, found.thread, found.response_url)
+    reply_target = ReplyTarget(
+        shortcut.user.id, shortcut.channel, shortcut.thread, shortcut.response_url
+    )
     try:
-        check_modal_access(desk, found.who)
+        check_modal_access(ctx, shortcut.user)
     except NotPermitted as error:
-        send_ephemeral(desk, where, error_reply(error, found.who.id))
+        send_ephemeral(ctx, reply_target, error_reply(error, shortcut.user.id))
         return
-    target = job_target(found.channel, found.thread or found.ts, found.who.id)
-    view = modal_views.new_job(desk.rt.settings.agent_names, target, found.text)
-    open_modal(desk, where, found.trigger_id, view)
+    target = job_target(shortcut.channel, shortcut.thread or shortcut.ts, shortcut.user.id)
+    view = modal_views.new_job(ctx.rt.settings.agent_names, target, shortcut.text)
+    open_modal(ctx, reply_target, shortcut.trigger_id, view)

@@ -1,4 +1,4 @@
-"""Submitted windows: what is wrong is said inside of them, so that what was typed stays."""
+"""Listener of submitted modals; errors are shown in the modal, which keeps the input."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import ViewSubmission
 
-_PLACE: Final = re.compile(r"slack:[A-Z0-9]{2,40}(/[0-9]{1,12}\.[0-9]{1,8})?")
+_TARGET: Final = re.compile(r"slack:[A-Z0-9]{2,40}(/[0-9]{1,12}\.[0-9]{1,8})?")
 
 
-def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put the windows on the app; one that is closed leaves everything as it is."""
+def register(app: AsyncApp, ctx: BotContext) -> None:
+    """Register the modals; closing a modal changes nothing."""
 
     async def submitted(ack: Any, body: dict[str, Any]) -> None:
-        errors = await on_submission(desk, body)
+        errors = await on_submission(ctx, body)
         if errors:
             await ack(response_action="errors", errors=errors)
         else:
@@ -44,80 +44,80 @@ def register(app: AsyncApp, desk: BotContext) -> None:
     app.view_closed(re.compile(""))(closed)
 
 
-async def on_submission(desk: BotContext, body: dict[str, Any]) -> dict[str, str]:
-    """Take a window; return what is wrong, by the input that shows it."""
-    found = payloads.parse_view_submission(body)
-    if found is None:
+async def on_submission(ctx: BotContext, body: dict[str, Any]) -> dict[str, str]:
+    """Handle a submitted modal; return its errors by block id."""
+    view = payloads.parse_view_submission(body)
+    if view is None:
         return {}
     try:
-        if found.callback == ids.NEW_JOB:
-            return await _new_job(desk, found)
-        if found.callback == ids.FREE_VIEW:
-            return await _answer(desk, found)
-        if found.callback == ids.DENY_VIEW:
-            return await _deny(desk, found)
+        if view.callback == ids.NEW_JOB:
+            return await _new_job(ctx, view)
+        if view.callback == ids.FREE_VIEW:
+            return await _answer(ctx, view)
+        if view.callback == ids.DENY_VIEW:
+            return await _deny(ctx, view)
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        at = (
+        block = (
             modal_views.REPO
             if isinstance(error, job_requests.UnknownRepository)
-            else _shown_at(found)
+            else _error_block(view)
         )
-        return {at: modal_error(error, found.who.id)}
+        return {block: modal_error(error, view.user.id)}
     return {}
 
 
-async def _new_job(desk: BotContext, view: ViewSubmission) -> dict[str, str]:
+async def _new_job(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     text, repo = (
         view.values.get(modal_views.TEXT, "").strip(),
         view.values.get(modal_views.REPO, "").strip(),
     )
     if not text:
-        return {modal_views.TEXT: "say what is to be done"}
+        return {modal_views.TEXT: "Describe the work."}
     mode = view.values.get(modal_views.MODE) or MODES[0]
-    given = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
-    place = view.metadata if _PLACE.fullmatch(view.metadata) else f"slack:{view.who.id}"
-    channel = place.removeprefix("slack:").partition("/")[0]
-    who = replace(view.who, channel=channel)
-    actor = await authorize_person(desk, who, channel if channel != who.id else "")
-    options = {name: value for name, value in given.items() if value}
+    fields = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
+    target = view.metadata if _TARGET.fullmatch(view.metadata) else f"slack:{view.user.id}"
+    channel = target.removeprefix("slack:").partition("/")[0]
+    user = replace(view.user, channel=channel)
+    actor = await authorize_person(ctx, user, channel if channel != user.id else "")
+    options = {name: value for name, value in fields.items() if value}
     request = JobRequest(text, mode if mode in MODES else MODES[0], options)
-    await job_requests.submit(desk, actor, RequestOrigin(view.key, place), request)
+    await job_requests.submit(ctx, actor, RequestOrigin(view.key, target), request)
     return {}
 
 
-async def _answer(desk: BotContext, view: ViewSubmission) -> dict[str, str]:
+async def _answer(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     text = view.values.get(modal_views.TEXT, "").strip()
     if not text:
-        return {modal_views.TEXT: "say what your answer is"}
-    return await _hand_in(desk, view, modal_views.TEXT, text=text)
+        return {modal_views.TEXT: "Enter an answer."}
+    return await _submit(ctx, view, modal_views.TEXT, text=text)
 
 
-async def _deny(desk: BotContext, view: ViewSubmission) -> dict[str, str]:
+async def _deny(ctx: BotContext, view: ViewSubmission) -> dict[str, str]:
     reason = view.values.get(modal_views.REASON, "").strip() or None
-    return await _hand_in(desk, view, modal_views.REASON, decision=False, reason=reason)
+    return await _submit(ctx, view, modal_views.REASON, decision=False, reason=reason)
 
 
-async def _hand_in(
-    desk: BotContext, view: ViewSubmission, block: str, **given: Any
+async def _submit(
+    ctx: BotContext, view: ViewSubmission, block: str, **fields: Any
 ) -> dict[str, str]:
-    named = ids.parse_answer(view.metadata)
-    if named is None:
-        return {block: "this question is no longer active"}
-    response = answers.build_response(view.key, **given)
-    verdict = await answers.submit_as(desk, view.who, named.job, named.question, response)
+    ref = ids.parse_answer(view.metadata)
+    if ref is None:
+        return {block: "This question is no longer active."}
+    response = answers.build_response(view.key, **fields)
+    verdict = await answers.submit_as(ctx, view.user, ref.job, ref.question, response)
     if verdict.recorded:
         return {block: already_recorded(verdict)}
     if not verdict.accepted:
         return {
             block: address_reader(
-                address_in_modal(verdict.reason or "it did not count"), view.who.id
+                address_in_modal(verdict.reason or "your answer was not accepted"), view.user.id
             )
         }
     return {}
 
 
-def _shown_at(view: ViewSubmission) -> str:
-    """Return the input that shows an error of the whole window."""
+def _error_block(view: ViewSubmission) -> str:
+    """Return the input that shows an error of the whole modal."""
     return next(iter(view.values), modal_views.TEXT)

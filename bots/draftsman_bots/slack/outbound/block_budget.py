@@ -15,8 +15,8 @@ from draftsman_bots.slack.outbound.blocks import MAX_BLOCKS, Block
 from draftsman_bots.text import utf16_length
 
 MAX_SIZE: Final = 11_000
-"""Characters of all blocks of a message as JSON: below the smallest size reported as refused."""
-_KEPT: Final = frozenset({"actions"})
+"""Characters of all blocks as JSON: below the smallest size reported as rejected."""
+_CONTROLS: Final = frozenset({"actions"})
 
 
 def size(blocks: Sequence[Block]) -> int:
@@ -31,10 +31,12 @@ def fits(blocks: Sequence[Block]) -> bool:
 
 def drop_to_fit(blocks: Iterable[Block]) -> list[Block]:
     """Drop the last texts until the blocks fit; the first block and the controls stay."""
-    kept = list(blocks)
-    while not fits(kept):
-        texts = [place for place, block in enumerate(kept) if block["type"] not in _KEPT]
-        if len(texts) < 2:
+    remaining = list(blocks)
+    while not fits(remaining):
+        text_indexes = [
+            index for index, block in enumerate(remaining) if block["type"] not in _CONTROLS
+        ]
+        if len(text_indexes) < 2:
             break
-        del kept[texts[-1]]
-    return kept
+        del remaining[text_indexes[-1]]
+    return remaining

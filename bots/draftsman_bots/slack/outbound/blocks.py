@@ -1,6 +1,6 @@
-"""Block Kit, by what Slack takes: whatever text comes in, a valid block comes out. Pure.
+"""Builders of Block Kit blocks, valid for any text. Pure.
 
-Lengths are those of Slack's block and element reference.
+The limits are those of Slack's block and element reference.
 """
 
 from __future__ import annotations
@@ -20,63 +20,67 @@ OPTION_TEXT: Final = 75
 PLACEHOLDER: Final = 150
 MAX_OPTIONS: Final = 100
 MAX_BUTTONS: Final = 5
-"""Choices that are buttons; more of them are easier to find in a list."""
-TRUNCATED_NOTICE: Final = "… (cut; a terminal shows it all)"
+"""Choices that are shown as buttons; more are shown as a select."""
+TRUNCATED_NOTICE: Final = "… (truncated; the full text is shown in a terminal)"
 EMPTY: Final = "\u2013"
-"""What stands for a text of nothing, which Slack refuses."""
+"""Replacement for empty text, which Slack rejects."""
 
 
 def section(text: str) -> Block:
-    """Return a paragraph of mrkdwn that is escaped already, and short enough."""
+    """Return a section; the mrkdwn must be escaped and short enough."""
     return {"type": "section", "text": _mrkdwn(text)}
 
 
-def paragraphs(text: str, most: int = 4) -> list[Block]:
-    """Return people's text in sections; what is beyond `most` of them is said to be cut."""
-    found = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
-    return found if len(found) <= most else [*found[:most], context(TRUNCATED_NOTICE)]
+def paragraphs(text: str, max_sections: int = 4) -> list[Block]:
+    """Return user text in sections, with a notice if more than `most` are needed."""
+    sections = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
+    return (
+        sections
+        if len(sections) <= max_sections
+        else [*sections[:max_sections], context(TRUNCATED_NOTICE)]
+    )
 
 
 def code_block(text: str) -> Block:
-    """Return people's text as a block of code."""
+    """Return user text as a code block."""
     return section(code(text))
 
 
 def context(*texts: str) -> Block:
-    """Return small print of mrkdwn that is escaped already; at most ten texts."""
+    """Return a context block of escaped mrkdwn; at most ten texts."""
     return {"type": "context", "elements": [_mrkdwn(text) for text in texts if text][:10]}
 
 
 def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
-    """Return a row of what can be pressed, at most 25."""
-    named = {} if block_id is None else {"block_id": block_id}
-    return {"type": "actions", "elements": list(elements)[:25], **named}
+    """Return an actions block with at most 25 elements."""
+    fields = {} if block_id is None else {"block_id": block_id}
+    return {"type": "actions", "elements": list(elements)[:25], **fields}
 
 
 def button(
     text: str, action: str, value: str, style: str | None = None, confirm: str | None = None
 ) -> Block:
-    """Return a button; with `confirm` it asks first."""
-    made = {
+    """Return a button; `confirm` is the text of its confirmation dialog."""
+    element = {
         "type": "button",
         "text": plain_text(text, BUTTON_TEXT),
         "action_id": action,
         "value": value,
     }
     if style is not None:
-        made["style"] = style
+        element["style"] = style
     if confirm is not None:
-        made["confirm"] = {
+        element["confirm"] = {
             "title": plain_text(text, 100),
             "text": plain_text(confirm, 300),
             "confirm": plain_text(text, 30),
             "deny": plain_text("Back", 30),
         }
-    return made
+    return element
 
 
 def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
-    """Return a list to choose from; over 100 options Slack asks the bot for them."""
+    """Return a select, external if it has over 100 options."""
     if len(options) > MAX_OPTIONS:
         return external_select(action, placeholder)
     return {
@@ -88,7 +92,7 @@ def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
 
 
 def external_select(action: str, placeholder: str) -> Block:
-    """Return a list whose options Slack asks the bot for when it is opened."""
+    """Return a select whose options Slack requests when it is opened."""
     return {
         "type": "external_select",
         "action_id": action,
@@ -98,27 +102,31 @@ def external_select(action: str, placeholder: str) -> Block:
 
 
 def option(text: str, value: str, description: str | None = None) -> Block:
-    """Return one thing to choose."""
-    made: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}
+    """Return an option of a select."""
+    element: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}
     if description and description.strip():
-        made["description"] = plain_text(description, OPTION_TEXT)
-    return made
+        element["description"] = plain_text(description, OPTION_TEXT)
+    return element
 
 
-def plain_text(text: str, most: int) -> Block:
-    """Return a text that is never parsed."""
-    return {"type": "plain_text", "text": truncate(text, most).strip() or EMPTY, "emoji": False}
+def plain_text(text: str, max_length: int) -> Block:
+    """Return a plain_text object, truncated."""
+    return {
+        "type": "plain_text",
+        "text": truncate(text, max_length).strip() or EMPTY,
+        "emoji": False,
+    }
 
 
-def local_time(when: datetime) -> str:
-    """Return a time that everybody reads in his own zone."""
-    said = when.strftime("%Y-%m-%d %H:%M %Z")
-    return f"<!date^{int(when.timestamp())}^{{date_short_pretty}} {{time}}|{escape(said)}>"
+def local_time(moment: datetime) -> str:
+    """Return a time that Slack shows in the reader's time zone."""
+    fallback = moment.strftime("%Y-%m-%d %H:%M %Z")
+    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
 
 
-def bold(text: str, most: int = 500) -> str:
-    """Return people's text in bold, on one line."""
-    return f"*{escape_truncated(' '.join(text.split()), most) or EMPTY}*"
+def bold(text: str, max_length: int = 500) -> str:
+    """Return user text in bold, on one line."""
+    return f"*{escape_truncated(' '.join(text.split()), max_length) or EMPTY}*"
 
 
 def _mrkdwn(text: str) -> Block:

@@ -1,4 +1,4 @@
-"""The channel `slack`: posts, edits in place, uploads; each once, found again by its metadata."""
+"""The delivery channel `slack`: idempotent posts, edits and uploads, found by metadata."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ from draftsman_bots.text import truncate
 __all__ = ["SlackChannel", "client"]
 
 POSTS: Final = (1.0, 5)
-"""Seconds for a post to one channel, and how many at once: Slack asks for about one a second."""
+"""Seconds per post to a channel, and the burst: Slack allows about one a second."""
 EDITS: Final = (1.2, 50)
-"""Of chat.update, tier 3: 50 and more a minute in the whole workspace."""
+"""The same of chat.update, tier 3: 50 and more a minute in the workspace."""
 OTHERS: Final = (0.6, 100)
-"""Of tier 4: 100 and more a minute."""
+"""The same of tier 4: 100 and more a minute."""
 _log = logging.getLogger(__name__)
 
 
 class SlackChannel:
-    """One workspace. A call takes `timeout` seconds at most; an upload is three calls."""
+    """One workspace. A call takes at most `timeout` seconds; an upload has three calls."""
 
     name = ChannelName.SLACK
 
@@ -69,201 +69,207 @@ class SlackChannel:
         account: Installation | None = None,
         identity: Identity | None = None,
     ) -> None:
-        self._caller = WebApi(web, timeout, account, identity)
+        self._web_api = WebApi(web, timeout, account, identity)
         self._web = web
         self._timeout = timeout
 
     @property
     def trouble(self) -> str | None:
-        """Why Slack takes nothing from the bot at all; None while it does."""
-        return self._caller.trouble
+        """Why Slack rejects every call of the bot; None while it accepts them."""
+        return self._web_api.trouble
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Take from the bucket of the method, of posts that of the channel as well."""
-        every, burst = OTHERS
+        """Return the rate limit of the method; posts have one for each channel."""
+        interval, burst = OTHERS
         if message.edits is not None:
-            every, burst = EDITS
-        elif message.kind is not DeliveryKind.FILE and not _private(message):
-            every, burst = POSTS
-        return (RateLimit(_bucket(message), every, burst),)
+            interval, burst = EDITS
+        elif message.kind is not DeliveryKind.FILE and not _only_reader(message):
+            interval, burst = POSTS
+        return (RateLimit(_bucket(message), interval, burst),)
 
     def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the bucket of the method; of an account that was shut out, that of everything."""
-        whole = failure.code in ACCOUNT - {"missing_scope"}
-        return str(self.name) if whole else _bucket(message)
+        """Return the bucket that a failure blocks: the method's, or that of the account."""
+        blocks_account = failure.code in ACCOUNT - {"missing_scope"}
+        return str(self.name) if blocks_account else _bucket(message)
 
     async def send(self, message: Message) -> SendResult:
-        """Post it in its thread; what only one person is to see, to that person."""
+        """Post it in its thread, or to the only person it is for."""
         message = resolve_target(message)
-        if (person := _private(message)) is not None:
-            return await self._whisper(message, person)
-        ended = await self._post(message, self._render(message))
-        if isinstance(ended, Failure) and ended.code in CONTENT:
-            ended = await self._plainly(message, ended)
-        if isinstance(ended, Receipt):
-            return replace(ended, absent=await self._absent(message))
-        return ended
+        if (person := _only_reader(message)) is not None:
+            return await self._send_privately(message, person)
+        result = await self._post(message, self._render(message))
+        if isinstance(result, Failure) and result.code in CONTENT:
+            result = await self._send_plain_text(message, result)
+        if isinstance(result, Receipt):
+            return replace(result, absent=await self._absent_approvers(message))
+        return result
 
     async def find(self, message: Message) -> SendResult | None:
-        """Look for it; to rewrite a copy once more does no harm, nor does a private word."""
+        """Search for it; edits and ephemeral messages can be repeated without a search."""
         message = resolve_target(message)
-        rewrites = message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED
-        if rewrites or _private(message) is not None:
+        is_edit = message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED
+        if is_edit or _only_reader(message) is not None:
             return None
         try:
             async with asyncio.timeout(self._timeout):
-                found = await search(self._caller, message)
+                result = await search(self._web_api, message)
         except TimeoutError:
-            return Unconfirmed("it could not be looked for in time")
-        if isinstance(found, MessageRef):
-            return Receipt(found.text, await self._absent(message))
-        return found
+            return Unconfirmed("the search for the message timed out")
+        if isinstance(result, MessageRef):
+            return Receipt(result.text, await self._absent_approvers(message))
+        return result
 
     async def edit(self, message: Message) -> SendResult:
-        """Rewrite it, buttons and all."""
+        """Update it, including its controls."""
         ref = MessageRef.parse(message.edits)
         if ref is None:
             return Failure(f"no_such_ref ({message.edits})", origin="slack", code=COPY_GONE)
-        ended = await self._update(ref, self._render(message))
-        if isinstance(ended, Failure) and ended.code in CONTENT:
-            _log.warning("D-%s: said again as plain text: %s", message.subject.number, ended)
-            ended = await self._update(ref, self._plain(message))
-        return ended
+        result = await self._update(ref, self._render(message))
+        if isinstance(result, Failure) and result.code in CONTENT:
+            _log.warning("D-%s: retried as plain text: %s", message.subject.number, result)
+            result = await self._update(ref, self._render_plain(message))
+        return result
 
     async def upload(self, message: Message, file: File) -> SendResult:
-        """Post a file; nobody sees it before the last of the calls."""
+        """Upload a file; it is visible after the last of the calls."""
         message = resolve_target(message)
-        data = file.data or b"\n"  # Slack takes no empty file
+        data = file.data or b"\n"  # Slack rejects empty files
         name = truncate(file.name, 200) or "file"
-        asked = await self._caller.read(
+        response = await self._web_api.read(
             "files.getUploadURLExternal",
             self._web.files_getUploadURLExternal(filename=name, length=len(data)),
         )
-        if isinstance(asked, Failure):
-            return asked
-        url, made = asked.get("upload_url"), asked.get("file_id")
-        if not isinstance(url, str) or not isinstance(made, str):
+        if isinstance(response, Failure):
+            return response
+        url, file_id = response.get("upload_url"), response.get("file_id")
+        if not isinstance(url, str) or not isinstance(file_id, str):
             return Failure("no_upload_url (files.getUploadURLExternal)", origin="slack")
-        if (failure := await self._caller.put(url, data)) is not None:
+        if (failure := await self._web_api.put(url, data)) is not None:
             return failure
-        return await self._share(message, made, name)
+        return await self._share(message, file_id, name)
 
     def _render(self, message: Message) -> Rendered:
         return render(message, replies=self._reads_replies(message))
 
-    def _plain(self, message: Message) -> Rendered:
+    def _render_plain(self, message: Message) -> Rendered:
         return Rendered(render_plain_text(message, replies=self._reads_replies(message)), [])
 
     def _reads_replies(self, message: Message) -> bool:
-        """Return whether a reply that does not mention the bot arrives from there."""
-        return is_direct(message.target) or self._caller.identity.reads_replies
+        """Return whether replies arrive from there without a mention."""
+        return is_direct(message.target) or self._web_api.identity.reads_replies
 
     async def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing: no connection is held open."""
 
-    async def _share(self, message: Message, made: str, name: str) -> SendResult:
+    async def _share(self, message: Message, file_id: str, name: str) -> SendResult:
         channel = await self._conversation(message.target)
         if not isinstance(channel, str):
             return channel
-        shared = await self._caller.write(
+        response = await self._web_api.write(
             "files.completeUploadExternal",
             self._web.files_completeUploadExternal(
-                files=[{"id": made, "title": file_title(message, name)}],
+                files=[{"id": file_id, "title": file_title(message, name)}],
                 channel_id=channel,
                 thread_ts=thread_of(message),
                 initial_comment=escape_truncated(f"{message.subject.name}: {name}", 500),
             ),
         )
-        if isinstance(shared, Failure | Unconfirmed):
-            return shared
-        return Receipt(f"{channel}/{made}")
+        if isinstance(response, Failure | Unconfirmed):
+            return response
+        return Receipt(f"{channel}/{file_id}")
 
     async def _conversation(self, target: str) -> str | Failure:
-        """Return the id that files are shared to: a person's is that of the conversation."""
+        """Return the id of the channel, for a person that of the conversation."""
         if not is_direct(target) or target.startswith("D"):
             return target
         call = self._web.conversations_open(users=target)
-        found = await self._caller.read("conversations.open", call)
-        if isinstance(found, Failure):
-            return found
-        channel = found.get("channel")
+        response = await self._web_api.read("conversations.open", call)
+        if isinstance(response, Failure):
+            return response
+        channel = response.get("channel")
         return str(channel.get("id")) if isinstance(channel, dict) else target
 
     async def _post(
-        self, message: Message, said: Rendered, carried: dict[str, Any] | None = None
+        self, message: Message, rendered: Rendered, event_metadata: dict[str, Any] | None = None
     ) -> SendResult:
         thread = thread_of(message)
         args: dict[str, Any] = {
             "channel": message.target,
-            "text": said.text,
-            "blocks": said.blocks or None,
-            "metadata": metadata(message) if carried is None else carried or None,
+            "text": rendered.text,
+            "blocks": rendered.blocks or None,
+            "metadata": metadata(message) if event_metadata is None else event_metadata or None,
             "unfurl_links": False,
             "unfurl_media": False,
         }
         call = self._web.chat_postMessage(**args, thread_ts=thread)
-        done = await self._caller.write("chat.postMessage", call)
-        if thread and isinstance(done, Failure) and done.code in THREAD:
-            done = await self._caller.write("chat.postMessage", self._web.chat_postMessage(**args))
-        return _receipt(message, done)
+        response = await self._web_api.write("chat.postMessage", call)
+        if thread and isinstance(response, Failure) and response.code in THREAD:
+            response = await self._web_api.write(
+                "chat.postMessage", self._web.chat_postMessage(**args)
+            )
+        return _receipt(message, response)
 
-    async def _plainly(self, message: Message, refusal: Failure) -> SendResult:
-        """Say it once more as short plain text, with the whole as a file."""
-        _log.warning("D-%s: said again as plain text: %s", message.subject.number, refusal)
-        carried: dict[str, Any] | None = {} if "metadata" in (refusal.code or "") else None
-        ended = await self._post(message, self._plain(message), carried)
-        whole = render_plain(message)
-        if isinstance(ended, Receipt) and is_long(whole):
-            file = File(f"{message.subject.name}.txt", whole.encode("utf-8", "replace"))
+    async def _send_plain_text(self, message: Message, refusal: Failure) -> SendResult:
+        """Send it again as short plain text, with the full text as a file."""
+        _log.warning("D-%s: retried as plain text: %s", message.subject.number, refusal)
+        event_metadata: dict[str, Any] | None = {} if "metadata" in (refusal.code or "") else None
+        result = await self._post(message, self._render_plain(message), event_metadata)
+        full_text = render_plain(message)
+        if isinstance(result, Receipt) and is_long(full_text):
+            file = File(f"{message.subject.name}.txt", full_text.encode("utf-8", "replace"))
             if not isinstance(failed := await self.upload(message, file), Receipt):
-                _log.warning("D-%s: its file did not follow: %s", message.subject.number, failed)
-        return ended
+                _log.warning(
+                    "D-%s: the full text was not uploaded: %s", message.subject.number, failed
+                )
+        return result
 
-    async def _update(self, ref: MessageRef, said: Rendered) -> SendResult:
-        done = await self._caller.write(
+    async def _update(self, ref: MessageRef, rendered: Rendered) -> SendResult:
+        response = await self._web_api.write(
             "chat.update",
             self._web.chat_update(
-                channel=ref.channel, ts=ref.ts, text=said.text, blocks=said.blocks
+                channel=ref.channel, ts=ref.ts, text=rendered.text, blocks=rendered.blocks
             ),
         )
-        return done if isinstance(done, Failure | Unconfirmed) else Receipt(ref.text)
+        return response if isinstance(response, Failure | Unconfirmed) else Receipt(ref.text)
 
-    async def _whisper(self, message: Message, person: str) -> SendResult:
-        """Say it to one person: among the others, or by themselves where they are not."""
-        said = self._render(message)
-        args: dict[str, Any] = {"text": said.text, "blocks": said.blocks}
+    async def _send_privately(self, message: Message, person: str) -> SendResult:
+        """Send it to one person: as an ephemeral message, or directly if they are not there."""
+        rendered = self._render(message)
+        args: dict[str, Any] = {"text": rendered.text, "blocks": rendered.blocks}
         if not is_direct(message.target):
             call = self._web.chat_postEphemeral(
                 channel=message.target, user=person, thread_ts=thread_of(message), **args
             )
-            done = await self._caller.write("chat.postEphemeral", call)
-            away = isinstance(done, Failure) and (done.code in {"user_not_in_channel", TARGET_GONE})
-            if not away:
-                if isinstance(done, Failure | Unconfirmed):
-                    return done
-                return Receipt(f"{message.target}/{done.get('message_ts')}")
+            response = await self._web_api.write("chat.postEphemeral", call)
+            is_absent = isinstance(response, Failure) and (
+                response.code in {"user_not_in_channel", TARGET_GONE}
+            )
+            if not is_absent:
+                if isinstance(response, Failure | Unconfirmed):
+                    return response
+                return Receipt(f"{message.target}/{response.get('message_ts')}")
         call = self._web.chat_postMessage(channel=person, **args)
-        return _receipt(message, await self._caller.write("chat.postMessage", call))
+        return _receipt(message, await self._web_api.write("chat.postMessage", call))
 
-    async def _absent(self, message: Message) -> tuple[str, ...]:
-        """Return the approvers of a gate who are not in the channel, by their ids."""
+    async def _absent_approvers(self, message: Message) -> tuple[str, ...]:
+        """Return the ids of a question's approvers who are not in the channel."""
         question = message.question
-        gate = question is not None and question.kind is QuestionKind.APPROVAL
-        asking = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
-        wanted = {
-            account_user_id(own)
+        is_approval = question is not None and question.kind is QuestionKind.APPROVAL
+        is_request = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
+        approvers = {
+            account_user_id(account)
             for person in message.asked
-            if (own := person.ids.get(Source.SLACK))
+            if (account := person.ids.get(Source.SLACK))
         }
-        if not (gate and asking and wanted) or is_direct(message.target):
+        if not (is_approval and is_request and approvers) or is_direct(message.target):
             return ()
-        async for page in self._caller.pages("conversations.members", channel=message.target):
+        async for page in self._web_api.pages("conversations.members", channel=message.target):
             if isinstance(page, Failure):
-                _log.warning("who is in %s is not known: %s", message.target, page)
+                _log.warning("cannot list the members of %s: %s", message.target, page)
                 return ()
-            found = page.get("members")
-            wanted -= {str(one) for one in found} if isinstance(found, list) else set()
-        return tuple(sorted(wanted))
+            members = page.get("members")
+            approvers -= {str(member) for member in members} if isinstance(members, list) else set()
+        return tuple(sorted(approvers))
 
 
 def _bucket(message: Message) -> str:
@@ -271,20 +277,20 @@ def _bucket(message: Message) -> str:
         return "slack#chat.update"
     if message.kind is DeliveryKind.FILE:
         return "slack#files"
-    method = "chat.postEphemeral" if _private(message) else "chat.postMessage"
+    method = "chat.postEphemeral" if _only_reader(message) else "chat.postMessage"
     return f"slack#{method}:{message.target}"
 
 
-def _private(message: Message) -> str | None:
-    """Return the person who alone is to see it."""
-    to = (message.payload or {}).get("to") if message.kind is DeliveryKind.NOTICE else None
-    return to if isinstance(to, str) and to else None
+def _only_reader(message: Message) -> str | None:
+    """Return the only person that the message is for."""
+    reader = (message.payload or {}).get("to") if message.kind is DeliveryKind.NOTICE else None
+    return reader if isinstance(reader, str) and reader else None
 
 
-def _receipt(message: Message, done: Data | Failure | Unconfirmed) -> SendResult:
-    if isinstance(done, Failure | Unconfirmed):
-        return done
-    channel, ts, posted = done.get("channel"), done.get("ts"), done.get("message")
+def _receipt(message: Message, response: Data | Failure | Unconfirmed) -> SendResult:
+    if isinstance(response, Failure | Unconfirmed):
+        return response
+    channel, ts, posted = response.get("channel"), response.get("ts"), response.get("message")
     if not isinstance(channel, str) or not isinstance(ts, str):
         return Unconfirmed("chat.postMessage: a reply without channel and ts")
     posted = posted if isinstance(posted, dict) else {}

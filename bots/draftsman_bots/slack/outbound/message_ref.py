@@ -1,4 +1,4 @@
-"""Where a message is in Slack: what a Receipt calls it, and what it belongs under. Pure."""
+"""References, threads and metadata of messages in Slack. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman_bots.slack import ids
 
 METADATA_EVENT: Final = "draftsman_delivery"
-"""`event_type` of the metadata that every message carries; other apps can read it."""
+"""`event_type` of the metadata of every message; other apps can read it."""
 _REF: Final = re.compile(r"([A-Z][A-Z0-9]{0,30})/([0-9]+\.[0-9]+)(?:/([0-9]+\.[0-9]+))?")
 _TAG: Final = 13
-"""Characters of the marker in the title of a file: enough to tell the files of one job."""
+"""Characters of the marker in a file's title, enough to distinguish the files of a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRef:
-    """A posted message; `thread` is set for a status card that itself stands in a thread."""
+    """A posted message; `thread` is set for a status card that is in a thread."""
 
     channel: str
     ts: str
@@ -26,69 +26,72 @@ class MessageRef:
 
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
-        """Read `C012/1700000000.000100`; None for anything else."""
+        """Parse `C012/1700000000.000100`; None if it is invalid."""
         match = _REF.fullmatch(text or "")
         return cls(match[1], match[2], match[3]) if match else None
 
     @property
     def thread_root(self) -> str:
-        """The ts of the thread that what belongs to it goes to."""
+        """The ts of the thread for further messages about it."""
         return self.thread or self.ts
 
     @property
     def text(self) -> str:
-        """How a Receipt calls it."""
+        """The reference in a Receipt."""
         return ids.message_ref(self.channel, self.ts) + (f"/{self.thread}" if self.thread else "")
 
 
 def thread_of(message: Message) -> str | None:
-    """Return the thread a message belongs to: the target's own, or that of the job's card."""
+    """Return the thread of a message: the target's own, or that of the job's card."""
     root = MessageRef.parse(message.root)
     return message.thread or (root.thread_root if root is not None else None)
 
 
 def metadata(message: Message) -> dict[str, Any]:
-    """Return what a message is found by."""
+    """Return the metadata by which a message is found."""
     return {"event_type": METADATA_EVENT, "event_payload": {"delivery_id": message.marker}}
 
 
 def file_title(message: Message, name: str) -> str:
-    """Return the title of a file, by which it is found: files carry no metadata."""
+    """Return the title by which a file is found, as files have no metadata."""
     return f"{name} · {message.marker[:_TAG]}"
 
 
-def matches(message: Message, found: Any) -> bool:
+def matches(message: Message, entry: Any) -> bool:
     """Return whether this entry of a history is that message."""
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         return False
     if message.kind is not DeliveryKind.FILE:
-        carried = found.get("metadata")
-        if not isinstance(carried, dict) or carried.get("event_type") != METADATA_EVENT:
+        event_metadata = entry.get("metadata")
+        if (
+            not isinstance(event_metadata, dict)
+            or event_metadata.get("event_type") != METADATA_EVENT
+        ):
             return False
-        payload = carried.get("event_payload")
+        payload = event_metadata.get("event_payload")
         return isinstance(payload, dict) and payload.get("delivery_id") == message.marker
     tag = f" · {message.marker[:_TAG]}"
-    files = found.get("files")
+    files = entry.get("files")
     return isinstance(files, list) and any(
-        isinstance(one, dict) and str(one.get("title", "")).endswith(tag) for one in files
+        isinstance(file, dict) and str(file.get("title", "")).endswith(tag) for file in files
     )
 
 
 def resolve_target(message: Message) -> Message:
-    """Return the message to where Slack finds it: of a stranger's account the id alone."""
+    """Return the message with the bare user id as its target."""
     return replace(message, target=account_user_id(message.target))
 
 
 def account_user_id(account: str) -> str:
-    """Return the id that Slack calls somebody by; their account may name their workspace, too."""
+    """Return the user id of an account, without its workspace."""
     return account.partition("@")[0]
 
 
 def is_person(target: str) -> bool:
-    """Return whether a target is somebody's own conversation with the bot, by their id."""
+    """Return whether a target is a user id: a direct conversation with the bot."""
     return target.startswith(("U", "W"))
 
 
 def is_direct(target: str) -> bool:
-    """Return whether nobody but one person reads it."""
+    """Return whether only one person reads it."""
     return is_person(target) or target.startswith("D")

@@ -1,4 +1,4 @@
-"""The windows that open in Slack, and the App Home. Pure."""
+"""The modals and the App Home. Pure."""
 
 from __future__ import annotations
 
@@ -37,21 +37,23 @@ REPO: Final = "repo"
 REASON: Final = "reason"
 """Block ids of the inputs."""
 MAX_INPUT: Final = 3000
-"""Characters that an input takes."""
+"""Characters of an input."""
 MAX_AGENTS: Final = 100
 HOME_JOBS: Final = 10
-"""Jobs of one's own that the App Home shows."""
+"""Jobs that the App Home shows."""
 HOME_QUESTIONS: Final = 15
 """Open questions that the App Home shows: a view has at most 100 blocks."""
 
 
 def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
-    """Return the window of a new job; `place` is the target that is told of it."""
-    long = utf16_length(text) > MAX_INPUT
-    blocks = [_input(TEXT, "What is to be done?", truncate(text, MAX_INPUT), lines=True)]
-    if long:
-        blocks.append(context(f"The message is longer: this is how it begins, {MAX_INPUT} signs."))
-    blocks.append(_select(MODE, "How", MODES))
+    """Return the modal of a new job; `place` is the target of its notifications."""
+    is_truncated = utf16_length(text) > MAX_INPUT
+    blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), multiline=True)]
+    if is_truncated:
+        blocks.append(
+            context(f"The message is longer; these are its first {MAX_INPUT} characters.")
+        )
+    blocks.append(_select(MODE, "Mode", MODES))
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
     blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
@@ -59,58 +61,59 @@ def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
 
 
 def free_text(job: int, question: int, text: str = "") -> View:
-    """Return the window for an answer in one's own words."""
+    """Return the modal for an answer in free text."""
     name = f"D-{job}/{question}"
-    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), lines=True)]
+    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
     value = ids.answer_value(job, question)
     return _modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
 
 
 def deny_reason(job: int, question: int) -> View:
-    """Return the window for the reason of a denial, which may be left out."""
+    """Return the modal for the optional reason of a denial."""
     name = f"D-{job}/{question}"
-    blocks = [_input(REASON, f"Why is {name} denied?", optional=True, lines=True)]
+    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
     value = ids.answer_value(job, question)
     return _modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnJobs:
-    """The newest jobs that somebody asked for, one more than is shown if there are more.
+    """The newest jobs of a person, one more than is shown if there are more.
 
-    `allowed` is what they may do to them; `far` says that older jobs than those that were looked
-    through may be theirs as well.
+    `allowed` are the permitted actions; `is_partial`: older jobs were not scanned.
     """
 
     jobs: Sequence[JobSummary] = ()
     allowed: frozenset[Verb] = frozenset()
-    far: bool = False
+    is_partial: bool = False
 
 
-def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
-    """Return the App Home: what waits for this person, then what they asked for."""
+def home(questions: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
+    """Return the App Home: the person's open questions, then their jobs."""
     blocks = [_head(), section("*Waiting for you*")]
-    if not asked:
-        blocks.append(section("Nothing waits for you."))
-    for question in asked[:HOME_QUESTIONS]:
+    if not questions:
+        blocks.append(section("Nothing is waiting for you."))
+    for question in questions[:HOME_QUESTIONS]:
         blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
         blocks.extend(controls(question))
-    if len(asked) > HOME_QUESTIONS:
-        blocks.append(context(f"and {len(asked) - HOME_QUESTIONS} more"))
+    if len(questions) > HOME_QUESTIONS:
+        blocks.append(context(f"and {len(questions) - HOME_QUESTIONS} more"))
     blocks.append(section("*Your jobs*"))
-    blocks.extend(_job(job, mine.allowed) for job in mine.jobs[:HOME_JOBS])
-    if len(mine.jobs) > HOME_JOBS:
-        blocks.append(context(f"These are your newest {HOME_JOBS}; there are more."))
-    elif mine.far:
-        blocks.append(context("Only the newest jobs of all were looked through for yours."))
-    elif not mine.jobs:
-        blocks.append(section(f"None yet; ask for one: `{command} fix TEXT`, or *New job…* above."))
+    blocks.extend(_job(job, own_jobs.allowed) for job in own_jobs.jobs[:HOME_JOBS])
+    if len(own_jobs.jobs) > HOME_JOBS:
+        blocks.append(context(f"Showing your newest {HOME_JOBS} jobs."))
+    elif own_jobs.is_partial:
+        blocks.append(context("Only the newest jobs were searched for yours."))
+    elif not own_jobs.jobs:
+        blocks.append(
+            section(f"No jobs yet. Start one with `{command} fix TEXT` or *New job…* above.")
+        )
     return {"type": "home", "blocks": blocks}
 
 
-def home_denied(why: str) -> View:
-    """Return the App Home of somebody who may ask for nothing here, which says why."""
-    return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(why))]}
+def home_denied(reason: str) -> View:
+    """Return the App Home of a user without access, with the reason."""
+    return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(reason))]}
 
 
 def _head() -> Block:
@@ -124,19 +127,19 @@ def _refresh() -> Block:
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     state = str(job.status).replace("_", " ")
-    made = section(
+    block = section(
         f"{STATUS_EMOJI[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
     )
-    made["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
+    block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
     value = ids.job_value(job.number)
     if job.status in RETRYABLE and Verb.RETRY in allowed:
-        made["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
+        block["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:
-        sure = f"Cancel D-{job.number}? What it did so far is kept."
-        made["accessory"] = button(
-            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", sure
+        confirm = f"Cancel D-{job.number}? Work so is_partial is kept."
+        block["accessory"] = button(
+            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", confirm
         )
-    return made
+    return block
 
 
 def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
@@ -145,19 +148,19 @@ def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[B
         "callback_id": callback,
         "title": plain_text(title, 24),
         "submit": plain_text(submit, 24),
-        "close": plain_text("Back", 24),
+        "close": plain_text("Cancel", 24),
         "private_metadata": metadata,
         "blocks": blocks,
     }
 
 
 def _input(
-    block: str, label: str, text: str = "", *, optional: bool = False, lines: bool = False
+    block: str, label: str, text: str = "", *, optional: bool = False, multiline: bool = False
 ) -> Block:
     element: Block = {
         "type": "plain_text_input",
         "action_id": block,
-        "multiline": lines,
+        "multiline": multiline,
         "max_length": MAX_INPUT,
     }
     if text:

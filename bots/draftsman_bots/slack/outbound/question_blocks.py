@@ -1,4 +1,4 @@
-"""A question in Slack: what it says, whom it is for, and what can be pressed. Pure."""
+"""Rendering of a question: its text, its audience and its controls. Pure."""
 
 from __future__ import annotations
 
@@ -35,46 +35,46 @@ from draftsman_bots.slack.outbound.message_ref import account_user_id
 from draftsman_bots.text import truncate
 
 MAX_MENTIONS: Final = 20
-"""People who are named; more would be a crowd, of whom nobody feels meant."""
+"""People who are mentioned; the others are counted."""
 MAX_DESCRIPTIONS: Final = 10
-"""Choices that are described in the message; of more, the list says it."""
+"""Choices that are described in the message; with more, only the select does."""
 NO_APPROVER: Final = (
-    ":warning: Nobody may decide this: no approver is named whom the configuration knows, or who is"
-    " named asked for the job. An operator can give somebody under `[people]` the role `approver`"
-    " and start draftsman again, or cancel the job."
+    ":warning: This approval has no approver: the named approvers are not in the configuration, or"
+    " requested the job themselves. An operator can give a person under `[people]` the role"
+    " `approver` and restart draftsman, or cancel the job."
 )
 BOT_NAME: Final = "@draftsman"
-"""How people mention the bot, by the name that the manifests give it."""
-FREE_TEXT_LABEL: Final = "Answer in your own words…"
-_IN_FULL: Final = "see it in a terminal with draftsman show"
+"""The mention of the bot, with the name in the manifests."""
+FREE_TEXT_LABEL: Final = "Answer with text…"
+_IN_FULL: Final = "To read it, run draftsman show"
 
 
 class Detail(IntEnum):
-    """Levels of detail of a question's message, from complete to the least that is required."""
+    """Levels of detail of a question's message, from complete to the required minimum."""
 
     ALL = 0
     NO_CONTEXT = 1
     NO_DESCRIPTIONS = 2
-    """The options of a list are described where they are looked up."""
+    """The select omits the descriptions of its options."""
     EXTERNAL_SELECT = 3
-    """Slack asks for the options when the list is opened, and the text is cut."""
+    """Slack requests the options when the select is opened, and the text is truncated."""
 
 
 def fit_question(
     question: Question,
     title: str,
-    asked: Sequence[Person],
-    before: Sequence[Block] = (),
+    people: Sequence[Person],
+    prefix: Sequence[Block] = (),
     *,
     replies: bool = False,
 ) -> list[Block]:
-    """Return the question with its controls in as much detail as one message takes.
+    """Return the question with its controls, in as much detail as fits a message.
 
-    `replies`: an answer in words is read without a mention of the bot.
+    `replies`: an answer is read without a mention of the bot.
     """
     for detail in Detail:
-        text = render_question(question, title, asked, detail, replies=replies)
-        blocks = [*before, *text, *controls(question, detail)]
+        text = render_question(question, title, people, detail, replies=replies)
+        blocks = [*prefix, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
     return drop_to_fit(blocks)
@@ -83,12 +83,12 @@ def fit_question(
 def render_question(
     question: Question,
     title: str,
-    asked: Sequence[Person],
+    people: Sequence[Person],
     detail: Detail = Detail.ALL,
     *,
     replies: bool = False,
 ) -> Iterator[Block]:
-    """Yield the question, its context, and who may answer until when."""
+    """Yield the question, its context, its audience and its expiry."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
     yield section(f":question: *{question.name}* {bold(title, 200)} {verb}:")
     yield from paragraphs(question.text, 6 if detail < Detail.EXTERNAL_SELECT else 1)
@@ -96,43 +96,43 @@ def render_question(
         if detail is Detail.ALL:
             yield from _context(question.context_snippet)
         else:
-            yield context(f"The context is too long for this message: {_IN_FULL} {question.name}")
+            yield context(f"The context is too long for this message. {_IN_FULL} {question.name}")
     if question.action:
         yield context("If approved:")
         yield code_block(truncate(action_text(question.action), LENGTH // 3))
-    if detail < Detail.NO_DESCRIPTIONS and (described := _described(question)):
+    if detail < Detail.NO_DESCRIPTIONS and (described := _descriptions(question)):
         yield from paragraphs(described, 3)
-    if asked:
-        yield section(f"For {_people(asked)}")
+    if people:
+        yield section(f"For {_mention_list(people)}")
     elif question.kind is QuestionKind.APPROVAL:
         yield section(NO_APPROVER)
-    yield context(*_small(question, replies))
+    yield context(*_footer(question, replies))
 
 
 def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]:
-    """Yield what can be pressed: it carries numbers alone."""
+    """Yield the controls, whose values are ids only."""
     block = ids.question_block(question.job, question.ordinal)
     value = ids.answer_value(question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
         approve = button("Approve", ids.APPROVE, value, "primary")
         yield actions([approve, button("Deny…", ids.DENY, value, "danger")], block)
         return
-    pressed = list(_choices(question, detail))
+    buttons = list(_choices(question, detail))
     if question.freeform_allowed:
-        pressed.append(button(FREE_TEXT_LABEL, ids.FREE, value))
-    if pressed:
-        yield actions(pressed, block)
+        buttons.append(button(FREE_TEXT_LABEL, ids.FREE, value))
+    if buttons:
+        yield actions(buttons, block)
 
 
 def options(question: Question) -> list[Block]:
-    """Return all that may be chosen, in its order."""
+    """Return all choices as options, in order."""
     return [
         option(
-            f"{place}. {choice['label']}",
-            ids.answer_value(question.job, question.ordinal, place),
+            f"{number}. {choice['label']}",
+            ids.answer_value(question.job, question.ordinal, number),
             choice.get("description"),
         )
-        for place, choice in enumerate(question.choices, 1)
+        for number, choice in enumerate(question.choices, 1)
     ]
 
 
@@ -141,60 +141,66 @@ def _choices(question: Question, detail: Detail) -> Iterator[Block]:
         if detail >= Detail.EXTERNAL_SELECT:
             yield external_select(ids.CHOOSE, "Choose an answer")
             return
-        found = options(question)
+        select_options = options(question)
         if detail >= Detail.NO_DESCRIPTIONS:
-            found = [{name: one[name] for name in ("text", "value")} for one in found]
-        yield select(ids.CHOOSE, found, "Choose an answer")
+            select_options = [
+                {name: option_block[name] for name in ("text", "value")}
+                for option_block in select_options
+            ]
+        yield select(ids.CHOOSE, select_options, "Choose an answer")
         return
-    for place, choice in enumerate(question.choices, 1):
-        value = ids.answer_value(question.job, question.ordinal, place)
-        yield button(str(choice["label"]), ids.answer_action(place), value)
+    for number, choice in enumerate(question.choices, 1):
+        value = ids.answer_value(question.job, question.ordinal, number)
+        yield button(str(choice["label"]), ids.answer_action(number), value)
 
 
 def _context(snippet: str) -> Iterator[Block]:
-    """Yield the beginning of what a question is about; of a diff its statistics first."""
+    """Yield the start of the context; for a diff its statistics first."""
     if is_diff(snippet):
         yield code_block(truncate(diffstat(snippet), LENGTH // 2))
     lines = "\n".join(snippet.splitlines()[:LINES])
     yield code_block(truncate(lines, LENGTH))
     if is_long(snippet, LINES):
-        yield context("This is the beginning; the whole is a file in this thread.")
+        yield context("Truncated. The full text is a file in this thread.")
 
 
-def _described(question: Question) -> str:
+def _descriptions(question: Question) -> str:
     if len(question.choices) > MAX_DESCRIPTIONS:
         return ""
-    long = any(len(str(one["label"])) > 60 or one.get("description") for one in question.choices)
-    if not long:
+    needs_text = any(
+        len(str(choice["label"])) > 60 or choice.get("description") for choice in question.choices
+    )
+    if not needs_text:
         return ""
     return "\n".join(
-        f"{place}. {one['label']}" + (f" - {one['description']}" if one.get("description") else "")
-        for place, one in enumerate(question.choices, 1)
+        f"{number}. {choice['label']}"
+        + (f" - {choice['description']}" if choice.get("description") else "")
+        for number, choice in enumerate(question.choices, 1)
     )
 
 
-def _people(asked: Sequence[Person]) -> str:
-    more = f" and {len(asked) - MAX_MENTIONS} more" if len(asked) > MAX_MENTIONS else ""
-    return ", ".join(_mention(person) for person in asked[:MAX_MENTIONS]) + more
+def _mention_list(people: Sequence[Person]) -> str:
+    more = f" and {len(people) - MAX_MENTIONS} more" if len(people) > MAX_MENTIONS else ""
+    return ", ".join(_mention(person) for person in people[:MAX_MENTIONS]) + more
 
 
-def _small(question: Question, replies: bool) -> Iterator[str]:
+def _footer(question: Question, replies: bool) -> Iterator[str]:
     if missing := missing_diff(question):
         yield missing
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         yield f"{question.quorum} approvals are needed"
     if question.escalated_at is not None and question.escalate_to:
         group = escape_truncated(question.escalate_to, 100)
-        yield f"nobody answered in time: it went to {group} as well"
+        yield f"no answer in time: also sent to {group}"
     if question.expires_at is not None:
         yield f"expires {local_time(question.expires_at)}"
-    gate = question.kind is QuestionKind.APPROVAL
-    how, words = ("approve or deny", "approve") if gate else ("answer", "ANSWER")
-    reply = "by a reply" if replies else f"with `{BOT_NAME} {words}`"
-    yield f"{how} here, {reply} in this thread, or in a terminal: {question.name}"
+    is_approval = question.kind is QuestionKind.APPROVAL
+    verb, example = ("approve or deny", "approve") if is_approval else ("answer", "ANSWER")
+    reply = "by replying" if replies else f"with `{BOT_NAME} {example}`"
+    yield f"{verb} here, {reply} in this thread, or in a terminal: {question.name}"
 
 
 def _mention(person: Person) -> str:
-    own = account_user_id(person.ids.get(Source.SLACK, ""))
-    usable = own.isascii() and own.isalnum()
-    return f"<@{own}>" if usable else escape_truncated(person.name, 100)
+    user_id = account_user_id(person.ids.get(Source.SLACK, ""))
+    usable = user_id.isascii() and user_id.isalnum()
+    return f"<@{user_id}>" if usable else escape_truncated(person.name, 100)

@@ -1,7 +1,7 @@
-"""What a message looks like in Slack: blocks, and `text` for who cannot see them. Pure.
+"""Rendering of messages: blocks, and `text` for clients that cannot show them. Pure.
 
-Whatever text comes in, a valid message comes out. Nobody is notified but those whom a question is
-for, and they by its first copy alone: a rewritten one rings nobody's bell.
+The result is valid for any text. Only the people whom a question is for are mentioned, and notified
+by its first copy only: an edit notifies no one.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ STATUS_EMOJI: Final = {
     Status.EXPIRED: ":stopwatch:",
 }
 DENIED_EMOJI: Final = ":no_entry:"
-"""Mark of a job that a person denied: it failed, and nothing crashed."""
+"""For a job that a person denied, which is not an error."""
 WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
-"""Statuses of which an earlier error is not shown."""
+"""Statuses in which an earlier error is not shown."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
-"""Ends after which people may want another try."""
-TRUNCATED_NOTICE: Final = "This is a part of it; the whole is a file in this thread."
+"""Terminal statuses with a retry button."""
+TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What `chat.postMessage` and `chat.update` take."""
+    """Arguments of `chat.postMessage` and `chat.update`."""
 
     text: str
     blocks: list[Block]
 
 
 def render(message: Message, *, replies: bool = False) -> Rendered:
-    """Return what people see of a message.
+    """Return the rendered message.
 
-    `replies`: an answer in words is read without a mention of the bot.
+    `replies`: an answer is read without a mention of the bot.
     """
     return Rendered(
         render_plain_text(message, replies=replies), drop_to_fit(_blocks(message, replies))
@@ -85,17 +85,17 @@ def render(message: Message, *, replies: bool = False) -> Rendered:
 
 
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
-    """Return the message as plain text that is never too long for Slack."""
-    how = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
-    said = escape_truncated(render_brief(message, how), MAX_TEXT)
+    """Return the message as plain text within Slack's limit."""
+    instruction = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
+    text = escape_truncated(render_brief(message, instruction), MAX_TEXT)
     if message.kind is DeliveryKind.QUESTION_CLOSED and message.question is not None:
-        return _of_people(said, _settled_head(message.question))
+        return _of_people(text, _settled_head(message.question))
     subject = message.subject
     by_person = subject.status is Status.CANCELED or subject.denied
     if message.kind is DeliveryKind.RESULT and by_person:
-        ended = escape_truncated(job_outcome_text(subject, again=""))
-        return said.replace(ended, _of_people(ended, _ending_head(subject)), 1)
-    return said
+        outcome = escape_truncated(job_outcome_text(subject, again=""))
+        return text.replace(outcome, _of_people(outcome, _ending_head(subject)), 1)
+    return text
 
 
 def _blocks(message: Message, replies: bool) -> Iterator[Block]:
@@ -115,24 +115,23 @@ def _blocks(message: Message, replies: bool) -> Iterator[Block]:
 
 
 def _card(subject: Subject) -> Iterator[Block]:
-    """Yield the one message of a job that is rewritten as it moves."""
+    """Yield the status card of a job, which is updated with each status."""
     yield section(_headline(subject))
     yield context(*_facts(subject))
     if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
         yield code_block(truncate(subject.error, LENGTH // 4))
-    if pressed := _buttons(subject):
-        yield actions([pressed])
+    if control := _buttons(subject):
+        yield actions([control])
 
 
 def _headline(subject: Subject) -> str:
-    mark = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
-    return f"{mark} *{subject.name}* {bold(subject.title)}"
+    emoji = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
+    return f"{emoji} *{subject.name}* {bold(subject.title)}"
 
 
 def _facts(subject: Subject) -> Iterator[str]:
     state = str(subject.status).replace("_", " ")
-    if subject.status is Status.DEAD_LETTER:
-        state = "failed for the last time"
+
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} {local_time(subject.next_retry_at)}"
     if not subject.denied:
@@ -146,8 +145,8 @@ def _facts(subject: Subject) -> Iterator[str]:
             yield name + display_name(value)
     if subject.url:
         yield link(subject.url)
-    if (when := subject.finished_at or subject.created_at) is not None:
-        yield local_time(when)
+    if (time := subject.finished_at or subject.created_at) is not None:
+        yield local_time(time)
 
 
 def _buttons(subject: Subject) -> Block | None:
@@ -156,7 +155,7 @@ def _buttons(subject: Subject) -> Block | None:
         return button("Retry", ids.RETRY, value)
     if subject.status in TERMINAL:
         return None
-    confirm = f"Cancel {subject.name}? What it did so far is kept."
+    confirm = f"Cancel {subject.name}? Work so far is kept."
     return button("Cancel job", ids.CANCEL, value, "danger", confirm)
 
 
@@ -165,14 +164,14 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
     assert question is not None  # noqa: S101
     payload, reminder = message.payload or {}, []
     if message.kind is DeliveryKind.REMINDER:
-        text = payload.get("text") or f"{question.name} still waits for an answer"
+        text = payload.get("text") or f"{question.name} is still waiting for an answer"
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
     yield from fit_question(question, title, message.asked, reminder, replies=replies)
 
 
 def _closed(message: Message) -> Iterator[Block]:
-    """Yield what became of a question: nothing is left to press."""
+    """Yield the resolution of a question, without controls."""
     question = message.question
     assert question is not None  # noqa: S101
     text = f"{question.name} {resolution_text(question)}"
@@ -187,7 +186,7 @@ def _result(message: Message) -> Iterator[Block]:
     words = truncate(job_outcome_text(subject, again="press Retry"), LENGTH // 2)
     if subject.status is Status.CANCELED or subject.denied:
         yield from _paragraphs_of_people(words, _ending_head(subject), 3)
-    elif subject.status is not Status.COMPLETED:  # what stands below says that it is
+    elif subject.status is not Status.COMPLETED:  # the summary below says so
         yield from paragraphs(words, 3)
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
@@ -199,8 +198,8 @@ def _result(message: Message) -> Iterator[Block]:
     yield context(*_facts(subject))
     if overflow_files(message):
         yield context(TRUNCATED_NOTICE)
-    if subject.status in RETRYABLE and (pressed := _buttons(subject)):
-        yield actions([pressed])
+    if subject.status in RETRYABLE and (control := _buttons(subject)):
+        yield actions([control])
 
 
 def _notice(message: Message) -> Iterator[Block]:
@@ -218,16 +217,16 @@ def _ending_head(subject: Subject) -> str:
     return job_outcome_parts(subject)[0]
 
 
-def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block]:
-    """Yield text in sections that begins with how something ended, and by whom: its head."""
-    for place, block in enumerate(paragraphs(text, most)):
-        if place == 0:
+def _paragraphs_of_people(text: str, head: str, max_sections: int = 4) -> Iterator[Block]:
+    """Yield text in sections; voters in its head are shown by their names."""
+    for index, block in enumerate(paragraphs(text, max_sections)):
+        if index == 0:
             block["text"]["text"] = _of_people(block["text"]["text"], head)
         yield block
 
 
 def _of_people(text: str, head: str) -> str:
-    """Return escaped text whose head says how something ended, voters there by their names here.
+    """Replace voter ids in the head of escaped text by their names in Slack.
 
     The text after the head was written by a person: its mentions stay escaped.
     """
@@ -236,5 +235,5 @@ def _of_people(text: str, head: str) -> str:
 
 
 def display_name(name: str) -> str:
-    """Return who it is: a Slack voter by their name here, everybody else as they are called."""
+    """Return the display name: a mention for a Slack voter, the name for others."""
     return with_display_names(escape_truncated(name, 100))

@@ -1,13 +1,13 @@
-"""What people write to the bot, after the command or the mention. Pure, and no text raises.
+"""Parser of text commands, without the slash command or the mention. Pure, and raises nothing.
 
-    fix [options] TEXT            change what TEXT asks for
+    fix [options] TEXT            make the change that TEXT requests
     investigate [options] TEXT    look, and change nothing
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
 
-Options stand before or after the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
-`--mode=fix|investigate`; before it also with a space for the `=`. What is in quotes is text, and
-`--` ends the options.
+Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
+`--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
+and `--` ends the options.
 """
 
 from __future__ import annotations
@@ -31,31 +31,33 @@ VERBS: Final = (
     "link",
     "help",
 )
-_NAMED: Final = frozenset({"status", "show", "cancel", "retry", "answer", "approve", "deny"})
+_TAKES_REFERENCE: Final = frozenset(
+    {"status", "show", "cancel", "retry", "answer", "approve", "deny"}
+)
 """Verbs whose first word names a job or a question."""
 _REFERENCE: Final = re.compile(
     r"(?:[dD]-[0-9]+|[0-9]+|[0-9a-fA-F]{8}[0-9a-fA-F-]{0,28})(?:/[0-9]+)?"
 )
 _PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}  # noqa: RUF001
 _OPTION: Final = re.compile(r"(?:--|—|–)([A-Za-z]+)(?:=|(?=\s)|$)")  # noqa: RUF001
-_LAST: Final = re.compile(
+_TRAILING_OPTION: Final = re.compile(
     r"(?:^|\s)(?:--|—|–)([A-Za-z]+)=(\"[^\"]*\"|“[^”]*”|[^\s\"“”]+)\s*$"  # noqa: RUF001
 )
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """Work that is asked for."""
+    """A request for a job."""
 
     text: str
     mode: str
     options: dict[str, str] = field(default_factory=dict)
-    """`repo`, `agent` and `ref`, those that were given."""
+    """`repo`, `agent` and `ref`, if they are set."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextCommand:
-    """Anything else; `ref` is the job or question as it was named, "" for none."""
+    """Any other command; `ref` is the job or question as typed, or ""."""
 
     verb: str
     ref: str = ""
@@ -64,14 +66,14 @@ class TextCommand:
 
 @dataclass(frozen=True, slots=True)
 class InvalidText:
-    """It begins with no verb, or an option cannot be meant: `why` says so, "" for no verb."""
+    """Text without a verb, with `reason` "", or with an invalid option, which `reason` explains."""
 
     text: str
-    why: str = ""
+    reason: str = ""
 
 
 def parse(text: str) -> JobRequest | TextCommand | InvalidText:
-    """Read what was written; nothing at all asks for help."""
+    """Parse the text; empty text is `help`."""
     text = text.strip()
     word, rest = _word(text)
     verb = word.lower()
@@ -81,11 +83,11 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
         return _request(verb, rest)
     if verb not in VERBS:
         return InvalidText(text)
-    if verb not in _NAMED:
+    if verb not in _TAKES_REFERENCE:
         return TextCommand(verb, "", rest)
-    ref, more = _word(rest)
+    ref, remainder = _word(rest)
     if _REFERENCE.fullmatch(ref):
-        return TextCommand(verb, ref, more)
+        return TextCommand(verb, ref, remainder)
     return TextCommand(verb, "", rest)
 
 
@@ -97,46 +99,46 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
         rest = plain[match.end() :]
         empty = match[0].endswith("=") and not rest[:1].strip()
         value, plain = ("", rest) if empty else _value(rest)
-        if why := _wrong(name, value, options):
-            return InvalidText(text, why)
+        if reason := _option_error(name, value, options):
+            return InvalidText(text, reason)
         options[name] = value
     if plain == "--" or plain.startswith(("-- ", "--\n")):
         plain = plain[2:].strip()
     else:
-        while (match := _LAST.search(plain)) and match[1].lower() in OPTIONS:
+        while (match := _TRAILING_OPTION.search(plain)) and match[1].lower() in OPTIONS:
             name, value = match[1].lower(), _unquoted(match[2])
-            if why := _wrong(name, value, options):
-                return InvalidText(text, why)
+            if reason := _option_error(name, value, options):
+                return InvalidText(text, reason)
             options[name] = value
             plain = plain[: match.start()].rstrip()
     plain = _unquoted(plain)
     if not plain.strip():
-        return InvalidText(text, f"say what is to be done: {mode} TEXT")
+        return InvalidText(text, f"the text is missing: {mode} TEXT")
     return JobRequest(plain, options.pop("mode", mode), options)
 
 
-def _wrong(name: str, value: str, options: dict[str, str]) -> str:
-    """Return what is wrong with an option."""
+def _option_error(name: str, value: str, options: dict[str, str]) -> str:
+    """Return the reason why an option is invalid, or ""."""
     if name not in OPTIONS:
         known = ", ".join(f"--{option}" for option in OPTIONS)
-        return f"there is no option --{name[:40]}; known: {known}; text with -- goes in quotes"
+        return f"unknown option --{name[:40]}; options: {known}; put text with -- in quotes"
     if not value:
-        return f"--{name} wants a value: --{name}=VALUE"
+        return f"--{name} needs a value: --{name}=VALUE"
     if name in options:
-        return f"--{name} is given twice; give it once"
+        return f"--{name} is set twice; set it once"
     if name == "mode" and value not in MODES:
-        return f"--mode is {' or '.join(MODES)}, not {value[:40]!r}"
+        return f"--mode must be {' or '.join(MODES)}, not {value[:40]!r}"
     return ""
 
 
 def _word(text: str) -> tuple[str, str]:
-    """Return the first word, and what follows it."""
+    """Return the first word and the rest."""
     parts = text.split(None, 1)
     return (parts[0] if parts else "", parts[1].strip() if len(parts) > 1 else "")
 
 
 def _value(text: str) -> tuple[str, str]:
-    """Return the value of an option, which may be in quotes, and what follows it."""
+    """Return the value of an option, quoted or not, and the rest."""
     text = text.lstrip()
     closing = _PAIRS.get(text[:1])
     if closing is not None and (end := text.find(closing, 1)) > 0:

@@ -1,6 +1,6 @@
-"""What Slack sends, read into small values. Pure, and nothing that is sent raises.
+"""Parsers of Slack's payloads. Pure, and no payload raises.
 
-Every field may be missing, null or of another type: what cannot be read is `None`, or "".
+Any field may be missing, null or of another type: an unreadable payload is None, a field "".
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import unescape
 from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
 
-_LINK: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
-_NAMED: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
+_URL: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
+_MENTION: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
-"""Subtypes of what a person wrote."""
+"""Subtypes of messages that people write."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A slash command."""
+    """A slash command and its author."""
 
-    who: SlackUser
-    home: str
-    """The workspace, or the organisation where there is none."""
+    user: SlackUser
+    workspace: str
+    """The workspace, or the organization if there is no workspace."""
     channel: str
     text: str
     key: str
@@ -35,7 +35,7 @@ class SlashCommand:
 
 
 class MessageChange(StrEnum):
-    """What happened to a message."""
+    """The change that a message event reports."""
 
     POSTED = "posted"
     EDITED = "edited"
@@ -44,36 +44,36 @@ class MessageChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent:
-    """What a person wrote, changed or deleted. `thread` is "" outside of one."""
+    """A message that a person posted, edited or deleted. `thread` is "" outside of threads."""
 
     change: MessageChange
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     channel: str
     ts: str
     thread: str
     text: str
     mentioned: bool
     private: bool
-    """In the conversation of one person with the bot."""
+    """Whether it is in a direct conversation with the bot."""
     files: bool = False
     parent: str = ""
-    """Who wrote what the thread hangs under; "" where Slack does not say."""
+    """Author of the thread's first message; "" if unknown."""
 
     @property
     def key(self) -> str:
-        """The same of every copy of the message, of its edits and of its deletion."""
-        return ids.message_key(self.home, self.channel, self.ts)
+        """The idempotency key, the same for all copies, edits and the deletion."""
+        return ids.message_key(self.workspace, self.channel, self.ts)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockAction:
     """A button or a select, in a message or in a view."""
 
-    who: SlackUser
+    user: SlackUser
     channel: str
     ts: str
-    """Of the message; "" in a view."""
+    """The ts of the message; "" in a view."""
     thread: str
     action: str
     value: str
@@ -81,15 +81,15 @@ class BlockAction:
     trigger_id: str
     response_url: str
     message: dict[str, Any] | None = None
-    """The message as it was; None for one that only its reader sees."""
+    """The message at that time; None for an ephemeral message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewSubmission:
-    """A modal that was submitted; `values` are the texts and choices of its inputs, by block."""
+    """A submitted modal; `values` are the texts and choices of its inputs, by block."""
 
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     callback: str
     metadata: str
     values: dict[str, str]
@@ -98,10 +98,10 @@ class ViewSubmission:
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """A shortcut: of a message, or of none."""
+    """A global shortcut, or a shortcut of a message."""
 
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     callback: str
     trigger_id: str
     channel: str = ""
@@ -113,38 +113,38 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True)
 class OptionsRequest:
-    """What somebody types into a select with too many choices to send; `block` says whose."""
+    """The text query into an external select; `block` is its block id."""
 
-    who: SlackUser
+    user: SlackUser
     block: str
-    typed: str
+    query: str
 
 
 def parse_slash_command(body: object) -> SlashCommand | None:
-    """Read a slash command."""
+    """Parse a slash command."""
     data = mapping(body)
-    who = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
-    who = replace(who, channel=text(data, "channel_id"))
-    if not who.id or not who.channel:
+    user = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
+    user = replace(user, channel=text(data, "channel_id"))
+    if not user.id or not user.channel:
         return None
-    told = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
-    key = ids.trigger_key(text(data, "trigger_id"), told)
-    said = text(data, "text")
+    details = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
+    key = ids.trigger_key(text(data, "trigger_id"), details)
+    command_text = text(data, "text")
     channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
     respond = text(data, "response_url")
-    return SlashCommand(who, _home(data), channel, said, key, trigger, respond)
+    return SlashCommand(user, _home(data), channel, command_text, key, trigger, respond)
 
 
 def parse_message(body: object, bot: str) -> MessageEvent | None:
-    """Read a message or a mention; None for what is not a person's.
+    """Parse a message or a mention; None if a bot or Slack wrote it.
 
-    `bot` is our own user id, "" while the event alone says it. Of a change only an edit of the
-    text counts: links that unfold, and our own updates, do not.
+    `bot` is the bot's own user id, "" if only the event names it. Only edits of the text count as
+    edits, not unfurled links or the bot's own updates.
     """
     data = mapping(body)
     event = mapping(data.get("event"))
-    told = _authorized(data)
-    bot = bot or (text(told, "user_id") if told.get("is_bot") is True else "")
+    authorization = _authorized(data)
+    bot = bot or (text(authorization, "user_id") if authorization.get("is_bot") is True else "")
     kind = text(event, "subtype")
     if kind == "message_changed":
         new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
@@ -153,86 +153,86 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
     if kind == "message_deleted":
         old = {"ts": event.get("deleted_ts")} | mapping(event.get("previous_message"))
         return _message(data, event, old, MessageChange.DELETED, bot)
-    # an edited mention comes as a mention once more (bolt-js issue 960)
-    again = text(event, "type") == "app_mention" and mapping(event.get("edited"))
+    # an edited mention is delivered as a mention again (bolt-js issue 960)
+    edited_mention = text(event, "type") == "app_mention" and mapping(event.get("edited"))
     return _message(
-        data, event, event, MessageChange.EDITED if again else MessageChange.POSTED, bot
+        data, event, event, MessageChange.EDITED if edited_mention else MessageChange.POSTED, bot
     )
 
 
 def parse_block_action(body: object) -> BlockAction | None:
-    """Read a press."""
+    """Parse a block action."""
     data = mapping(body)
     actions = data.get("actions")
     action = mapping(actions[0]) if isinstance(actions, list) and actions else {}
-    who = _person(data)
-    if not who.id or not text(action, "action_id"):
+    user = _person(data)
+    if not user.id or not text(action, "action_id"):
         return None
-    place, shown = mapping(data.get("container")), mapping(data.get("message"))
-    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
-    ts = text(place, "message_ts") or text(shown, "ts")
+    container, message = mapping(data.get("container")), mapping(data.get("message"))
+    channel = text(container, "channel_id") or text(mapping(data.get("channel")), "id")
+    ts = text(container, "message_ts") or text(message, "ts")
     chosen = text(mapping(action.get("selected_option")), "value")
-    held = ts or text(place, "view_id") or text(mapping(data.get("view")), "id")
+    container_id = ts or text(container, "view_id") or text(mapping(data.get("view")), "id")
     return BlockAction(
-        who,
+        user,
         channel,
         ts,
-        text(place, "thread_ts") or text(shown, "thread_ts"),
+        text(container, "thread_ts") or text(message, "thread_ts"),
         text(action, "action_id"),
         chosen or text(action, "value"),
-        ids.action_key(channel, held, who.id, text(action, "action_ts")),
+        ids.action_key(channel, container_id, user.id, text(action, "action_ts")),
         text(data, "trigger_id"),
         text(data, "response_url"),
-        None if not shown or place.get("is_ephemeral") is True else shown,
+        None if not message or container.get("is_ephemeral") is True else message,
     )
 
 
 def parse_view_submission(body: object) -> ViewSubmission | None:
-    """Read a submitted modal."""
+    """Parse a submitted modal."""
     data = mapping(body)
     view = mapping(data.get("view"))
-    who = _person(data)
-    if not who.id or not text(view, "id"):
+    user = _person(data)
+    if not user.id or not text(view, "id"):
         return None
     state = mapping(mapping(view.get("state")).get("values"))
     values = {str(block): _entered(mapping(inputs)) for block, inputs in state.items()}
     callback, metadata = text(view, "callback_id"), text(view, "private_metadata")
     return ViewSubmission(
-        who, _home(data), callback, metadata, values, ids.view_key(text(view, "id"))
+        user, _home(data), callback, metadata, values, ids.view_key(text(view, "id"))
     )
 
 
 def parse_shortcut(body: object) -> Shortcut | None:
-    """Read a shortcut, global or of a message."""
+    """Parse a shortcut, global or of a message."""
     data = mapping(body)
-    who = _person(data)
-    if not who.id or not text(data, "callback_id"):
+    user = _person(data)
+    if not user.id or not text(data, "callback_id"):
         return None
-    shown = mapping(data.get("message"))
+    message = mapping(data.get("message"))
     return Shortcut(
-        who,
+        user,
         _home(data),
         text(data, "callback_id"),
         text(data, "trigger_id"),
         text(mapping(data.get("channel")), "id"),
-        text(shown, "ts"),
-        text(shown, "thread_ts"),
-        readable_text(text(shown, "text")),
+        text(message, "ts"),
+        text(message, "thread_ts"),
+        readable_text(text(message, "text")),
         text(data, "response_url"),
     )
 
 
 def parse_options_request(body: object) -> OptionsRequest | None:
-    """Read what is typed into an external select."""
+    """Parse the options request of an external select."""
     data = mapping(body)
-    who = _person(data)
-    if not who.id:
+    user = _person(data)
+    if not user.id:
         return None
-    return OptionsRequest(who, text(data, "block_id"), text(data, "value"))
+    return OptionsRequest(user, text(data, "block_id"), text(data, "value"))
 
 
 def parse_home_opened(body: object) -> SlackUser | None:
-    """Return who opened the App Home, on its first tab."""
+    """Return the user who opened the Home tab of the app."""
     data = mapping(body)
     event = mapping(data.get("event"))
     if text(event, "tab") not in ("", "home") or not text(event, "user"):
@@ -240,19 +240,19 @@ def parse_home_opened(body: object) -> SlackUser | None:
     return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
 
 
-def readable_text(said: str) -> str:
-    """Return incoming text as its writer sees it: links spelt out, unescaped once."""
-    spelt = _NAMED.sub(r"\1\2", _LINK.sub(_link, said))
-    return unescape(spelt)
+def readable_text(incoming: str) -> str:
+    """Return incoming text as its author sees it: links expanded, unescaped once."""
+    expanded = _MENTION.sub(r"\1\2", _URL.sub(_link, incoming))
+    return unescape(expanded)
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def text(data: dict[str, Any], name: str) -> str:
-    """Return a field if it is text, else ""."""
+    """Return a field if it is a string, else ""."""
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
@@ -260,70 +260,72 @@ def text(data: dict[str, Any], name: str) -> str:
 def _message(
     data: dict[str, Any],
     event: dict[str, Any],
-    said: dict[str, Any],
+    message: dict[str, Any],
     change: MessageChange,
     bot: str,
 ) -> MessageEvent | None:
-    person = text(said, "user")
-    machine = said.get("bot_id") or said.get("bot_profile") or person in ("USLACKBOT", bot)
-    if machine or not person or text(said, "subtype") not in HUMAN:
+    person = text(message, "user")
+    is_bot = message.get("bot_id") or message.get("bot_profile") or person in ("USLACKBOT", bot)
+    if is_bot or not person or text(message, "subtype") not in HUMAN:
         return None
-    channel, ts = text(event, "channel"), text(said, "ts")
+    channel, ts = text(event, "channel"), text(message, "ts")
     if not channel or not ts:
         return None
-    thread = text(said, "thread_ts")
-    written = text(said, "text")
-    call = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
-    mentioned = text(event, "type") == "app_mention" or bool(call and call.search(written))
-    team = _team(said) or _team(event)
+    thread = text(message, "thread_ts")
+    raw_text = text(message, "text")
+    mention = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
+    mentioned = text(event, "type") == "app_mention" or bool(mention and mention.search(raw_text))
+    team = _team(message) or _team(event)
     shared = data.get("is_ext_shared_channel")
-    who = _who(data, person, team=team, channel=channel)
+    user = _who(data, person, team=team, channel=channel)
     return MessageEvent(
         change,
-        replace(who, inside=not shared if isinstance(shared, bool) else None),
+        replace(user, is_internal_channel=not shared if isinstance(shared, bool) else None),
         _installed(data) or _home(data),
         channel,
         ts,
         "" if thread == ts else thread,
-        readable_text(call.sub("", written, count=1) if call else written).strip(),
+        readable_text(mention.sub("", raw_text, count=1) if mention else raw_text).strip(),
         mentioned,
         text(event, "channel_type") == "im" or channel.startswith("D"),
-        bool(said.get("files")),
-        text(said, "parent_user_id"),
+        bool(message.get("files")),
+        text(message, "parent_user_id"),
     )
 
 
 def _home(data: dict[str, Any]) -> str:
-    """Return the workspace that something happened in, or the organisation where there is none."""
+    """Return the workspace of a payload, or its organization if there is no workspace."""
     team, org = mapping(data.get("team")), mapping(data.get("enterprise"))
-    given = text(data, "team_id") or text(team, "id") or text(data, "team")
-    return given or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
+    workspace = text(data, "team_id") or text(team, "id") or text(data, "team")
+    return (
+        workspace or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
+    )
 
 
-def _own(data: dict[str, Any]) -> str:
-    """Return whose installation of the app this was sent to."""
+def _app_team(data: dict[str, Any]) -> str:
+    """Return the workspace of the app's installation that this was sent to."""
     view = text(mapping(data.get("view")), "app_installed_team_id")
     return view or _installed(data) or _home(data)
 
 
 def _installed(data: dict[str, Any]) -> str:
-    """Return what an event says of the installation; a shared message is sent by others, too."""
+    """Return an event's installation; a message of a shared channel may name others."""
     first = _authorized(data)
     org = text(first, "enterprise_id")
     return org if first.get("is_enterprise_install") is True else text(first, "team_id") or org
 
 
 def _authorized(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what an event says of the installation that it was sent to."""
-    found = data.get("authorizations")
-    return mapping(found[0]) if isinstance(found, list) and found else {}
+    """Return the first authorization of an event."""
+    authorizations = data.get("authorizations")
+    return mapping(authorizations[0]) if isinstance(authorizations, list) and authorizations else {}
 
 
 def _person(data: dict[str, Any]) -> SlackUser:
     user = mapping(data.get("user"))
     name = text(user, "username") or text(user, "name")
-    place = mapping(data.get("container"))
-    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
+    container = mapping(data.get("container"))
+    channel = text(container, "channel_id") or text(mapping(data.get("channel")), "id")
     return _who(data, text(user, "id"), name, team=text(user, "team_id"), channel=channel)
 
 
@@ -331,36 +333,40 @@ def _who(
     data: dict[str, Any], person: str, name: str = "", *, team: str = "", channel: str = ""
 ) -> SlackUser:
     enterprise, org = _organizations(data, team)
-    return SlackUser(person, name, team, _own(data), enterprise, org, channel=channel)
+    return SlackUser(person, name, team, _app_team(data), enterprise, org, channel=channel)
 
 
 def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
-    """Return the organizations of the installation, and of the person of this workspace.
+    """Return the organizations of the installation, and of the user's workspace.
 
-    `team_id` and `enterprise_id` are a pair, and so are the two of `team`; whose they are depends
-    on the kind of payload (bolt-python's tests of its request internals have captures).
+    `team_id` and `enterprise_id` are a pair, as are the two fields of `team`; the kind of payload
+    decides which workspace they name (bolt-python's tests of its request internals have captures).
     """
     first, inner = _authorized(data), mapping(data.get("team"))
-    told = text(mapping(data.get("enterprise")), "id")
+    enterprise = text(mapping(data.get("enterprise")), "id")
     pairs = (
         (text(data, "team_id"), text(data, "enterprise_id")),
-        (text(inner, "id"), text(inner, "enterprise_id") or told),
+        (text(inner, "id"), text(inner, "enterprise_id") or enterprise),
     )
-    org = next((theirs for own, theirs in pairs if own == team and theirs), "") if team else ""
+    org = (
+        next((other for workspace, other in pairs if workspace == team and other), "")
+        if team
+        else ""
+    )
     if first:
         return text(first, "enterprise_id"), org
-    return text(data, "enterprise_id") or told or text(inner, "enterprise_id"), org
+    return text(data, "enterprise_id") or enterprise or text(inner, "enterprise_id"), org
 
 
-def _team(said: dict[str, Any]) -> str:
-    return text(said, "user_team") or text(said, "source_team") or text(said, "team")
+def _team(message: dict[str, Any]) -> str:
+    return text(message, "user_team") or text(message, "source_team") or text(message, "team")
 
 
 def _entered(inputs: dict[str, Any]) -> str:
-    """Return what was put into the one input of a block."""
-    for given in inputs.values():
-        held = mapping(given)
-        return text(held, "value") or text(mapping(held.get("selected_option")), "value")
+    """Return the value of a block's only input."""
+    for element in inputs.values():
+        value = mapping(element)
+        return text(value, "value") or text(mapping(value.get("selected_option")), "value")
     return ""
 
 

@@ -1,4 +1,4 @@
-"""People in Slack, and whether they are of our company. Pure."""
+"""Slack users, and whether they belong to the company. Pure."""
 
 from __future__ import annotations
 
@@ -8,70 +8,70 @@ from enum import StrEnum
 
 
 class UserOrigin(StrEnum):
-    """Where a person belongs, as far as a payload says."""
+    """A user's origin, as far as a payload shows it."""
 
     HOME = "home"
     UNSURE = "unsure"
-    """In a workspace that may be one of our organization."""
+    """In a workspace that may belong to the organization."""
     ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
 class SlackUser:
-    """A person in Slack: of the workspace `team`, in one that has the app: `own`.
+    """A user of the workspace `team`, in the workspace `app_team`, which has the app.
 
-    Any of these is "" where the payload does not say.
+    Each field is "" if the payload does not contain it.
     """
 
     id: str
     name: str = ""
     team: str = ""
-    own: str = ""
+    app_team: str = ""
     enterprise: str = ""
     """The organization of the workspace that has the app."""
     org: str = ""
-    """The organization of the person's own workspace."""
-    inside: bool | None = None
+    """The organization of the user's own workspace."""
+    is_internal_channel: bool | None = None
     """Whether this is a channel that no other organization shares."""
     channel: str = ""
 
-    def origin(self, own: str | None, org: str | None = None) -> UserOrigin:
-        """Return where they belong; `own` is our workspace, which may be known.
+    def origin(self, home: str | None, org: str | None = None) -> UserOrigin:
+        """Return the user's origin; `home` is the home workspace, if it is known.
 
-        `org` is its organization, "" for none; where neither is known, the payload's count. All
-        workspaces of an organization share the ids of people.
+        `org` is its organization, "" if it has none; unknown values come from the payload. All
+        workspaces of an organization share user ids.
         """
-        ours = own or self.own
+        home_team = home or self.app_team
         org = self.enterprise if org is None else org
-        org = org or (ours if ours.startswith("E") else "")
-        if not self.team or not ours or self.team in (ours, org):
+        org = org or (home_team if home_team.startswith("E") else "")
+        if not self.team or not home_team or self.team in (home_team, org):
             return UserOrigin.HOME
         if not org:
             return UserOrigin.ELSEWHERE
-        if self.org == org or self.inside:
+        if self.org == org or self.is_internal_channel:
             return UserOrigin.HOME
         return UserOrigin.ELSEWHERE if self.org or self.team.startswith("E") else UserOrigin.UNSURE
 
     def is_stranger(
-        self, own: str | None, org: str | None = None, colleagues: Collection[str] = ()
+        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
     ) -> bool:
-        """Return whether they are of another company than ours.
+        """Return whether the user belongs to another company.
 
-        `colleagues` are workspaces, and people as `U…@T…`, that are known to be of ours. An
-        installation for a whole organization is taken to meet its own people.
+        `colleagues` are workspaces, and users as `U…@T…`, that are verified. An installation for a
+        whole organization is assumed to meet only its own users.
         """
-        origin = self.origin(own, org)
+        origin = self.origin(home, org)
         if origin is not UserOrigin.UNSURE:
             return origin is UserOrigin.ELSEWHERE
         known = self.team in colleagues or f"{self.id}@{self.team}" in colleagues
-        return not known and not (own or self.own).startswith("E")
+        return not known and not (home or self.app_team).startswith("E")
 
     def account(
-        self, own: str | None, org: str | None = None, colleagues: Collection[str] = ()
+        self, home: str | None, org: str | None = None, colleagues: Collection[str] = ()
     ) -> str:
-        """Return whom the id means: a stranger's is followed by `@` and the workspace it is of.
+        """Return the account: the id, for an external user followed by `@` and the workspace.
 
-        Ids are unique within an organization only: elsewhere the same id is another person.
+        Ids are unique only within an organization: elsewhere the same id is another person.
         """
-        stranger = self.is_stranger(own, org, colleagues)
+        stranger = self.is_stranger(home, org, colleagues)
         return f"{self.id}@{self.team}" if stranger else self.id

@@ -1,1 +1,1 @@
-"""Slack on the wire: HTTP, Socket Mode and the Web API."""
+"""Transport: HTTP requests, Socket Mode and the Web API."""

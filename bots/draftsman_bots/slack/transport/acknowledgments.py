@@ -1,4 +1,4 @@
-"""What Slack is answered, by kind of request: it is the one word that a person sees at once."""
+"""Acknowledgments of Slack's requests, by kind: they carry the message shown at once."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 RETRY_LATER: Final = (
-    "draftsman could not reach its database in time, and took back what it had begun. Please try"
-    " again; should the same be there after all, you are told."
+    "draftsman could not reach its database in time and rolled the change back. Please try again;"
+    " if it was made after all, you get a message."
 )
 IN_DOUBT: Final = (
-    "draftsman's database did not answer in time: this may be done or not. A job that was made"
-    " shows itself in a moment, so look before you try again; should you ask for the same within a"
-    " minute, you are told."
+    "draftsman's database did not respond in time, so it is unknown whether this was done. A new"
+    " job is announced within moments: check before you try again. If you repeat a request within"
+    " a minute, draftsman reports the duplicate."
 )
-INTERNAL_ERROR: Final = "That did not work, and it is draftsman's fault: its log says why."
+INTERNAL_ERROR: Final = "Internal error in draftsman. Its log has the details."
 NO_RETRY: Final = "x-slack-no-retry"
-"""The header with which Slack does not repeat what was not answered with 200."""
+"""The header that tells Slack not to retry a request whose status is not 200."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgment:
-    """An answer: HTTP as it is; through a socket only one that is `final` is acknowledged."""
+    """The response over HTTP; over Socket Mode it is sent only if it is `final`."""
 
     outcome: str
     status: int = 200
     body: Mapping[str, Any] | str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     ephemeral_text: str = ""
-    """Words for whoever did it that Slack does not show with the answer: said beside it."""
+    """A message that the acknowledgment cannot show: sent to the user separately."""
 
     @property
     def final(self) -> bool:
-        """Whether Slack need not send it again."""
+        """Whether Slack need not send the request again."""
         return self.status < 500 or NO_RETRY in self.headers
 
     @property
@@ -47,40 +47,40 @@ class Acknowledgment:
 
 
 def ignored() -> Acknowledgment:
-    """Answer what is nobody's business here."""
+    """Acknowledge a payload that has no listener."""
     return Acknowledgment("ignored")
 
 
 def retry_later(
     kind: PayloadKind, body: Mapping[str, Any], text: str = RETRY_LATER
 ) -> Acknowledgment:
-    """Answer what was not done and may work when it is repeated, by Slack or by the person."""
-    return _told(kind, body, "later", text) or Acknowledgment(
-        "later", 503, ephemeral_text=_beside(kind, text)
+    """Respond to a request that failed and may succeed when Slack or the user repeats it."""
+    return _visible_response(kind, body, "later", text) or Acknowledgment(
+        "later", 503, ephemeral_text=_separate_text(kind, text)
     )
 
 
 def rejected(kind: PayloadKind, body: Mapping[str, Any], text: str) -> Acknowledgment:
-    """Answer what will be refused however often it is repeated."""
-    return _told(kind, body, "refused", text) or Acknowledgment(
-        "refused", ephemeral_text=_beside(kind, text)
+    """Acknowledge a request that would be rejected again."""
+    return _visible_response(kind, body, "refused", text) or Acknowledgment(
+        "refused", ephemeral_text=_separate_text(kind, text)
     )
 
 
 def internal_error(kind: PayloadKind, body: Mapping[str, Any]) -> Acknowledgment:
-    """Answer what fails for a reason that nobody foresaw, and must not come back three times."""
-    found = _told(kind, body, "broken", INTERNAL_ERROR)
-    no_retry, untold = {NO_RETRY: "1"}, _beside(kind, INTERNAL_ERROR)
-    return found or Acknowledgment("broken", 500, headers=no_retry, ephemeral_text=untold)
+    """Respond to an unexpected error, without retries by Slack."""
+    response = _visible_response(kind, body, "broken", INTERNAL_ERROR)
+    no_retry, text = {NO_RETRY: "1"}, _separate_text(kind, INTERNAL_ERROR)
+    return response or Acknowledgment("broken", 500, headers=no_retry, ephemeral_text=text)
 
 
-def _told(
+def _visible_response(
     kind: PayloadKind, body: Mapping[str, Any], outcome: str, text: str
 ) -> Acknowledgment | None:
-    """Return the answer in which the person reads the text, where the kind has one."""
+    """Return a response that shows the text to the user, if the kind of request has one."""
     if kind is PayloadKind.COMMAND:
-        said = {"response_type": "ephemeral", "text": escape_truncated(text)}
-        return Acknowledgment(outcome, body=said)
+        message = {"response_type": "ephemeral", "text": escape_truncated(text)}
+        return Acknowledgment(outcome, body=message)
     if kind is PayloadKind.OPTIONS:
         return Acknowledgment(outcome, body={"options": []})
     if kind is PayloadKind.VIEW and (block := _first_input(body)) is not None:
@@ -88,16 +88,16 @@ def _told(
     return None
 
 
-def _beside(kind: PayloadKind, text: str) -> str:
-    """Return the words where a person waits for them, and Slack neither shows nor repeats."""
+def _separate_text(kind: PayloadKind, text: str) -> str:
+    """Return the text for the kinds whose response can neither show it nor be retried."""
     return text if kind in (PayloadKind.ACTION, PayloadKind.SHORTCUT) else ""
 
 
 def _first_input(body: Mapping[str, Any]) -> str | None:
-    """Return the input under which a modal shows an error, so that what was typed stays."""
+    """Return the block id of the modal's first input: an error shown there keeps the input."""
     try:
-        blocks = [one for one in body["view"]["blocks"] if one["type"] == "input"]
-        found = blocks[0]["block_id"] if blocks else None
+        blocks = [block for block in body["view"]["blocks"] if block["type"] == "input"]
+        block_id = blocks[0]["block_id"] if blocks else None
     except (KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return block_id if isinstance(block_id, str) else None

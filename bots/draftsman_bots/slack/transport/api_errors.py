@@ -1,7 +1,7 @@
-"""What Slack's errors mean for a delivery: one table, codes first.
+"""Classification of Slack's error codes for deliveries.
 
-A write that got no reply, or one that makes no sense, may have arrived: it is Unknown, and is
-looked for before it is repeated.
+A write without a valid response may have arrived: it is Unconfirmed, and is searched for before
+it is retried.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from draftsman.domain.messages.delivery import COPY_GONE, TARGET_GONE, Unconfirm
 from draftsman.errors import Failure
 
 ACCOUNT_PAUSE: Final = 300.0
-"""Seconds between tries while the account cannot be used at all."""
+"""Seconds between attempts while the account is unusable."""
 NO_RETRY_AFTER: Final = 30.0
-"""Seconds that a 429 without a readable Retry-After is waited for."""
+"""Seconds to wait after a 429 without a valid Retry-After."""
 
 ACCOUNT: Final = frozenset(
     {
@@ -28,7 +28,7 @@ ACCOUNT: Final = frozenset(
         *("access_denied", "two_factor_setup_required", "not_allowed_token_type"),
     }
 )
-"""Nothing can be said to anybody until somebody mends it: deliveries wait."""
+"""The account cannot post until an administrator fixes it: deliveries wait."""
 TARGET: Final = frozenset(
     {
         *("channel_not_found", "is_archived", "not_in_channel", "thread_locked"),
@@ -38,12 +38,12 @@ TARGET: Final = frozenset(
         "team_not_found",
     }
 )
-"""Nothing can be said there any more; `restricted_action` and its kind as well."""
+"""The target accepts no messages any more; so do codes that begin with `restricted_action`."""
 COPY: Final = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 THREAD: Final = frozenset(
     {"thread_not_found", "message_not_found", "invalid_thread_ts", "cannot_reply_to_message"}
 )
-"""What it was to be said under is gone."""
+"""The thread or its first message is gone."""
 CONTENT: Final = frozenset(
     {
         *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"),
@@ -51,21 +51,21 @@ CONTENT: Final = frozenset(
         *("invalid_metadata_format", "invalid_metadata_schema", "markdown_text_conflict"),
     }
 )
-"""It is refused for what it holds: said again as plain text, with the whole as a file."""
+"""The content was rejected: it is sent again as plain text, with the full text as a file."""
 UNCONFIRMED: Final = frozenset(
     {
         *("internal_error", "fatal_error", "service_unavailable", "request_timeout"),
         *("team_added_to_org", "accesslimited", "rollup_error"),
     }
 )
-"""Slack does not know itself."""
+"""The result is unknown to Slack as well."""
 RATE_LIMITS: Final = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 
 
 class SlackRefusal(Failure):
-    """Slack refused a call.
+    """An error response of Slack.
 
-    `error` is its own word for why; `code` may be ours, which says what follows from it.
+    `error` is Slack's code; `code` may be ours, which decides how the delivery continues.
     """
 
     def __init__(self, message: str, *, error: str = "", **facts: Any) -> None:
@@ -74,21 +74,21 @@ class SlackRefusal(Failure):
 
 
 def translate(error: BaseException, method: str, *, writes: bool = True) -> Failure | Unconfirmed:
-    """Return what an exception of slack_sdk or aiohttp means; a read is never in doubt."""
+    """Classify an exception of slack_sdk or aiohttp; a read is never unconfirmed."""
     if isinstance(error, SlackApiError):
-        found = _refusal(error.response, method)
+        result = _refusal(error.response, method)
     elif isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        why = getattr(error, "strerror", None) or type(error).__name__
-        return Failure(f"connect: {method}: {why}", origin="slack", code="connect")
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return Failure(f"connect: {method}: {reason}", origin="slack", code="connect")
     elif isinstance(error, TimeoutError | asyncio.TimeoutError):
-        found = Unconfirmed(f"{method}: no reply in time")
+        result = Unconfirmed(f"{method}: timed out")
     elif isinstance(error, aiohttp.ClientError | OSError | SlackClientError):
-        found = Unconfirmed(f"{method}: {type(error).__name__}")
+        result = Unconfirmed(f"{method}: {type(error).__name__}")
     else:
-        found = Unconfirmed(f"{method}: a reply that makes no sense ({type(error).__name__})")
-    if isinstance(found, Unconfirmed) and not writes:
-        return Failure(found.reason, origin="slack", code="no_reply")
-    return found
+        result = Unconfirmed(f"{method}: invalid reply ({type(error).__name__})")
+    if isinstance(result, Unconfirmed) and not writes:
+        return Failure(result.reason, origin="slack", code="no_reply")
+    return result
 
 
 def _refusal(response: Any, method: str) -> Failure | Unconfirmed:
@@ -111,16 +111,20 @@ def _refusal(response: Any, method: str) -> Failure | Unconfirmed:
 def _known(code: str, method: str, status: int | None, data: Any) -> Failure:
     if code in ACCOUNT:
         needed = data.get("needed") if code == "missing_scope" else None
-        more = f", needs {needed}" if isinstance(needed, str) else ""
+        details = f", needs {needed}" if isinstance(needed, str) else ""
         return _failure(
-            f"{code}{more}", method, status, retry_after=ACCOUNT_PAUSE, declared="TRANSIENT_INFRA"
+            f"{code}{details}",
+            method,
+            status,
+            retry_after=ACCOUNT_PAUSE,
+            declared="TRANSIENT_INFRA",
         )
     if method == "chat.update" and code in COPY:
         return _failure(code, method, status, kind=COPY_GONE, declared="PERMANENT")
     if code in TARGET or code.startswith("restricted_action"):
         return _failure(code, method, status, kind=TARGET_GONE, declared="PERMANENT")
-    by_status = status is not None and status != 200
-    return _failure(code, method, status, declared=None if by_status else "PERMANENT")
+    classified_by_status = status is not None and status != 200
+    return _failure(code, method, status, declared=None if classified_by_status else "PERMANENT")
 
 
 def _failure(
@@ -144,7 +148,7 @@ def _failure(
 
 
 def _wait(headers: Mapping[str, str]) -> float:
-    """Return the seconds that Slack wants; it sends whole ones."""
+    """Return the seconds of Retry-After."""
     for name, value in headers.items():
         if name.lower() == "retry-after":
             try:

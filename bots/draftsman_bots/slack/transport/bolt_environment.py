@@ -1,4 +1,4 @@
-"""The environment that Bolt reads by itself, and is not to read: what counts is configured."""
+"""Protection from environment variables that Bolt reads on its own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from typing import Final
 
 PREFIX: Final = "SLACK_"
-"""Begins every variable that Bolt looks for: with SLACK_CLIENT_ID and SLACK_CLIENT_SECRET, for
-instance, it sets up an OAuth flow with a store of installations in files."""
+"""Prefix of all variables that Bolt reads: SLACK_CLIENT_ID and SLACK_CLIENT_SECRET, for instance,
+make it set up an OAuth flow with a store of installations in files.
+"""
 
 
 @contextmanager
 def hide_slack_variables() -> Iterator[None]:
-    """Take these variables out of the environment for as long as the block, or the call, lasts."""
-    found = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
-    for name in found:
+    """Remove these variables from the environment during the block or call."""
+    hidden = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    for name in hidden:
         del os.environ[name]
     try:
         yield
     finally:
-        os.environ.update(found)
+        os.environ.update(hidden)

@@ -1,7 +1,7 @@
-"""The bot: any payload of Slack's in, its answer out, in time and without an exception.
+"""Dispatch of Slack's payloads to listeners, with an acknowledgment within the deadline.
 
-Listeners commit first and acknowledge after; until a listener has ended nothing is answered, so
-that Slack sees no 200 for what was not committed. What a listener raises becomes an answer here.
+Listeners commit first and acknowledge after: Slack gets no 200 before the change is committed.
+Exceptions of a listener become an acknowledgment here.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.health import BotHealth
 
 DEADLINE: Final = 2.5
-"""Seconds until an answer goes out whatever happens; Slack waits for three."""
+"""Seconds until an acknowledgment is sent; Slack's own deadline is three."""
 LISTENER_TIMEOUT: Final = 2.2
-"""Of these, those that a listener has: what is left is for taking back what it began."""
+"""Seconds for a listener; the rest of the deadline is for the rollback."""
 STATEMENT_TIMEOUT: Final = 2.2
-"""Seconds after which the database ends a statement of this process by itself."""
+"""Seconds after which the database cancels a statement of this process."""
 _ERROR: Final = "draftsman_error"
-_BEGUN: Final = "draftsman_begun"
+_STARTED: Final = "draftsman_begun"
 _log = logging.getLogger(__name__)
 _bolt = logging.getLogger("slack_bolt.draftsman")
-_bolt.setLevel(logging.ERROR)  # below, Bolt formats payloads, and warns of what is on purpose here
+_bolt.setLevel(logging.ERROR)  # at lower levels Bolt logs payloads
 
 Register = Callable[["AsyncApp"], None]
 
 
 def with_statement_timeout(settings: Settings) -> Settings:
-    """Return the settings with statements that end before Slack stops waiting.
+    """Return settings whose statements time out before Slack's deadline.
 
-    What the server gave up was not done, which nobody could say of what was merely not waited for.
+    A statement that the server canceled had no effect; if the client only stopped waiting, it may
+    have.
     """
-    most = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
-    database = settings.database.model_copy(update={"statement_timeout": most})
+    timeout = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
+    database = settings.database.model_copy(update={"statement_timeout": timeout})
     return settings.model_copy(update={"database": database})
 
 
@@ -62,7 +63,7 @@ def with_statement_timeout(settings: Settings) -> Settings:
 def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:
     """Return Bolt's app with all listeners.
 
-    Signatures are checked before it, and our own messages are recognised by listeners too.
+    Signatures are verified before the app, and the listeners ignore the bot's own messages.
     """
     from slack_bolt.async_app import AsyncApp
 
@@ -88,82 +89,82 @@ def build(client: AsyncWebClient, identity: Identity, register: Register) -> Asy
         attaching_function_token_enabled=False,
         attaching_conversation_kwargs_enabled=False,
     )
-    app.listener_runner.listener_start_handler = _Start()
-    app.error(_remember)
+    app.listener_runner.listener_start_handler = _StartRecorder()
+    app.error(_record_error)
     register(app)
     return app
 
 
-class _Start(AsyncListenerStartHandler):
-    """Notes that Bolt could read the payload: what fails from now on is our fault."""
+class _StartRecorder(AsyncListenerStartHandler):
+    """Records that Bolt parsed the payload: later failures are internal errors."""
 
     async def handle(self, request: AsyncBoltRequest, response: BoltResponse | None) -> None:
-        request.context[_BEGUN] = True
+        request.context[_STARTED] = True
 
 
-async def _remember(error: Exception, request: AsyncBoltRequest) -> BoltResponse:
-    """Keep what was raised for `Bot`, which decides."""
+async def _record_error(error: Exception, request: AsyncBoltRequest) -> BoltResponse:
+    """Record the exception for the dispatcher."""
     request.context[_ERROR] = error
     return BoltResponse(status=500)
 
 
 class SlackDispatcher:
-    """Answers payloads, each within its deadline and each by itself."""
+    """Acknowledges each payload separately and within the deadline."""
 
     def __init__(self, app: AsyncApp, health: BotHealth) -> None:
         self.signals = app_events.Signals()
-        self.tell: Callable[[dict[str, Any], str], None] = _nobody
-        """Says to whoever sent a payload, beside its answer, what the answer cannot show."""
+        self.send_text: Callable[[dict[str, Any], str], None] = _drop_message
+        """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
         self._health = health
-        self._late: set[asyncio.Task[Acknowledgment]] = set()
+        self._timed_out: set[asyncio.Task[Acknowledgment]] = set()
 
     async def answer(self, body: Any, *, retry: int = 0) -> Acknowledgment:
-        """Return the answer to a payload that is known to be Slack's; raises nothing."""
-        began = time.monotonic()
+        """Return the acknowledgment of an authenticated payload; raises nothing."""
+        started = time.monotonic()
         kind = payload_kind.kind_of(body) if isinstance(body, dict) else PayloadKind.OTHER
         try:
             reply = await self._answer(kind, body, retry)
         except Exception as error:
-            _log.exception("a payload of kind %s broke the bot", kind, exc_info=error)
+            _log.exception("unexpected error in a payload of kind %s", kind, exc_info=error)
             reply = acknowledgments.internal_error(kind, {})
         if reply.ephemeral_text:
-            self._tell(body, reply.ephemeral_text)
-        self._health.count_answer(kind, reply.outcome, time.monotonic() - began, retry=retry > 0)
+            self._send_ephemeral_text(body, reply.ephemeral_text)
+        self._health.count_answer(kind, reply.outcome, time.monotonic() - started, retry=retry > 0)
         return reply
 
-    def _tell(self, body: dict[str, Any], text: str) -> None:
+    def _send_ephemeral_text(self, body: dict[str, Any], text: str) -> None:
         try:
-            self.tell(body, text)
-        except Exception as error:  # a word is worth less than the answer
-            _log.warning("a private word was not said: %s", type(error).__name__)
+            self.send_text(body, text)
+        except Exception as error:  # the acknowledgment matters more
+            _log.warning("an ephemeral message was not sent: %s", type(error).__name__)
 
     async def close(self) -> None:
-        """Wait for what was too late to be answered."""
-        if self._late:
-            await asyncio.wait(self._late, timeout=DEADLINE)
+        """Wait for the listeners that timed out."""
+        if self._timed_out:
+            await asyncio.wait(self._timed_out, timeout=DEADLINE)
 
     async def _answer(self, kind: PayloadKind, body: Any, retry: int) -> Acknowledgment:
         if not isinstance(body, dict):
             return acknowledgments.ignored()
         if (missing := payload_kind.missing_field(kind, body)) is not None:
-            _log.warning("a payload of kind %s without %s was ignored", kind, missing)
+            _log.warning("ignored a payload of kind %s without %s", kind, missing)
             return acknowledgments.ignored()
         if (
-            known := app_events.answer_app_event(kind, body, self._health, self.signals)
+            acknowledgment := app_events.answer_app_event(kind, body, self._health, self.signals)
         ) is not None:
-            return known
+            return acknowledgment
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
-        except Exception as error:  # what Bolt cannot read is none of Slack's
-            _log.warning("a payload of kind %s was ignored: %s", kind, type(error).__name__)
+        except Exception as error:  # Slack sends no payload that Bolt cannot read
+            _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
         return await self._in_time(kind, body, request)
 
     async def _in_time(
         self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
     ) -> Acknowledgment:
-        """Let the listener work; at its end take back what it began, and say so."""
+        """Run the listener; cancel it at its timeout, which rolls its change back."""
         task = asyncio.create_task(self._dispatch(kind, body, request))
         try:
             done, _ = await asyncio.wait({task}, timeout=LISTENER_TIMEOUT)
@@ -174,23 +175,23 @@ class SlackDispatcher:
             task.cancel()
             raise
         if not done:
-            self._late.add(task)
-            task.add_done_callback(self._ended_late)
-            _log.error("a %s was not answered in time, and may be done or not", kind)
+            self._timed_out.add(task)
+            task.add_done_callback(self._on_late_end)
+            _log.error("%s timed out; it is unknown whether it was done", kind)
             return acknowledgments.retry_later(kind, body, acknowledgments.IN_DOUBT)
         if task.cancelled():
-            _log.warning("a %s was given up after %s s", kind, LISTENER_TIMEOUT)
+            _log.warning("%s canceled after %s s", kind, LISTENER_TIMEOUT)
             return acknowledgments.retry_later(kind, body)
         return task.result()
 
-    def _ended_late(self, task: asyncio.Task[Acknowledgment]) -> None:
-        self._late.discard(task)
+    def _on_late_end(self, task: asyncio.Task[Acknowledgment]) -> None:
+        self._timed_out.discard(task)
         if task.cancelled():
-            _log.warning("what was not answered in time was given up")
+            _log.warning("a request that timed out was canceled")
         elif (error := task.exception()) is not None:
-            _log.error("what was not answered in time broke: %s", type(error).__name__)
+            _log.error("a request that timed out failed: %s", type(error).__name__)
         else:
-            _log.warning("what was not answered in time was done: %s", task.result().outcome)
+            _log.warning("a request that timed out completed: %s", task.result().outcome)
 
     async def _dispatch(
         self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
@@ -199,39 +200,39 @@ class SlackDispatcher:
         error = request.context.get(_ERROR)
         if error is None:
             return _reply(response)
-        return self._failed(kind, body, error, begun=bool(request.context.get(_BEGUN)))
+        return self._failed(kind, body, error, started=bool(request.context.get(_STARTED)))
 
     def _failed(
-        self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, begun: bool
+        self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, started: bool
     ) -> Acknowledgment:
-        """Return the answer for what was raised."""
+        """Return the acknowledgment for an exception."""
         if isinstance(error, BoltUnhandledRequestError):
             return acknowledgments.ignored()
-        if not begun:
-            _log.warning("a payload of kind %s was ignored: %s", kind, type(error).__name__)
+        if not started:
+            _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
         if isinstance(error, DatabaseUnreachable | LostRace):
-            _log.warning("a %s is to come again: %s", kind, error)
+            _log.warning("%s failed; Slack will retry: %s", kind, error)
             return acknowledgments.retry_later(kind, body)
         if isinstance(error, NETWORK):
-            _log.warning("a %s is to come again: %s", kind, type(error).__name__)
+            _log.warning("%s failed; Slack will retry: %s", kind, type(error).__name__)
             return acknowledgments.retry_later(kind, body)
         if isinstance(error, Conflict):
-            _log.info("a %s was done before: %s", kind, error)
+            _log.info("%s conflicts with an earlier request: %s", kind, error)
             return acknowledgments.rejected(kind, body, str(error))
         if isinstance(error, DraftsmanError):
-            _log.info("a %s was refused: %s", kind, error)
+            _log.info("%s rejected: %s", kind, error)
             return acknowledgments.rejected(kind, body, str(error))
-        _log.error("a %s broke its listener", kind, exc_info=error)
+        _log.error("listener failed for a payload of kind %s", kind, exc_info=error)
         return acknowledgments.internal_error(kind, body)
 
 
-def _nobody(body: dict[str, Any], text: str) -> None:
-    """Say it to nobody: there is no desk."""
+def _drop_message(body: dict[str, Any], text: str) -> None:
+    """Drop the message: no context is set."""
 
 
 def _reply(response: BoltResponse) -> Acknowledgment:
-    """Return what a listener acknowledged with."""
+    """Convert the response of a listener."""
     headers = {name: values[0] for name, values in response.headers.items() if values}
     headers.pop("content-type", None)
     if response.status != 200:
@@ -242,8 +243,8 @@ def _reply(response: BoltResponse) -> Acknowledgment:
 def _decoded(response: BoltResponse) -> Mapping[str, Any] | str:
     content_type = (response.headers.get("content-type") or [""])[0]
     if response.body and content_type.startswith("application/json"):
-        found = json.loads(response.body)
-        return found if isinstance(found, dict) else response.body
+        data = json.loads(response.body)
+        return data if isinstance(data, dict) else response.body
     return response.body or ""
 
 

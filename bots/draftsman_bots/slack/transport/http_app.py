@@ -1,4 +1,4 @@
-"""The HTTP side: Slack's requests, checked before anything reads them, and the bot's health."""
+"""The HTTP endpoint for Slack's requests, which verifies them, and the health endpoints."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher
 from draftsman_bots.slack.transport.signature import InvalidSignature
 
 EVENTS_PATH: Final = "/slack/events"
-"""Where events, interactions, options and commands all come in."""
+"""The path of events, interactions, options and commands."""
 CLOCK: Final = "clock"
 
 
 def application(
     bot: SlackDispatcher | None, secret: str, health: BotHealth, *, details: bool = True
 ) -> Starlette:
-    """Return the ASGI application; without a bot it serves its health alone.
+    """Return the ASGI application; without a bot it has the health endpoints only.
 
-    Without `details`, `/readyz` and `/metrics` are served elsewhere.
+    Without `details`, `/readyz` and `/metrics` are served on another port.
     """
 
     async def slack(request: Request) -> Response:
@@ -48,31 +48,31 @@ async def _slack(
         async with asyncio.timeout(DEADLINE):
             raw = await http.read_body(request)
     except TimeoutError:
-        return _turned_away(health, 408, "slow", "its body took too long")
+        return _reject(health, 408, "slow", "the body took too long to arrive")
     except ClientDisconnect:
-        return _turned_away(health, 400, "cut", "it ended before its body did")
+        return _reject(health, 400, "cut", "the client disconnected before the body was complete")
     if raw is None:
-        return _turned_away(health, 413, "large", f"its body is over {http.MAX_BODY_BYTES} bytes")
+        return _reject(health, 413, "large", f"the body exceeds {http.MAX_BODY_BYTES} bytes")
     try:
         signature.check(secret, request.headers, raw, time.time())
     except InvalidSignature as error:
         if error.reason == "clock":
-            health.problem(CLOCK, f"{error}; let this machine follow NTP")
-        return _turned_away(health, 401, error.reason, str(error))
+            health.problem(CLOCK, f"{error}; enable NTP on this machine")
+        return _reject(health, 401, error.reason, str(error))
     health.clear(CLOCK)
     try:
         payload = request_body.parse(raw, request.headers.get("content-type", ""))
     except request_body.InvalidBody as error:
-        return _turned_away(health, 400, "malformed", str(error))
+        return _reject(health, 400, "malformed", str(error))
     return _response(await bot.answer(payload, retry=_retry(request)))
 
 
 def _retry(request: Request) -> int:
-    said = request.headers.get("x-slack-retry-num", "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 5 else 0
+    header = request.headers.get("x-slack-retry-num", "")
+    return int(header) if header.isascii() and header.isdigit() and len(header) < 5 else 0
 
 
-def _turned_away(health: BotHealth, status: int, reason: str, text: str) -> Response:
+def _reject(health: BotHealth, status: int, reason: str, text: str) -> Response:
     health.count_rejected(reason, text)
     return PlainTextResponse(f"{text}\n", status_code=status)
 
@@ -80,7 +80,7 @@ def _turned_away(health: BotHealth, status: int, reason: str, text: str) -> Resp
 def _response(reply: Acknowledgment) -> Response:
     headers = dict(reply.headers)
     if isinstance(reply.body, str):
-        text = reply.body.encode("utf-8", "replace")  # a lone surrogate comes back as a ?
+        text = reply.body.encode("utf-8", "replace")  # a lone surrogate becomes "?"
         return Response(text, status_code=reply.status, headers=headers, media_type="text/plain")
     return Response(
         reply.text, status_code=reply.status, headers=headers, media_type="application/json"

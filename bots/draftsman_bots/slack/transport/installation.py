@@ -1,7 +1,7 @@
-"""Whether Slack takes anything from the bot at all; while it does not, what is to be sent waits.
+"""State of the app's installation: deliveries are paused while Slack rejects the token.
 
-That it does not is learnt from any call, or from Slack's own word before one fails. That it does
-again is asked for: what waited is sent then, without a restart.
+A rejected call or an event of Slack marks the installation as lost. Then auth.test is called until
+it succeeds, and the paused deliveries resume without a restart.
 """
 
 from __future__ import annotations
@@ -26,85 +26,85 @@ if TYPE_CHECKING:
 
 INSTALLATION: Final = "installation"
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds until Slack is asked again, one after the other; the last repeats."""
+"""Seconds between calls of auth.test; the last repeats."""
 OPTIONAL: Final = frozenset(
     {"conversations.history", "conversations.members", "conversations.replies"}
 )
-"""Reads that the minimal manifest does without."""
+"""Methods that the minimal manifest has no scope for."""
 
 
 class Installation:
-    """The state of the installation, and what brings it back."""
+    """The state of the installation, and its recovery."""
 
     def __init__(self, health: BotHealth) -> None:
         self._health = health
-        self._lost = self._back = self._ended = False
+        self._lost = self._restored = self._ended = False
         self._losses = 0
-        self._why = ""
-        self._ring = asyncio.Event()
+        self._reason = ""
+        self._wake_up = asyncio.Event()
 
-    def mark_lost(self, why: str) -> None:
-        """Send nothing more until Slack takes the token again."""
+    def mark_lost(self, reason: str) -> None:
+        """Pause deliveries until Slack accepts the token again."""
         self._losses += 1
         if not self._lost:
-            self._lost, self._back, self._why = True, False, why
-            self._health.problem(INSTALLATION, why)
-            self._ring.set()
+            self._lost, self._restored, self._reason = True, False, reason
+            self._health.problem(INSTALLATION, reason)
+            self._wake_up.set()
 
     def mark_restored(self) -> None:
-        """Let go what waits: the token works, whatever another process saw before."""
-        self._back = True
-        self._ring.set()
+        """Resume paused deliveries: the token works, also if another process paused them."""
+        self._restored = True
+        self._wake_up.set()
 
-    def record_result(self, method: str, found: Mapping[str, Any] | Failure | Unconfirmed) -> None:
-        """Learn from the end of a call."""
+    def record_result(self, method: str, result: Mapping[str, Any] | Failure | Unconfirmed) -> None:
+        """Update the state from the result of a call."""
         scope = f"scope of {method}"
-        if isinstance(found, Failure):
-            if found.code == "missing_scope":
+        if isinstance(result, Failure):
+            if result.code == "missing_scope":
                 if method not in OPTIONAL:
-                    self._health.problem(scope, f"Slack refuses the bot: {found}")
-            elif found.code in ACCOUNT:
-                self.mark_lost(f"Slack refuses the bot: {found}")
-        elif not isinstance(found, Unconfirmed):
+                    self._health.problem(scope, f"Slack rejects the bot's calls: {result}")
+            elif result.code in ACCOUNT:
+                self.mark_lost(f"Slack rejects the bot's calls: {result}")
+        elif not isinstance(result, Unconfirmed):
             self._health.clear(scope)
             if self._lost:
-                self._ring.set()
+                self._wake_up.set()
 
     def end(self) -> None:
-        """Let `run` return."""
+        """Stop `run`."""
         self._ended = True
-        self._ring.set()
+        self._wake_up.set()
 
     async def run(
         self, client: AsyncWebClient, deliver: DeliverySender, wake: Callable[[], None]
     ) -> None:
-        """Pause what is sent, ask until Slack takes the token, and let go; until `end`."""
-        outage, tries = OutageGuard("the Slack account"), 0
+        """Pause deliveries, retry until Slack accepts the token, and resume them, until `end`."""
+        outage, attempts = OutageGuard("the Slack account"), 0
 
         async def pause() -> None:
-            await deliver.pause(ChannelName.SLACK, ACCOUNT_PAUSE, self._why)
+            await deliver.pause(ChannelName.SLACK, ACCOUNT_PAUSE, self._reason)
 
-        async def let_go() -> None:
-            losses, self._back = self._losses, False
+        async def resume() -> None:
+            losses, self._restored = self._losses, False
             await deliver.resume(ChannelName.SLACK)
-            if self._losses == losses:  # nothing was refused in the meantime
+            if self._losses == losses:  # no call was rejected in the meantime
                 self._lost = False
                 self._health.clear(INSTALLATION)
                 wake()
 
         while not self._ended:
-            if self._lost and tries and not self._back:
-                self._back = await _works(client)
-            if self._back or self._lost:
-                await outage.guard(let_go if self._back else pause)
-            tries = tries + 1 if self._lost else 0
-            delay = BACKOFF[min(tries, len(BACKOFF)) - 1] if self._lost else None
+            if self._lost and attempts and not self._restored:
+                self._restored = await _is_token_valid(client)
+            if self._restored or self._lost:
+                await outage.guard(resume if self._restored else pause)
+            attempts = attempts + 1 if self._lost else 0
+            delay = BACKOFF[min(attempts, len(BACKOFF)) - 1] if self._lost else None
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ring.wait(), delay)
-            self._ring.clear()
+                await asyncio.wait_for(self._wake_up.wait(), delay)
+            self._wake_up.clear()
 
 
-async def _works(client: AsyncWebClient) -> bool:
+async def _is_token_valid(client: AsyncWebClient) -> bool:
     try:
         await client.auth_test()
     except (SlackApiError, *NETWORK):

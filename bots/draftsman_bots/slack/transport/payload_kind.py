@@ -1,6 +1,6 @@
-"""What a payload is, and whether it has what every payload of its kind has.
+"""Kinds of payloads, and their required fields.
 
-Bolt raises on a payload that lacks it, and would answer 500; such a payload is none of Slack's.
+Bolt raises on a payload without them, and would respond with 500; Slack never sends such a payload.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 class PayloadKind(StrEnum):
-    """What Slack can send; `other` is what nobody here knows."""
+    """Kinds of payloads; `other` is unknown."""
 
     EVENT = "event"
     COMMAND = "command"
@@ -39,7 +39,7 @@ _TYPES: Final = {
     "url_verification": PayloadKind.URL_VERIFICATION,
 }
 _COMMAND: Final = ("command", "user_id", "channel_id")
-_OPEN: Final = frozenset(
+_WITHOUT_FIELDS: Final = frozenset(
     {
         PayloadKind.RATE_LIMITED,
         PayloadKind.URL_VERIFICATION,
@@ -47,22 +47,22 @@ _OPEN: Final = frozenset(
         PayloadKind.OTHER,
     }
 )
-"""Kinds of which nothing is expected."""
+"""Kinds without required fields."""
 
 
 def kind_of(body: Mapping[str, Any]) -> PayloadKind:
-    """Return what a payload says that it is."""
+    """Return the kind of a payload."""
     if isinstance(body.get("command"), str):
         return PayloadKind.COMMAND
-    said = body.get("type")
-    if isinstance(said, str):
-        return _TYPES.get(said, PayloadKind.OTHER)
+    type_name = body.get("type")
+    if isinstance(type_name, str):
+        return _TYPES.get(type_name, PayloadKind.OTHER)
     return PayloadKind.SSL_CHECK if "ssl_check" in body else PayloadKind.OTHER
 
 
 def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
-    """Return what is missing of a payload of this kind, or None."""
-    if kind in _OPEN:
+    """Return the first required field that is missing, or None."""
+    if kind in _WITHOUT_FIELDS:
         return None
     if kind is PayloadKind.COMMAND:
         return next((key for key in _COMMAND if not _name(body.get(key))), None)
@@ -80,11 +80,11 @@ def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _actions(found: Any) -> str | None:
-    if not (isinstance(found, list) and found):
+def _actions(actions: Any) -> str | None:
+    if not (isinstance(actions, list) and actions):
         return "actions"
-    named = (_dict(one).get("action_id") or _dict(one).get("name") for one in found)
-    return None if all(map(_name, named)) else "actions.action_id"
+    names = (_dict(action).get("action_id") or _dict(action).get("name") for action in actions)
+    return None if all(map(_name, names)) else "actions.action_id"
 
 
 def _dict(value: Any) -> Mapping[str, Any]:

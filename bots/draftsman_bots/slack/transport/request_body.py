@@ -1,7 +1,7 @@
-"""The body of an HTTP request of Slack's: JSON, a form, or a form with JSON in it.
+"""Parsing of Slack's HTTP bodies: JSON, a form, or JSON in a form.
 
-Bolt's own reading is not used: it takes every form with the word "payload" in it for an
-interaction, and drops a slash command about a payload.
+Bolt's own parser takes every form that contains the word "payload" for an interaction, and so
+drops a slash command about a payload.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ MAX_FIELDS: Final = 100
 
 
 class InvalidBody(ValueError):
-    """The body is not what its content type says, or not an object."""
+    """The body does not match its content type, or is not an object."""
 
 
 def parse(raw: bytes, content_type: str) -> dict[str, Any]:
-    """Return the payload; raises Malformed."""
+    """Return the payload; raises InvalidBody."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -46,13 +46,13 @@ def _form(text: str) -> dict[str, Any]:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        payload = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         raise InvalidBody("the body is not JSON") from None
-    if not isinstance(found, dict):
-        raise InvalidBody("the body is no JSON object")
-    return found
+    if not isinstance(payload, dict):
+        raise InvalidBody("the body is not a JSON object")
+    return payload
 
 
-def _no_number(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(name)

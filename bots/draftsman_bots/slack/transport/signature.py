@@ -1,7 +1,7 @@
-"""Is this request Slack's? Version v0 of its signature, over the bytes as they came.
+"""Verification of Slack's request signatures, version v0, over the raw bytes.
 
-A signature is checked before the age, because only a request with a good one says anything about
-our clock. A request that is repeated within five minutes passes: its key makes no second job.
+The signature is checked before the age, because only a signed request is evidence of clock skew. A
+request that is replayed within five minutes passes: its idempotency key prevents a second job.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Final
 
 MAX_AGE: Final = 300
-"""Seconds that a request may be old, or ahead of our clock."""
-_STAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
+"""Seconds that a timestamp may differ from the clock."""
+_TIMESTAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SIGNATURE: Final = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 
 
 class InvalidSignature(Exception):
-    """The request is not Slack's, or cannot be told to be; `reason` is a word for a counter."""
+    """The request is not verified; `reason` is the label of a counter."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -27,26 +27,27 @@ class InvalidSignature(Exception):
 
 
 def check(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> None:
-    """Raise NotSlacks unless these bytes were signed with the secret within five minutes."""
-    stamp = headers.get("x-slack-request-timestamp", "")
-    given = headers.get("x-slack-signature", "")
-    if not stamp or not given:
-        raise InvalidSignature("unsigned", "it has no signature")
-    if not _STAMP.fullmatch(stamp) or not _SIGNATURE.fullmatch(given):
-        raise InvalidSignature("unsigned", "its timestamp or its signature is none")
-    if not hmac.compare_digest(sign(secret, stamp, body), given):
+    """Raise InvalidSignature unless the secret signed these bytes within five minutes."""
+    timestamp = headers.get("x-slack-request-timestamp", "")
+    signature = headers.get("x-slack-signature", "")
+    if not timestamp or not signature:
+        raise InvalidSignature("unsigned", "the request is not signed")
+    if not _TIMESTAMP.fullmatch(timestamp) or not _SIGNATURE.fullmatch(signature):
+        raise InvalidSignature("unsigned", "the timestamp or the signature is malformed")
+    if not hmac.compare_digest(sign(secret, timestamp, body), signature):
         raise InvalidSignature(
-            "signature", "its signature is wrong; is signing_secret that of this app?"
+            "signature", "the signature does not match; check that signing_secret is this app's"
         )
-    ahead = int(stamp) - now
+    ahead = int(timestamp) - now
     if abs(ahead) > MAX_AGE:
-        way = "ahead of" if ahead > 0 else "behind"
+        direction = "ahead of" if ahead > 0 else "behind"
         raise InvalidSignature(
-            "clock", f"clock skew: a signed request is {abs(ahead):.0f} s {way} our clock"
+            "clock",
+            f"clock skew: a signed request is {abs(ahead):.0f} s {direction} this machine's clock",
         )
 
 
-def sign(secret: str, stamp: str, body: bytes) -> str:
+def sign(secret: str, timestamp: str, body: bytes) -> str:
     """Return the signature of these bytes at this Unix time."""
-    base = b"v0:" + stamp.encode() + b":" + body
+    base = b"v0:" + timestamp.encode() + b":" + body
     return "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()

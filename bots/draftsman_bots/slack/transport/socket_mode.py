@@ -1,8 +1,9 @@
-"""Socket Mode: two connections, so that one is there while the other is renewed.
+"""Socket Mode client with two connections, so that one is open while the other is replaced.
 
-Slack announces that it will close a connection; the next one is open before this one is let go, and
-what came through this one is still acknowledged on it. What is not acknowledged comes again,
-through either, and is known by its key. (The SDK's own client hangs up first and dials then.)
+Slack announces that it will close a connection. Its replacement is opened before it is closed, and
+envelopes that arrived through it are still acknowledged on it. Envelopes without an acknowledgment
+are delivered again, through either connection, and recognized by their key. (The SDK's own client
+disconnects before it reconnects.)
 """
 
 from __future__ import annotations
@@ -30,38 +31,37 @@ if TYPE_CHECKING:
 
 CONNECTIONS: Final = 2
 PING: Final = 10.0
-"""Seconds between two pings; half of it without a pong, and the connection counts as dead."""
+"""Seconds between pings; a connection without a pong for half of it is dead."""
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
-"""Seconds until the next try, one after the other; the last repeats. Up to halved at random."""
+"""Seconds between attempts, reduced at random by up to half; the last repeats."""
 HELLO_TIMEOUT: Final = 10.0
-"""Seconds in which Slack greets on a connection; one that only answers pings is no use."""
+"""Seconds until Slack's hello; a connection that only answers pings is useless."""
 DISABLED_BACKOFF: Final = 60.0
-"""Seconds until it is tried again where trying mends nothing."""
+"""Seconds between attempts after an error that a retry does not fix."""
 STABLE_AFTER: Final = 5.0
-"""Seconds after which a connection counts as a good one, and the next is dialled at once."""
+"""Seconds after which a connection is stable, and is replaced without a delay."""
 LINGER: Final = 30.0
-"""Seconds that a connection is still read after Slack announced its end; it says 10 itself."""
+"""Seconds for which a connection is read after its end was announced; Slack announces 10."""
 LOST_AFTER: Final = 300.0
-"""Seconds without a connection after which Slack has given up events: its last try is after five
-minutes."""
-UNDER_WAY: Final = 1.0
-"""Seconds for which an old connection is still read when the new one is there."""
+"""Seconds without a connection after which events are lost: Slack retries for five minutes."""
+DRAIN_TIME: Final = 1.0
+"""Seconds for which an old connection is read after its replacement is open."""
 MAX_IN_FLIGHT: Final = 2000
-"""Envelopes that are answered at the same time; then the sockets are not read."""
+"""Concurrent envelopes; above it the sockets are not read."""
 MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 HEALTH_KEY: Final = "sockets"
 FATAL_ERRORS: Final = {
-    "link_disabled": "Socket Mode is switched off in the app's settings (link_disabled): switch it"
-    ' on, or set mode = "http"',
-    "too_many_websockets": "the app has too many Socket Mode connections (too_many_websockets): is"
-    " another draftsman, or a test of one, running with its app_token?",
+    "link_disabled": "Socket Mode is disabled in the app's settings (link_disabled): enable it, or"
+    ' set mode = "http"',
+    "too_many_websockets": "the app has too many Socket Mode connections (too_many_websockets):"
+    " check whether another draftsman runs with the same app_token",
 }
 Task = asyncio.Task[None]
 _log = logging.getLogger(__name__)
 
 
 class SocketModeClient:
-    """The connections of one process; `run` returns when it was stopped and all is answered."""
+    """The connections of one process; `run` returns after `stop` and all replies."""
 
     def __init__(
         self,
@@ -71,29 +71,31 @@ class SocketModeClient:
         health: BotHealth,
         *,
         ping: float = PING,
-        greeting: float = HELLO_TIMEOUT,
+        hello_timeout: float = HELLO_TIMEOUT,
     ) -> None:
         self.stop = StopSignal()
         self.on_reconnect: Callable[[], None] = lambda: None
-        """Called when a connection is there again after so long that events are lost."""
+        """Called when a connection is open again after so long that Slack dropped events."""
         self._bot = bot
         self._client = client
         self._token = app_token
         self._health = health
         self._ping = ping
-        self._greeting = greeting
+        self._hello_timeout = hello_timeout
         self._open = 0
-        self._away: float | None = None
-        """Since when there is no connection, by the monotonic clock."""
+        self._disconnected_since: float | None = None
+        """Start of the time without a connection, by the monotonic clock."""
         self._work: set[Task] = set()
         self._readers: set[Task] = set()
 
     async def run(self) -> None:
-        """Keep the connections until stopped; then answer what came and hang up."""
-        self._health.pending(HEALTH_KEY, "there is no Socket Mode connection yet")
+        """Keep the connections until `stop`; then acknowledge pending envelopes and disconnect."""
+        self._health.pending(HEALTH_KEY, "no Socket Mode connection yet")
         async with aiohttp.ClientSession() as session:
             try:
-                await asyncio.gather(*(self._keep(session, n) for n in range(CONNECTIONS)))
+                await asyncio.gather(
+                    *(self._keep_connected(session, n) for n in range(CONNECTIONS))
+                )
             finally:
                 if self._work:
                     await asyncio.wait(self._work, timeout=DEADLINE)
@@ -101,106 +103,108 @@ class SocketModeClient:
                     reader.cancel()
                 await asyncio.gather(*self._readers, return_exceptions=True)
 
-    async def _keep(self, session: aiohttp.ClientSession, number: int) -> None:
-        """Keep one connection, dialling again whenever it is about to end or ended."""
+    async def _keep_connected(self, session: aiohttp.ClientSession, number: int) -> None:
+        """Keep one connection, and replace it before or after it ends."""
         problem, failures = f"socket {number + 1}", 0
-        line: Connection | None = None
+        connection: Connection | None = None
         while not self.stop:
-            before = line
+            previous = connection
             try:
-                line = await self._dial(session)
+                connection = await self._connect(session)
             except (SlackApiError, *NETWORK) as error:
-                delay = self._not_connected(error, problem, failures)
+                delay = self._connection_failed(error, problem, failures)
                 failures += 1
                 await self.stop.wait(delay)
                 continue
-            end = self._beside(self._read(line, problem, before), self._readers)
-            began = time.monotonic()
-            ending = await self._until_over(line, end)
-            lived = line.hello_received and time.monotonic() - began > STABLE_AFTER
-            failures = 0 if lived else failures + 1
-            if ending in FATAL_ERRORS:
-                self._health.problem(problem, FATAL_ERRORS[ending])
-                end.cancel()
+            reader = self._start_task(self._read(connection, problem, previous), self._readers)
+            connected_at = time.monotonic()
+            reason = await self._wait_for_end(connection, reader)
+            stable = connection.hello_received and time.monotonic() - connected_at > STABLE_AFTER
+            failures = 0 if stable else failures + 1
+            if reason in FATAL_ERRORS:
+                self._health.problem(problem, FATAL_ERRORS[reason])
+                reader.cancel()
                 await self.stop.wait(DISABLED_BACKOFF)
             elif failures:
                 await self.stop.wait(_delay(failures - 1))
 
-    async def _until_over(self, line: Connection, end: Task) -> str:
-        """Wait until the connection ended, or its end was announced; return Slack's reason."""
-        told = asyncio.create_task(line.closing.wait())
+    async def _wait_for_end(self, connection: Connection, reader: Task) -> str:
+        """Wait until the connection ended or its end was announced; return Slack's reason."""
+        closing = asyncio.create_task(connection.closing.wait())
         stop = asyncio.create_task(self.stop.wait(float("inf")))
-        await asyncio.wait({told, stop, end}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (told, stop):
+        await asyncio.wait({closing, stop, reader}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (closing, stop):
             task.cancel()
-        if line.reason:
-            _log.info("Slack renews a connection: %s", line.reason)
-        elif end.done():
-            _log.warning("a Socket Mode connection was cut; dialling again")
-        return line.reason
+        if connection.reason:
+            _log.info("Slack is replacing a connection: %s", connection.reason)
+        elif reader.done():
+            _log.warning("a Socket Mode connection was lost; reconnecting")
+        return connection.reason
 
-    async def _dial(self, session: aiohttp.ClientSession) -> Connection:
-        found = await self._client.apps_connections_open(app_token=self._token)
+    async def _connect(self, session: aiohttp.ClientSession) -> Connection:
+        response = await self._client.apps_connections_open(app_token=self._token)
         ws = await session.ws_connect(
-            str(found.get("url")),
+            str(response.get("url")),
             heartbeat=self._ping,
             max_msg_size=MAX_FRAME_BYTES,
             proxy=self._client.proxy,
             ssl=self._client.ssl if self._client.ssl is not None else True,
         )
-        return Connection(ws, self._greeting)
+        return Connection(ws, self._hello_timeout)
 
-    def _not_connected(self, error: Exception, problem: str, failures: int) -> float:
-        """Say why there is no connection; return the seconds until the next try."""
+    def _connection_failed(self, error: Exception, problem: str, failures: int) -> float:
+        """Report why there is no connection; return the seconds until the next attempt."""
         if not isinstance(error, SlackApiError):
-            # not its text: that may hold the address, whose ticket is a secret
-            _log.warning("no Socket Mode connection: %s", type(error).__name__)
+            # the error's text may contain the URL, which has a secret ticket
+            _log.warning("cannot open a Socket Mode connection: %s", type(error).__name__)
             return _delay(failures)
         code = error_code(error)
-        text = FATAL_ERRORS.get(code, f"Slack refuses a Socket Mode connection: {code}")
+        text = FATAL_ERRORS.get(code, f"Slack rejected a Socket Mode connection: {code}")
         if code == "ratelimited":
             return _seconds(error, DISABLED_BACKOFF)
         self._health.problem(problem, text)
         return DISABLED_BACKOFF if code in FATAL_ERRORS else max(_delay(failures), BACKOFF[3])
 
-    async def _read(self, line: Connection, problem: str, before: Connection | None) -> None:
-        """Take envelopes until the connection ends, or long enough after that was announced.
+    async def _read(
+        self, connection: Connection, problem: str, previous: Connection | None
+    ) -> None:
+        """Read envelopes until the connection ends, or `LINGER` after that was announced.
 
-        As soon as Slack greets on it, the one before it is let go.
+        The previous connection is closed after Slack's hello.
         """
-        counted = False
+        is_counted = False
         try:
-            while (text := await line.receive()) is not None:
-                await self._take(line, text)
-                if line.hello_received and not counted:
-                    counted = True
+            while (text := await connection.receive()) is not None:
+                await self._handle_text(connection, text)
+                if connection.hello_received and not is_counted:
+                    is_counted = True
                     self._count(+1)
                     self._health.clear(problem)
-                    if before is not None:
-                        self._beside(before.close_when_answered(), self._readers)
+                    if previous is not None:
+                        self._start_task(previous.close_when_answered(), self._readers)
         finally:
-            if counted:
+            if is_counted:
                 self._count(-1)
             with contextlib.suppress(Exception):
-                await line.ws.close()
+                await connection.ws.close()
 
-    async def _take(self, line: Connection, text: str) -> None:
-        envelope = line.parse_envelope(text)
+    async def _handle_text(self, connection: Connection, text: str) -> None:
+        envelope = connection.parse_envelope(text)
         if envelope is None:
             return
         if len(self._work) >= MAX_IN_FLIGHT:
             await asyncio.wait(self._work, return_when=asyncio.FIRST_COMPLETED)
-        task = self._beside(self._answer(line, envelope), self._work)
-        line.in_flight.add(task)
-        task.add_done_callback(line.in_flight.discard)
+        task = self._start_task(self._acknowledge(connection, envelope), self._work)
+        connection.in_flight.add(task)
+        task.add_done_callback(connection.in_flight.discard)
 
-    def _beside(self, work: Coroutine[Any, Any, None], kept: set[Task]) -> Task:
+    def _start_task(self, work: Coroutine[Any, Any, None], tasks: set[Task]) -> Task:
         task = asyncio.create_task(work)
-        kept.add(task)
-        task.add_done_callback(kept.discard)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
         return task
 
-    async def _answer(self, line: Connection, envelope: dict[str, Any]) -> None:
+    async def _acknowledge(self, connection: Connection, envelope: dict[str, Any]) -> None:
         retry = envelope.get("retry_attempt")
         reply = await self._bot.answer(
             envelope.get("payload"), retry=retry if isinstance(retry, int) else 0
@@ -208,39 +212,41 @@ class SocketModeClient:
         if not reply.final:
             return
         try:
-            await line.ws.send_str(json.dumps(acknowledgement(envelope, reply)))
+            await connection.ws.send_str(json.dumps(acknowledgement(envelope, reply)))
         except (*NETWORK, RuntimeError) as error:
-            _log.warning("an answer came too late for its connection: %s", type(error).__name__)
+            _log.warning("an acknowledgment was not sent: %s", type(error).__name__)
 
     def _count(self, change: int) -> None:
         self._open += change
         self._health.set_connections(self._open)
         if self._open:
             self._health.clear(HEALTH_KEY)
-            if self._away is not None and time.monotonic() - self._away >= LOST_AFTER:
+            if (
+                self._disconnected_since is not None
+                and time.monotonic() - self._disconnected_since >= LOST_AFTER
+            ):
                 self.on_reconnect()
-            self._away = None
+            self._disconnected_since = None
         elif not self.stop:
-            self._away = time.monotonic()
-            self._health.problem(HEALTH_KEY, "there is no Socket Mode connection")
+            self._disconnected_since = time.monotonic()
+            self._health.problem(HEALTH_KEY, "no Socket Mode connection")
 
 
 class Connection:
-    """One connection, from the dialling to its end."""
+    """One connection, from connecting to its end."""
 
-    def __init__(self, ws: aiohttp.ClientWebSocketResponse, greeting: float) -> None:
+    def __init__(self, ws: aiohttp.ClientWebSocketResponse, hello_timeout: float) -> None:
         self.ws = ws
         self.hello_received = False
         self.closing = asyncio.Event()
         self.reason = ""
         self.in_flight: set[Task] = set()
-        self._until: float | None = asyncio.get_running_loop().time() + greeting
-        """When it is read no longer, by the loop's clock: unless Slack greets, and after its end
-        was announced."""
+        self._deadline: float | None = asyncio.get_running_loop().time() + hello_timeout
+        """Deadline of reads, by the loop's clock: until the hello, and after an announced end."""
 
     async def close_when_answered(self) -> None:
-        """Hang up when what came, or is coming, through it is answered; safe after its end."""
-        await asyncio.sleep(UNDER_WAY)
+        """Close after the pending envelopes are acknowledged; safe if it already ended."""
+        await asyncio.sleep(DRAIN_TIME)
         if self.in_flight:
             await asyncio.wait(self.in_flight, timeout=DEADLINE)
         with contextlib.suppress(Exception):
@@ -250,11 +256,11 @@ class Connection:
         """Return the next text, or None at the end."""
         while True:
             try:
-                async with asyncio.timeout_at(self._until):
+                async with asyncio.timeout_at(self._deadline):
                     frame = await self.ws.receive()
             except TimeoutError:
                 if not self.hello_received:
-                    _log.warning("Slack did not greet on a connection; dialling again")
+                    _log.warning("no hello from Slack on a connection; reconnecting")
                 return None
             if frame.type is aiohttp.WSMsgType.TEXT:
                 return str(frame.data)
@@ -262,34 +268,34 @@ class Connection:
                 return None
 
     def parse_envelope(self, text: str) -> dict[str, Any] | None:
-        """Return the envelope in a text, if there is one to answer."""
+        """Return the envelope in a text, if there is one to acknowledge."""
         try:
-            found = json.loads(text)
+            envelope = json.loads(text)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            _log.warning("a frame that is no JSON object was ignored")
+            envelope = None
+        if not isinstance(envelope, dict):
+            _log.warning("ignored a frame that is not a JSON object")
             return None
-        if found.get("type") == "hello":
+        if envelope.get("type") == "hello":
             self.hello_received = True
             if not self.closing.is_set():
-                self._until = None
-        elif found.get("type") == "disconnect":
-            self.reason = str(found.get("reason"))[:60]
-            self._until = asyncio.get_running_loop().time() + LINGER
+                self._deadline = None
+        elif envelope.get("type") == "disconnect":
+            self.reason = str(envelope.get("reason"))[:60]
+            self._deadline = asyncio.get_running_loop().time() + LINGER
             self.closing.set()
-        elif isinstance(found.get("envelope_id"), str):
-            return found
+        elif isinstance(envelope.get("envelope_id"), str):
+            return envelope
         return None
 
 
 def acknowledgement(envelope: dict[str, Any], reply: Acknowledgment) -> dict[str, Any]:
-    """Return the frame that acknowledges an envelope, with what the person is answered."""
-    said: dict[str, Any] = {"envelope_id": envelope["envelope_id"]}
+    """Return the frame that acknowledges an envelope, with the response payload."""
+    frame: dict[str, Any] = {"envelope_id": envelope["envelope_id"]}
     if reply.status != 200 or not reply.body or envelope.get("accepts_response_payload") is False:
-        return said
+        return frame
     payload = {"text": reply.body} if isinstance(reply.body, str) else dict(reply.body)
-    return said | {"payload": payload}
+    return frame | {"payload": payload}
 
 
 def _delay(failures: int) -> float:
@@ -297,5 +303,5 @@ def _delay(failures: int) -> float:
 
 
 def _seconds(error: SlackApiError, default: float) -> float:
-    said = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
-    return float(said) if said.isascii() and said.isdigit() else default
+    header = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
+    return float(header) if header.isascii() and header.isdigit() else default

@@ -1,4 +1,4 @@
-"""Calls of the Web API: each ends in data, or in a Failure or an Unknown, and none raises."""
+"""Client of the Web API: each call returns data, a Failure or Unconfirmed, and none raises."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from draftsman_bots.slack.transport.installation import Installation
 
 Data = Mapping[str, Any]
 PAGE_SIZE: Final = 200
-"""Messages of a page, as many as Slack recommends at most."""
+"""Messages of a page, the most that Slack recommends."""
 
 
 def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
-    """Return a client that tries once: what is to be repeated, and when, is in the outbox.
+    """Return a client without retries, because the outbox schedules them.
 
-    `timeout` is in seconds, of one call.
+    `timeout` is in seconds, for each call.
     """
     return AsyncWebClient(
         token, base_url=api_url, timeout=max(1, math.ceil(timeout)), retry_handlers=[]
@@ -32,7 +32,7 @@ def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
 
 
 class WebApi:
-    """One account of the Web API."""
+    """The Web API, with the token of one account."""
 
     def __init__(
         self,
@@ -46,48 +46,50 @@ class WebApi:
         self._account = account
         self._timeout = timeout
         self.trouble: str | None = None
-        """Why nothing can be said to anybody, until something could."""
+        """Why the account cannot post; None again after a successful call."""
 
     async def write(self, method: str, call: Awaitable[Any]) -> Data | Failure | Unconfirmed:
-        """Make a call that changes something."""
+        """Call a method that changes data."""
         return await self._call(method, call, writes=True)
 
     async def read(self, method: str, call: Awaitable[Any]) -> Data | Failure:
-        """Make a call that can be repeated."""
-        found = await self._call(method, call, writes=False)
-        if isinstance(found, Unconfirmed):
-            return Failure(found.reason, origin="slack", code="no_reply")
-        return found
+        """Call a method that can be repeated."""
+        result = await self._call(method, call, writes=False)
+        if isinstance(result, Unconfirmed):
+            return Failure(result.reason, origin="slack", code="no_reply")
+        return result
 
     async def put(self, url: str, data: bytes) -> Failure | None:
-        """Send the bytes of a file to where Slack wants them; nobody sees them by that."""
+        """Upload the bytes of a file to Slack's URL; the file is not visible yet."""
         limit = aiohttp.ClientTimeout(total=self._timeout)
         try:
             async with (
                 aiohttp.ClientSession(timeout=limit) as session,
-                session.post(url, data=data, proxy=self.web.proxy, allow_redirects=False) as answer,
+                session.post(
+                    url, data=data, proxy=self.web.proxy, allow_redirects=False
+                ) as response,
             ):
-                status = answer.status
+                status = response.status
         except Exception as error:
-            found = translate(error, "upload", writes=False)
-            return found if isinstance(found, Failure) else None
+            result = translate(error, "upload", writes=False)
+            return result if isinstance(result, Failure) else None
         if status == 200:
             return None
         return Failure(f"HTTP {status}: upload", origin="slack", code="upload")
 
     async def pages(self, method: str, **args: Any) -> AsyncIterator[Data | Failure]:
-        """Yield the pages of a list, or a Failure at the end of what could be read."""
+        """Yield the pages of a list; if a page fails, the last item is a Failure."""
         cursor = None
         while True:
             params = {**args, "cursor": cursor, "limit": PAGE_SIZE}
-            wanted = {name: value for name, value in params.items() if value is not None}
-            call = self.web.api_call(method, http_verb="GET", params=wanted)
-            found = await self.read(method, call)
-            yield found
-            if isinstance(found, Failure):
+            query = {name: value for name, value in params.items() if value is not None}
+            call = self.web.api_call(method, http_verb="GET", params=query)
+            result = await self.read(method, call)
+            yield result
+            if isinstance(result, Failure):
                 return
-            more = found.get("response_metadata")
-            cursor = more.get("next_cursor") if isinstance(more, Mapping) else None
+            metadata = result.get("response_metadata")
+            cursor = metadata.get("next_cursor") if isinstance(metadata, Mapping) else None
             if not cursor:
                 return
 
@@ -96,21 +98,21 @@ class WebApi:
     ) -> Data | Failure | Unconfirmed:
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await call
-            found: Data | Failure | Unconfirmed = answer.data
-            if not isinstance(found, dict):
+                response = await call
+            result: Data | Failure | Unconfirmed = response.data
+            if not isinstance(result, dict):
                 raise TypeError("no object")
-            self.identity.read_scopes(answer.headers)
+            self.identity.read_scopes(response.headers)
         except Exception as error:
-            found = translate(error, method, writes=writes)
-        self._notice(method, found)
-        return found
+            result = translate(error, method, writes=writes)
+        self._record(method, result)
+        return result
 
-    def _notice(self, method: str, found: Data | Failure | Unconfirmed) -> None:
+    def _record(self, method: str, result: Data | Failure | Unconfirmed) -> None:
         if self._account is not None:
-            self._account.record_result(method, found)
-        if isinstance(found, Failure):
-            if found.code in ACCOUNT:
-                self.trouble = f"Slack refuses the bot: {found}"
-        elif not isinstance(found, Unconfirmed):
+            self._account.record_result(method, result)
+        if isinstance(result, Failure):
+            if result.code in ACCOUNT:
+                self.trouble = f"Slack rejects the bot's calls: {result}"
+        elif not isinstance(result, Unconfirmed):
             self.trouble = None

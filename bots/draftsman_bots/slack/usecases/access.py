@@ -1,4 +1,4 @@
-"""Who may come to the desk, and who they are."""
+"""Authorization of Slack users, and their mapping to people."""
 
 from __future__ import annotations
 
@@ -19,78 +19,77 @@ if TYPE_CHECKING:
 
 
 class ChannelNotAllowed(NotPermitted):
-    """This channel is not one where requests count."""
+    """Requests are not accepted in this channel."""
 
     def __init__(self, channels: tuple[str, ...]) -> None:
-        super().__init__(f"requests count in other channels: {', '.join(channels)}")
+        super().__init__(f"requests are accepted in other channels: {', '.join(channels)}")
         self.channels = channels
 
 
-async def authorize(desk: BotContext, who: SlackUser, channel: str = "") -> Actor:
-    """Return who this is, mapped to a person or not; raises NotPermitted for strangers.
+async def authorize(ctx: BotContext, user: SlackUser, channel: str = "") -> Actor:
+    """Return the actor, with or without a person; raises NotPermitted for external users.
 
-    With a channel it raises NotHere where requests do not count; a private conversation is no
-    channel.
+    Raises ChannelNotAllowed if the channel accepts no requests; direct messages are always allowed.
     """
-    await recognize(desk, who)
-    check_workspace(desk, who)
-    allowed = desk.settings.channels
+    await recognize(ctx, user)
+    check_workspace(ctx, user)
+    allowed = ctx.settings.channels
     if allowed and channel and not channel.startswith("D") and channel not in allowed:
         raise ChannelNotAllowed(allowed)
-    actor = await desk.rt.people.actor(actor_of(desk, who))
-    if actor.person is not None and not who.name:
+    actor = await ctx.rt.people.actor(actor_of(ctx, user))
+    if actor.person is not None and not user.name:
         actor = replace(actor, display_name=actor.person)
     return actor
 
 
-def check_workspace(desk: BotContext, who: SlackUser) -> None:
-    """Raise NotPermitted for people of other companies; looks nothing up."""
-    if desk.settings.strangers or not who.is_stranger(*desk.own):
+def check_workspace(ctx: BotContext, user: SlackUser) -> None:
+    """Raise NotPermitted for users of other companies, without any lookup."""
+    if ctx.settings.strangers or not user.is_stranger(*ctx.company):
         return
     hint = ""
-    if who.origin(*desk.own[:2]) is UserOrigin.UNSURE:
-        hint = f"; if your workspace is of the same organization, send {desk.settings.command} help"
+    if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:
+        hint = f"; if it belongs to the same organization, send {ctx.settings.command} help"
     raise NotPermitted(
-        "you are of another workspace, whose people may not use draftsman; who may: those of"
-        f" this one{hint}"
+        "you are a member of another workspace; only members of this workspace can use"
+        f" draftsman{hint}"
     )
 
 
-def check_modal_access(desk: BotContext, who: SlackUser) -> None:
-    """Raise NotPermitted for people of other companies who open a window; waits for nothing.
+def check_modal_access(ctx: BotContext, user: SlackUser) -> None:
+    """Raise NotPermitted for external users who open a modal, without waiting.
 
-    Where it is not known whose they are, it is found out beside, and what they submit is checked.
+    An unknown organization is looked up in the background, and checked at submission.
     """
-    if who.origin(*desk.own[:2]) is UserOrigin.UNSURE:
-        desk.background.spawn(recognize(desk, who))
+    if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:
+        ctx.background.spawn(recognize(ctx, user))
     else:
-        check_workspace(desk, who)
+        check_workspace(ctx, user)
 
 
-def actor_of(desk: BotContext, who: SlackUser) -> Actor:
-    """Return who came, whoever that is."""
-    return Actor(Source.SLACK, who.account(*desk.own), who.name or who.id)
+def actor_of(ctx: BotContext, user: SlackUser) -> Actor:
+    """Return the actor of a Slack user, without a person."""
+    return Actor(Source.SLACK, user.account(*ctx.company), user.name or user.id)
 
 
-async def may_answer(desk: BotContext, actor: Actor, question: Question) -> bool:
-    """Return whether a question is for this person, to show it or to remind of it."""
+async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:
+    """Return whether a question is for this person, to show it or to send a reminder."""
     if actor.owner or actor.person is None:
         return actor.owner
-    invoker = (await desk.rt.read_model.job(question.job)).invoker_id
-    gate = question.kind is QuestionKind.APPROVAL
-    asked = desk.rt.policy.answering(question.approvers, invoker, gate=gate)
-    return actor.person in {person.name for person in asked}
+    invoker = (await ctx.rt.read_model.job(question.job)).invoker_id
+    is_approval = question.kind is QuestionKind.APPROVAL
+    approvers = ctx.rt.policy.answering(question.approvers, invoker, gate=is_approval)
+    return actor.person in {person.name for person in approvers}
 
 
-async def authorize_person(desk: BotContext, who: SlackUser, channel: str = "") -> Actor:
-    """Return which person this is; raises NotPermitted for everybody else."""
-    actor = await authorize(desk, who, channel)
+async def authorize_person(ctx: BotContext, user: SlackUser, channel: str = "") -> Actor:
+    """Return the actor of a person; raises NotPermitted for all other users."""
+    actor = await authorize(ctx, user, channel)
     if actor.person is None:
-        known = ", ".join(sorted(desk.rt.policy.people)) or "nobody yet"
-        # an event of the App Home does not say whose people they are, and guests cannot link
-        here = "" if who.team else "as one of this workspace "
+        people = ", ".join(sorted(ctx.rt.policy.people)) or "none configured"
+        # an event of the App Home lacks the workspace, and guests cannot link
+        condition = "" if user.team else "as a member of this workspace, "
         raise NotPermitted(
-            f"draftsman does not know who you are; who may: {known}; to be one of them, {here}send"
-            f" {desk.settings.command} link, or ask an operator"
+            f"your account is not linked to a person; allowed: {people}; to link it,"
+            f" {condition}send {ctx.settings.command} link, or ask an operator"
         )
     return actor

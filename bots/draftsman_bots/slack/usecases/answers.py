@@ -1,4 +1,4 @@
-"""A person's word on a question, and what is said about it."""
+"""Submission of answers and decisions, and the replies to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def build_response(key: str, **fields: Any) -> Response:
-    """Return what is handed in under a key; raises UsageError in one line."""
+    """Return a response with its idempotency key; raises UsageError in one line."""
     try:
         return Response(source_event_id=key, **fields)
     except ValidationError as error:
@@ -32,55 +32,55 @@ def build_response(key: str, **fields: Any) -> Response:
 
 
 async def submit_as(
-    desk: BotContext, who: SlackUser, job: int, question: int, given: Response
+    ctx: BotContext, user: SlackUser, job: int, question: int, response: Response
 ) -> Verdict:
-    """Hand in the response of whoever pressed something.
+    """Submit the response of a Slack user.
 
-    Of people who are turned away it is kept as refused, as core keeps those of people who may not.
-    Raises NotPermitted, NotFound, UsageError.
+    A response of an unauthorized user is recorded as refused. Raises NotPermitted, NotFound,
+    UsageError.
     """
     try:
-        actor = await authorize(desk, who)
+        actor = await authorize(ctx, user)
     except NotPermitted as error:
-        one = actor_of(desk, who)
-        await desk.rt.questions.refuse(job, question, given, one, str(error))
+        actor = actor_of(ctx, user)
+        await ctx.rt.questions.refuse(job, question, response, actor, str(error))
         raise
-    return await submit_answer(desk, actor, job, question, given)
+    return await submit_answer(ctx, actor, job, question, response)
 
 
 async def submit_answer(
-    desk: BotContext, actor: Actor, job: int, question: int, given: Response
+    ctx: BotContext, actor: Actor, job: int, question: int, response: Response
 ) -> Verdict:
-    """Hand in a response; raises NotFound, and UsageError for what is no choice."""
-    return await desk.rt.questions.answer(job, question, given, actor)
+    """Submit a response; raises NotFound, and UsageError if it is not a choice."""
+    return await ctx.rt.questions.answer(job, question, response, actor)
 
 
 def choice_value(question: Question, choice: int | None) -> str | None:
-    """Return the value behind a button, None where the question has no such choice."""
+    """Return the value of a choice, None if the question has no such choice."""
     values = question.labels()
     return values[choice - 1] if choice is not None and choice <= len(values) else None
 
 
 def verdict_reply(verdict: Verdict, user: str) -> Reply:
-    """Return what became of a response, for the person, by the id, who gave it."""
+    """Return the reply to a response; `user` is the author's id."""
     if verdict.recorded:
         return Reply(escape_truncated(already_recorded(verdict)))
     if not verdict.accepted:
-        why = mention_reader(
-            with_display_names(escape_truncated(verdict.reason or "it was refused")),
+        reason = mention_reader(
+            with_display_names(escape_truncated(verdict.reason or "it was rejected")),
             account_user_id(user),
         )
-        return Reply(f"That did not count: {why}")
+        return Reply(f"Your answer was not accepted: {reason}")
     if not verdict.resolved:
-        return Reply(f"{verdict.name}: your approval counts, {verdict.votes} of {verdict.quorum}.")
-    ended = verdict.resolution or {}
-    what = ended.get("value") or ended.get("text") or ""
-    shown = f": {escape_truncated(str(what), 300)}" if what else ""
+        return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")
+    resolution = verdict.resolution or {}
+    answer = resolution.get("value") or resolution.get("text") or ""
+    suffix = f": {escape_truncated(str(answer), 300)}" if answer else ""
     return Reply(
-        f"{verdict.name} is {escape_truncated(str(ended.get('outcome', 'answered')))}{shown}."
+        f"{verdict.name} is {escape_truncated(str(resolution.get('outcome', 'answered')))}{suffix}."
     )
 
 
 def is_new_to_reader(verdict: Verdict) -> bool:
-    """Return whether the person learns nothing of it from the question's own message."""
+    """Return whether the question's own message does not show the verdict."""
     return not verdict.accepted or (not verdict.resolved and not verdict.duplicate)

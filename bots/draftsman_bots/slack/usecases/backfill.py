@@ -1,7 +1,7 @@
-"""Reads what Slack did not deliver: replies in the threads of open questions.
+"""Backfill of replies that Slack did not deliver, in the threads of open questions.
 
-Slack gives up on an event after some minutes, and drops events where too many come. A reply that is
-found takes the way of an event, under the same key: when that comes after all, it changes nothing.
+Slack stops retrying an event after some minutes, and drops events under load. A reply from the
+backfill is handled like an event, with the same key, so that a late event has no effect.
 """
 
 from __future__ import annotations
@@ -26,125 +26,130 @@ from draftsman_bots.slack.transport.web_api import Data, WebApi
 
 HEALTH_KEY: Final = "catch-up"
 AFTERWARDS: Final = 90.0
-"""Seconds after Slack's last word of holding events back until what it held is read, too."""
+"""Seconds after Slack's last rate limit event until the dropped replies are read as well."""
 RETRY_DELAY: Final = 30.0
-"""Seconds until the next try after Slack or the database could not be reached."""
+"""Seconds until the next attempt if Slack or the database is unreachable."""
 MAX_ATTEMPTS: Final = 10
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 EventHandler = Callable[[dict[str, Any], bool], Awaitable[None]]
-"""Takes a message event, and whether who wrote it is told what became of it."""
+"""Takes a message event, and whether its author is notified of a rejected answer."""
 
 
 class Backfill:
-    """Reads when it is asked to, one thread after the other and as slowly as Slack wants."""
+    """Reads threads on request, one after another and within Slack's rate limits."""
 
     def __init__(
-        self, rt: Runtime, caller: WebApi, identity: Identity, health: BotHealth, hear: EventHandler
+        self,
+        rt: Runtime,
+        web_api: WebApi,
+        identity: Identity,
+        health: BotHealth,
+        handler: EventHandler,
     ) -> None:
         self._rt = rt
-        self._caller = caller
+        self._web_api = web_api
         self._identity = identity
         self._health = health
-        self._hear = hear
+        self._handler = handler
         self._stop = StopSignal()
-        self._tells = False
-        self._ring = asyncio.Event()
+        self._notify = False
+        self._wake_up = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._refused: set[str] = set()
-        """Channels whose history we may not read, in this round."""
+        """Channels whose history the bot may not read, in this run."""
 
-    def schedule(self, *, tells: bool = True) -> None:
-        """Read soon; `tells`: who wrote what does not count is told so."""
-        self._tells = self._tells or tells
-        self._ring.set()
+    def schedule(self, *, notify: bool = True) -> None:
+        """Read soon; `notify`: authors of rejected answers are notified."""
+        self._notify = self._notify or notify
+        self._wake_up.set()
 
-    def limited(self) -> None:
-        """Read now, and once more when Slack holds nothing back any more."""
+    def on_rate_limit(self) -> None:
+        """Read now, and again after the end of Slack's rate limit."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(AFTERWARDS, self.schedule)
         self.schedule()
 
     def end(self) -> None:
-        """Let `run` return."""
+        """Stop `run`."""
         if self._timer is not None:
             self._timer.cancel()
         self._stop.set()
-        self._ring.set()
+        self._wake_up.set()
 
     async def run(self) -> None:
-        """Read whenever it is wanted, until `end`."""
+        """Read whenever it is scheduled, until `end`."""
         while True:
-            await self._ring.wait()
+            await self._wake_up.wait()
             if self._stop:
                 return
-            self._ring.clear()
-            if self._identity.bot_user is not None:  # else it is wanted again when that is known
-                tells, self._tells = self._tells, False
-                await self._read(tells)
+            self._wake_up.clear()
+            if self._identity.bot_user is not None:  # else it is scheduled again later
+                notify, self._notify = self._notify, False
+                await self._read(notify)
 
-    async def _read(self, tells: bool) -> None:
+    async def _read(self, notify: bool) -> None:
         """Read every thread."""
         self._refused.clear()
-        waiting = await self._tried(self._rt.threads.question_messages) or []
-        for posted in waiting:
-            ref = MessageRef.parse(posted.ref)
+        question_messages = await self._with_retries(self._rt.threads.question_messages) or []
+        for message in question_messages:
+            ref = MessageRef.parse(message.ref)
             if ref is not None and ref.channel not in self._refused:
-                await self._thread(posted.job, ref, _root(posted, ref), tells)
+                await self._read_thread(message.job, ref, _root(message, ref), notify)
         if not self._refused:
             self._health.clear(HEALTH_KEY)
 
-    async def _thread(self, job: int, ref: MessageRef, root: str, tells: bool) -> None:
-        """Read the replies of a thread since a question was posted there, within Slack's limits.
+    async def _read_thread(self, job: int, ref: MessageRef, root: str, notify: bool) -> None:
+        """Read the replies to a question since it was posted, within Slack's rate limits.
 
-        `root` is the ts of the first message of the thread: with the ts of a reply,
-        `conversations.replies` returns that reply alone (reported in bolt-python issue 783).
+        `root` is the ts of the thread's first message: with the ts of a reply,
+        `conversations.replies` returns only that reply (bolt-python issue 783).
         """
         oldest, failures = ref.ts, 0
         while failures < MAX_ATTEMPTS and not self._stop:
             failure: Failure | None = None
             args = {"channel": ref.channel, "ts": root, "oldest": oldest}
-            async for page in self._caller.pages("conversations.replies", **args):
+            async for page in self._web_api.pages("conversations.replies", **args):
                 if isinstance(page, Failure):
                     failure = page
                     continue
-                for said in _replies(page, oldest):
-                    await self._tried(partial(self._take, job, ref.channel, said, tells))
-                    oldest = said["ts"]
-            if failure is None or not self._worth(failure, ref.channel):
+                for reply in _replies(page, oldest):
+                    await self._with_retries(partial(self._handle, job, ref.channel, reply, notify))
+                    oldest = reply["ts"]
+            if failure is None or not self._is_retryable(failure, ref.channel):
                 return
             failures += failure.http_status != 429
             await self._stop.wait(failure.retry_after or RETRY_DELAY)
 
-    def _worth(self, failure: Failure, channel: str) -> bool:
-        """Return whether it is worth another try."""
+    def _is_retryable(self, failure: Failure, channel: str) -> bool:
+        """Return whether to retry."""
         if failure.http_status == 429 or failure.code in ("connect", "no_reply"):
             return True
         if failure.code == "missing_scope":
             self._refused.add(channel)
-            why = f"replies that Slack did not deliver cannot be looked for: {failure}"
-            self._health.note(HEALTH_KEY, why)
+            note = f"cannot read replies that Slack did not deliver: {failure}"
+            self._health.note(HEALTH_KEY, note)
         else:
-            _log.info("a thread cannot be read: %s", failure)
+            _log.info("cannot read a thread: %s", failure)
         return False
 
-    async def _take(self, job: int, channel: str, said: Data, tells: bool) -> None:
-        """Hand on one reply, unless it was heard, or may have been meant for another question."""
-        home = self._identity.team or self._identity.enterprise or ""
-        key = ids.message_key(home, channel, said["ts"])
-        topics = await self._rt.threads.slack(channel, str(said.get("thread_ts", "")))
+    async def _handle(self, job: int, channel: str, reply: Data, notify: bool) -> None:
+        """Handle a reply, unless it is recorded or may have answered a closed question."""
+        workspace = self._identity.team or self._identity.enterprise or ""
+        key = ids.message_key(workspace, channel, reply["ts"])
+        topics = await self._rt.threads.slack(channel, str(reply.get("thread_ts", "")))
         for number in {job, *(topic.job for topic in topics)}:
-            asked, given = await self._rt.questions.of_job(number)
-            if any(one.source_event_id == key for one in given):
+            questions, answers = await self._rt.questions.of_job(number)
+            if any(answer.source_event_id == key for answer in answers):
                 return
-            if any(closed_since(one, said["ts"]) for one in asked):
+            if any(closed_since(question, reply["ts"]) for question in questions):
                 return
-        await self._hear(_event(home, channel, said), tells)
+        await self._handler(_event(workspace, channel, reply), notify)
 
-    async def _tried(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Do it, again while the database is away; what is refused is one line of the log."""
+    async def _with_retries(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Do the work, and retry while the database is unreachable; other errors are logged."""
         for _ in range(MAX_ATTEMPTS):
             try:
                 return await work()
@@ -152,26 +157,28 @@ class Backfill:
                 if await self._stop.wait(RETRY_DELAY):
                     break
             except DraftsmanError as error:
-                _log.warning("missed replies: %s", error)
+                _log.warning("a missed reply was not processed: %s", error)
                 break
         return None
 
 
-def _root(posted: QuestionMessage, ref: MessageRef) -> str:
-    """Return the ts of the first message of the thread in which a question was posted."""
-    card = MessageRef.parse(posted.root)
-    return posted.thread or (card.thread_root if card is not None else ref.ts)
+def _root(message: QuestionMessage, ref: MessageRef) -> str:
+    """Return the ts of the first message of the question's thread."""
+    status_card = MessageRef.parse(message.root)
+    return message.thread or (status_card.thread_root if status_card is not None else ref.ts)
 
 
 def _replies(page: Data, oldest: str) -> list[Data]:
-    """Return what a page holds that is newer; the first message of a thread is on each."""
-    found = page.get("messages")
-    said = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return [one for one in said if isinstance(one.get("ts"), str) and one["ts"] > oldest]
+    """Return the newer messages; each page begins with the first message of the thread."""
+    messages = page.get("messages")
+    if not isinstance(messages, list):
+        return []
+    replies = [item for item in messages if isinstance(item, dict)]
+    return [item for item in replies if isinstance(item.get("ts"), str) and item["ts"] > oldest]
 
 
 def closed_since(question: Question, ts: str) -> bool:
-    """Return whether a question that is closed now was open when this was written."""
+    """Return whether a question that is closed now was open at this ts."""
     if question.status is QuestionStatus.OPEN:
         return False
     written = datetime.fromtimestamp(float(ts), UTC)
@@ -179,8 +186,8 @@ def closed_since(question: Question, ts: str) -> bool:
     return question.asked_at <= written and (ended is None or ended >= written)
 
 
-def _event(home: str, channel: str, said: Data) -> dict[str, Any]:
-    """Return a reply as the event with which Slack would have delivered it."""
+def _event(workspace: str, channel: str, reply: Data) -> dict[str, Any]:
+    """Return a reply as the event that Slack would have delivered."""
     kind = "im" if channel.startswith("D") else "channel"
-    event = {**said, "type": "message", "channel": channel, "channel_type": kind}
-    return {"type": "event_callback", "team_id": home, "event": event}
+    event = {**reply, "type": "message", "channel": channel, "channel_type": kind}
+    return {"type": "event_callback", "team_id": workspace, "event": event}

@@ -1,4 +1,4 @@
-"""Private words: what only the person who did something reads."""
+"""Ephemeral replies, which only their reader sees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplyTarget:
-    """Where somebody is; `channel` is "" in a view, `respond` the payload's address, if any."""
+    """The user, and where to reply; `channel` is "" in a view."""
 
     user: str
     channel: str = ""
@@ -35,64 +35,66 @@ class ReplyTarget:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Words as mrkdwn, escaped already, and their blocks where they are more than that."""
+    """Escaped mrkdwn, and blocks if there are any."""
 
     text: str
     blocks: list[Block] | None = None
-    news: bool = True
-    """Whether it says what the person sees nowhere else."""
+    is_news: bool = True
+    """Whether the user sees this information nowhere else."""
 
 
 def is_retryable(error: DraftsmanError) -> bool:
-    """Return whether the same payload may fare better later: Slack is to repeat it."""
+    """Return whether the same payload may succeed when Slack sends it again."""
     return isinstance(error, DatabaseUnreachable | LostRace)
 
 
 def error_reply(error: DraftsmanError, user: str) -> Reply:
-    """Return what a person, by the id, reads of an error."""
+    """Return the reply for an error; `user` is the reader's id."""
     if isinstance(error, ChannelNotAllowed):
-        where = ", ".join(f"<#{channel}>" for channel in error.channels)
-        return Reply(f"Requests do not count in this channel; where they do: {where}")
+        channels = ", ".join(f"<#{channel}>" for channel in error.channels)
+        return Reply(f"I don't take requests here. Try {channels}")
     return Reply(mention_reader(escape_truncated(error_text(error)), user))
 
 
 def modal_error(error: DraftsmanError, user: str) -> str:
-    """Return the same for a window, which shows no mentions: and so no channel."""
+    """Return the error text for a modal, which shows neither mentions nor channels."""
     if isinstance(error, ChannelNotAllowed):
-        return "Requests do not count in the channel where this was begun; write in another."
+        return "I don't take requests in the channel where this was opened. Use another channel."
     return address_reader(error_text(error), user)
 
 
-def send_ephemeral(desk: BotContext, place: ReplyTarget, said: Reply) -> None:
-    """Say it to one person: in the channel, else by the payload's address, else directly."""
-    desk.background.spawn(_whisper(desk, place, said))
+def send_ephemeral(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:
+    """Send it to one user: in the channel, else to the response_url, else directly."""
+    ctx.background.spawn(_send(ctx, target, reply))
 
 
-def notify_actor(desk: BotContext, body: dict[str, Any], text: str) -> None:
-    """Say to whoever pressed or used a shortcut what its answer cannot show, once for each try."""
-    found = payloads.parse_block_action(body) or payloads.parse_shortcut(body)
-    if found is None:
+def notify_actor(ctx: BotContext, body: dict[str, Any], text: str) -> None:
+    """Send the author of an action or shortcut a message, once for each trigger."""
+    payload = payloads.parse_block_action(body) or payloads.parse_shortcut(body)
+    if payload is None:
         return
-    place = ReplyTarget(found.who.id, found.channel, found.thread, found.response_url)
-    key = found.key if isinstance(found, payloads.BlockAction) else found.trigger_id
-    if desk.background.first((key, text)):
-        send_ephemeral(desk, place, Reply(escape_truncated(text)))
+    target = ReplyTarget(payload.user.id, payload.channel, payload.thread, payload.response_url)
+    key = payload.key if isinstance(payload, payloads.BlockAction) else payload.trigger_id
+    if ctx.background.first((key, text)):
+        send_ephemeral(ctx, target, Reply(escape_truncated(text)))
 
 
-async def _whisper(desk: BotContext, place: ReplyTarget, said: Reply) -> None:
-    """Try each way until one may have worked; a word that found none is a line of the log."""
-    direct = not place.channel or place.channel.startswith("D")
-    ways = [_directly] if direct else [_among_others, _by_address, _directly]
-    why = ""
-    for way in ways:
-        why = await _try(way(desk, place, said))
-        if not why:
+async def _send(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:
+    """Send it through the first way that works; if none does, log a warning."""
+    is_direct = not target.channel or target.channel.startswith("D")
+    senders = (
+        [_send_directly] if is_direct else [_send_in_channel, _send_to_response_url, _send_directly]
+    )
+    error = ""
+    for send in senders:
+        error = await _error_of(send(ctx, target, reply))
+        if not error:
             return
-    _log.warning("a private word was not said: %s", why)
+    _log.warning("an ephemeral message was not sent: %s", error)
 
 
-async def _try(call: Awaitable[str]) -> str:
-    """Return why it was not said; "" if it was."""
+async def _error_of(call: Awaitable[str]) -> str:
+    """Return why it was not sent; "" if it was."""
     try:
         return await call
     except SlackApiError as error:
@@ -101,38 +103,38 @@ async def _try(call: Awaitable[str]) -> str:
         return type(error).__name__
 
 
-async def _among_others(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
-    await desk.client.chat_postEphemeral(
-        channel=place.channel,
-        user=place.user,
-        thread_ts=place.thread or None,
-        **_content(said),
+async def _send_in_channel(ctx: BotContext, target: ReplyTarget, reply: Reply) -> str:
+    await ctx.client.chat_postEphemeral(
+        channel=target.channel,
+        user=target.user,
+        thread_ts=target.thread or None,
+        **_content(reply),
     )
     return ""
 
 
-async def _directly(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
-    here = place.channel.startswith("D")
-    await desk.client.chat_postMessage(
-        channel=place.channel if here else place.user,
-        thread_ts=(place.thread or None) if here else None,
+async def _send_directly(ctx: BotContext, target: ReplyTarget, reply: Reply) -> str:
+    is_direct = target.channel.startswith("D")
+    await ctx.client.chat_postMessage(
+        channel=target.channel if is_direct else target.user,
+        thread_ts=(target.thread or None) if is_direct else None,
         unfurl_links=False,
         unfurl_media=False,
-        **_content(said),
+        **_content(reply),
     )
     return ""
 
 
-async def _by_address(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
-    """Say it by the payload's address, which is good for five words in half an hour."""
-    if not place.response_url:
-        return "no address"
-    client = AsyncWebhookClient(place.response_url, retry_handlers=[], timeout=desk.client.timeout)
+async def _send_to_response_url(ctx: BotContext, target: ReplyTarget, reply: Reply) -> str:
+    """Send it to the response_url, which accepts five messages within 30 minutes."""
+    if not target.response_url:
+        return "no response_url"
+    client = AsyncWebhookClient(target.response_url, retry_handlers=[], timeout=ctx.client.timeout)
     response = await client.send(
-        text=said.text, blocks=said.blocks, response_type="ephemeral", replace_original=False
+        text=reply.text, blocks=reply.blocks, response_type="ephemeral", replace_original=False
     )
     return "" if response.status_code == 200 else f"HTTP {response.status_code}"
 
 
-def _content(said: Reply) -> dict[str, Any]:
-    return {"text": said.text, "blocks": said.blocks} if said.blocks else {"text": said.text}
+def _content(reply: Reply) -> dict[str, Any]:
+    return {"text": reply.text, "blocks": reply.blocks} if reply.blocks else {"text": reply.text}

@@ -1,4 +1,4 @@
-"""What people ask about jobs, and do to them, in words: everything but a request."""
+"""Text commands on jobs and questions, except requests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ MAX_LISTED: Final = 10
 _AGAIN: Final = re.compile(r"(?:--|—|–)again", re.IGNORECASE)  # noqa: RUF001
 
 
-async def execute(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    """Do what is wished and say what became of it; raises DraftsmanError with the reason."""
-    return await _VERBS[wish.verb](desk, actor, wish, key)
+async def execute(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    """Execute a command; raises DraftsmanError."""
+    return await _VERBS[command.verb](ctx, actor, command, key)
 
 
-async def _list(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    jobs = await desk.rt.read_model.jobs(limit=MAX_LISTED)
+async def _list(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    jobs = await ctx.rt.read_model.jobs(limit=MAX_LISTED)
     if not jobs:
-        return Reply(f"No jobs yet; make one: `{desk.settings.command} fix TEXT`")
+        return Reply(f"No jobs yet. Start one: `{ctx.settings.command} fix TEXT`")
     lines = [
         f"*D-{job.number}* {str(job.status).replace('_', ' ')}:"
         f" {escape_truncated(job.ticket_title or job.type, 120)}"
@@ -44,26 +44,31 @@ async def _list(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> 
     return Reply("\n".join(lines))
 
 
-async def _status(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    if not wish.ref:
-        return await _list(desk, actor, wish, key)
-    job = await _job(desk, wish)
-    why = await desk.rt.read_model.why(job.number)
-    then = "".join(part if isinstance(part, str) else chat_command(part) for part in why.parts)
-    said = f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}"
-    return Reply(f"{said}\n{_state(job)}: {escape_truncated(why.text)}\n{escape_truncated(then)}")
+async def _status(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    if not command.ref:
+        return await _list(ctx, actor, command, key)
+    job = await _job(ctx, command)
+    reason = await ctx.rt.read_model.why(job.number)
+    hint = "".join(part if isinstance(part, str) else chat_command(part) for part in reason.parts)
+    heading = f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}"
+    return Reply(
+        f"{heading}\n{_status_text(job)}: {escape_truncated(reason.text)}\n{escape_truncated(hint)}"
+    )
 
 
-async def _show(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    job = await _job(desk, wish)
-    runs = await desk.rt.read_model.runs(job.number)
-    asked = await desk.rt.questions.open(job.number)
-    by = with_display_names(escape_truncated(job.invoker_display_name or job.invoker_id, 100))
+async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job = await _job(ctx, command)
+    runs = await ctx.rt.read_model.runs(job.number)
+    questions = await ctx.rt.questions.open(job.number)
+    invoker = with_display_names(escape_truncated(job.invoker_display_name or job.invoker_id, 100))
+    run_count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     lines = [
         f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}",
-        f"{_state(job)} · asked by {by} · {len(runs)} run{'' if len(runs) == 1 else 's'}",
+        f"{_status_text(job)} · requested by {invoker} · {run_count}",
     ]
-    lines += [f"{one.name} waits: {escape_truncated(one.text, 500)}" for one in asked]
+    lines += [
+        f"{question.name} is open: {escape_truncated(question.text, 500)}" for question in questions
+    ]
     if job.last_error:
         denied = job.error_class == ErrorClass.DENIED
         lines.append(f"{'' if denied else 'last error: '}{escape_truncated(job.last_error, 500)}")
@@ -71,88 +76,92 @@ async def _show(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> 
     return Reply(text, [section(text), _controls(job)])
 
 
-async def _cancel(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    job = await _job(desk, wish)
-    return await cancel(desk, actor, job.number, wish.rest or None)
+async def _cancel(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job = await _job(ctx, command)
+    return await cancel(ctx, actor, job.number, command.rest or None)
 
 
-async def _retry(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    job = await _job(desk, wish)
-    return await retry(desk, actor, job.number, again=bool(_AGAIN.fullmatch(wish.rest)))
+async def _retry(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job = await _job(ctx, command)
+    return await retry(ctx, actor, job.number, again=bool(_AGAIN.fullmatch(command.rest)))
 
 
-async def cancel(desk: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
-    """End a job; raises DraftsmanError."""
-    done = await desk.rt.job_control.cancel(job, actor, reason)
-    return Reply(f"D-{job} is told to stop." if done.requested else f"D-{job} is canceled.")
+async def cancel(ctx: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
+    """Cancel a job; raises DraftsmanError."""
+    result = await ctx.rt.job_control.cancel(job, actor, reason)
+    return Reply(f"D-{job} is being canceled." if result.requested else f"D-{job} is canceled.")
 
 
-async def retry(desk: BotContext, actor: Actor, job: int, *, again: bool = False) -> Reply:
-    """Make a new job of a finished one, `again` also where it completed; raises DraftsmanError."""
-    made = await desk.rt.job_control.retry(job, actor, again=again)
-    return Reply(f"{made.name} tries D-{job} again.")
+async def retry(ctx: BotContext, actor: Actor, job: int, *, again: bool = False) -> Reply:
+    """Retry a finished job, with `again` also a completed job; raises DraftsmanError."""
+    retried = await ctx.rt.job_control.retry(job, actor, again=again)
+    return Reply(f"{retried.name} retries D-{job}.")
 
 
-async def _answer(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    job, ordinal = await _question(desk, wish)
-    if not wish.rest:
-        raise UsageError(f"say what the answer is: answer D-{job}/{ordinal} TEXT")
-    given = answers.build_response(key, text=wish.rest)
+async def _answer(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    job, ordinal = await _question(ctx, command)
+    if not command.rest:
+        raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
+    response = answers.build_response(key, text=command.rest)
     return answers.verdict_reply(
-        await answers.submit_answer(desk, actor, job, ordinal, given), actor.id
+        await answers.submit_answer(ctx, actor, job, ordinal, response), actor.id
     )
 
 
-async def _approve(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    return await _decide(desk, actor, wish, key, approved=True)
+async def _approve(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    return await _decide(ctx, actor, command, key, approved=True)
 
 
-async def _deny(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    return await _decide(desk, actor, wish, key, approved=False)
+async def _deny(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
+    return await _decide(ctx, actor, command, key, approved=False)
 
 
 async def _decide(
-    desk: BotContext, actor: Actor, wish: TextCommand, key: str, *, approved: bool
+    ctx: BotContext, actor: Actor, command: TextCommand, key: str, *, approved: bool
 ) -> Reply:
-    job, ordinal = await _question(desk, wish)
-    given = answers.build_response(key, decision=approved, reason=wish.rest or None)
+    job, ordinal = await _question(ctx, command)
+    response = answers.build_response(key, decision=approved, reason=command.rest or None)
     return answers.verdict_reply(
-        await answers.submit_answer(desk, actor, job, ordinal, given), actor.id
+        await answers.submit_answer(ctx, actor, job, ordinal, response), actor.id
     )
 
 
-async def _job(desk: BotContext, wish: TextCommand) -> Job:
-    if not wish.ref:
-        raise UsageError(f"which job? name it: {wish.verb} D-142; see: list")
-    ref, _ = parse_question(wish.ref)
-    return await desk.rt.read_model.job(await desk.rt.read_model.resolve(ref))
+async def _job(ctx: BotContext, command: TextCommand) -> Job:
+    if not command.ref:
+        raise UsageError(f"a job is required: {command.verb} D-142; see: list")
+    ref, _ = parse_question(command.ref)
+    return await ctx.rt.read_model.job(await ctx.rt.read_model.resolve(ref))
 
 
-async def _question(desk: BotContext, wish: TextCommand) -> tuple[int, int]:
-    """Return job and ordinal; of a job alone the open question is named, and never guessed."""
-    if not wish.ref:
-        raise UsageError(f"which question? name it: {wish.verb} D-142/1")
-    ref, ordinal = parse_question(wish.ref)
-    job = await desk.rt.read_model.resolve(parse_job(str(ref.number)) if ref.number else ref)
+async def _question(ctx: BotContext, command: TextCommand) -> tuple[int, int]:
+    """Return job and ordinal; for a job without an ordinal, raise UsageError with its question."""
+    if not command.ref:
+        raise UsageError(f"a question is required: {command.verb} D-142/1")
+    ref, ordinal = parse_question(command.ref)
+    job = await ctx.rt.read_model.resolve(parse_job(str(ref.number)) if ref.number else ref)
     if ordinal is not None:
         return job, ordinal
-    asked = await desk.rt.questions.open(job)
-    if not asked:
-        raise UsageError(f"D-{job} waits for nobody")
-    verb = "approve" if asked[0].kind is QuestionKind.APPROVAL else "answer"
-    raise UsageError(f"name the question: {verb} {asked[0].name}: {asked[0].text[:200]}")
+    questions = await ctx.rt.questions.open(job)
+    if not questions:
+        raise UsageError(f"D-{job} has no open question")
+    verb = "approve" if questions[0].kind is QuestionKind.APPROVAL else "answer"
+    raise UsageError(
+        f"a question is required: {verb} {questions[0].name}: {questions[0].text[:200]}"
+    )
 
 
-def _state(job: Job) -> str:
+def _status_text(job: Job) -> str:
     return str(job.status).replace("_", " ")
 
 
 def _controls(job: Job) -> Block:
     ended = job.finished_at is not None
-    made = button("Retry", RETRY, job_value(job.number))
+    control = button("Retry", RETRY, job_value(job.number))
     if not ended:
-        made = button("Cancel", CANCEL, job_value(job.number), "danger", f"Cancel D-{job.number}?")
-    return actions([made])
+        control = button(
+            "Cancel", CANCEL, job_value(job.number), "danger", f"Cancel D-{job.number}?"
+        )
+    return actions([control])
 
 
 _VERBS: Final[dict[str, Callable[[BotContext, Actor, TextCommand, str], Awaitable[Reply]]]] = {

@@ -1,4 +1,4 @@
-"""A request made in Slack becomes a job, which is told where it was asked."""
+"""Submission of jobs that are requested in Slack; the job reports where it was requested."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
 MAX_TITLE: Final = 120
-"""Characters of a title, counted as people see them; the text is kept whole."""
+"""Graphemes of a title; the text is kept in full."""
 DUPLICATE_WINDOW: Final = 60.0
-"""Seconds in which the same words may have been typed again by mistake."""
+"""Seconds within which an identical request may be a mistake."""
 _REMOTE: Final = ("https://", "ssh://", "git@")
 
 
 class UnknownRepository(UsageError):
-    """What was named is no repository that people elsewhere may name."""
+    """The repository is unknown, or not allowed in a request from chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
-    """Where something was asked; `target` is what is told of it, `key` what makes it one job."""
+    """The origin of a request: `target` gets its notifications, `key` makes it idempotent."""
 
     key: str
     target: str
 
 
 def job_target(channel: str, thread: str, user: str) -> str:
-    """Return the target of a job that was asked for there.
+    """Return the target of a job's notifications.
 
-    In a private conversation without a thread that is the person: it may be one without the bot.
+    Outside of threads a private conversation maps to the user: the bot may not be a member of it.
     """
     if thread:
         return f"slack:{channel}/{thread}"
@@ -55,126 +55,130 @@ def job_target(channel: str, thread: str, user: str) -> str:
 
 
 async def submit(
-    desk: BotContext, actor: Actor, asked: RequestOrigin, request: JobRequest
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, request: JobRequest
 ) -> SubmittedJob | None:
-    """Make the job, or find the one that this key made; None where that was asked otherwise.
+    """Submit the job, or find the job with this key; None if that job's request differs.
 
-    A message that was edited, or read in two ways, is still the one request. Raises UsageError,
-    NotPermitted.
+    A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
     """
     fields: dict[str, Any] = dict(request.options)
-    about = None
+    location = None
     if "repo" in fields:
-        about = await _repository(desk, fields["repo"])
-        if not is_repo_url(fields["repo"]) and about is not None:
-            fields |= {"repo": about.repo.remote_url, "resolution": {"path": about.path}}
-    made = invocation(
-        key=asked.key,
-        external_event_id=asked.key,
+        location = await _repository(ctx, fields["repo"])
+        if not is_repo_url(fields["repo"]) and location is not None:
+            fields |= {"repo": location.repo.remote_url, "resolution": {"path": location.path}}
+    submission = invocation(
+        key=origin.key,
+        external_event_id=origin.key,
         mode=request.mode,
-        agent=_agent(desk, fields.pop("agent", None) or await _own_agent(desk, about)),
+        agent=_agent(ctx, fields.pop("agent", None) or await _default_agent(ctx, location)),
         title=job_title(request.text),
         text=request.text,
-        notify=_targets(desk, asked.target),
+        notify=_targets(ctx, origin.target),
         **fields,
     )
     try:
-        return await desk.rt.submissions.submit(made, actor)
+        return await ctx.rt.submissions.submit(submission, actor)
     except IdempotencyConflict:
         return None
 
 
-async def find_job(desk: BotContext, message: MessageEvent) -> Job | None:
-    """Return the job that a message asked for when it was written."""
-    for topic in await desk.rt.threads.slack(message.channel, message.thread or message.ts):
-        job = await desk.rt.read_model.job(topic.job)
+async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
+    """Return the job that this message requested when it was posted."""
+    for topic in await ctx.rt.threads.slack(message.channel, message.thread or message.ts):
+        job = await ctx.rt.read_model.job(topic.job)
         if job.idempotency_key == message.key:
             return job
     return None
 
 
 async def edit_notice(
-    desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText, job: Job
+    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText, job: Job
 ) -> Reply | None:
-    """Return what the writer of a request that was edited reads: it changes nothing."""
-    if isinstance(read, JobRequest) and (read.text, read.mode) == (job.ticket_text, str(job.mode)):
-        actor = await authorize_person(desk, message.who, message.channel)
-        asked = RequestOrigin(
+    """Return the reply to the author of an edited request: the edit has no effect."""
+    if isinstance(parsed, JobRequest) and (parsed.text, parsed.mode) == (
+        job.ticket_text,
+        str(job.mode),
+    ):
+        actor = await authorize_person(ctx, message.user, message.channel)
+        origin = RequestOrigin(
             message.key, job_target(message.channel, message.thread or message.ts, "")
         )
-        with contextlib.suppress(UsageError):  # its options cannot be those of the job
-            if await submit(desk, actor, asked, read) is not None:
+        with contextlib.suppress(UsageError):  # the edited options are invalid
+            if await submit(ctx, actor, origin, parsed) is not None:
                 return None
-    said = f"D-{job.number} was made from this message as it was: the edit changes nothing."
+    notice = f"D-{job.number} was created from the original message; the edit has no effect."
     if job.status in TERMINAL:
-        return Reply(f"{said} To have it done differently, write a new message.")
-    stop = f"`{desk.settings.command} cancel D-{job.number}`"
-    return Reply(f"{said} To have it done differently, cancel it ({stop}) and write a new message.")
+        return Reply(f"{notice} To change the request, write a new message.")
+    cancel = f"`{ctx.settings.command} cancel D-{job.number}`"
+    return Reply(
+        f"{notice} To change the request, cancel the job ({cancel}) and write a new message."
+    )
 
 
 async def recent_duplicate(
-    desk: BotContext, made: SubmittedJob, asked: RequestOrigin
+    ctx: BotContext, submitted: SubmittedJob, origin: RequestOrigin
 ) -> RecentDuplicate | None:
-    """Return a job that the same person asked for here in the same words a moment ago.
+    """Return a recent job with the same author, place and text.
 
-    The job is there by now: whatever happens to this look, nobody may be told that it is not.
+    The job is committed by now, so no error of this lookup may hide it.
     """
     try:
-        return await desk.rt.submissions.recent_duplicate(
-            made.number, parse(asked.target), DUPLICATE_WINDOW
+        return await ctx.rt.submissions.recent_duplicate(
+            submitted.number, parse(origin.target), DUPLICATE_WINDOW
         )
     except DraftsmanError:
         return None
-    except asyncio.CancelledError:  # of a bot that gives up waiting: it says what was done
+    except asyncio.CancelledError:  # the listener timed out, but the job is committed
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
         return None
 
 
 def job_title(text: str) -> str | None:
-    """Return the first line that says something, cut between what people see as characters."""
+    """Return the first line that is not blank, truncated between graphemes."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return truncate(line, MAX_TITLE) or None
 
 
-def _agent(desk: BotContext, name: str | None) -> str:
-    agents = desk.rt.settings.agents
+def _agent(ctx: BotContext, name: str | None) -> str:
+    agents = ctx.rt.settings.agents
     known = ", ".join(sorted(agents))
-    name = name or desk.rt.settings.agent_by_default
+    name = name or ctx.rt.settings.agent_by_default
     if name is None:
-        raise UsageError(f"which agent? give --agent=NAME: {known}")
+        raise UsageError(f"--agent is required: {known}")
     if name not in agents:
-        raise UsageError(f"there is no agent {name[:60]!r}; choose: {known}")
+        raise UsageError(f"unknown agent {name[:60]!r}; choose: {known}")
     return name
 
 
-async def _own_agent(desk: BotContext, place: RepoLocation | None) -> str | None:
-    """Return the agent that a known repository has of its own."""
-    saved = await desk.rt.repos.profile(place) if place is not None else None
+async def _default_agent(ctx: BotContext, place: RepoLocation | None) -> str | None:
+    """Return the agent in the profile of a known repository."""
+    saved = await ctx.rt.repos.profile(place) if place is not None else None
     return saved.profile.agent if saved is not None else None
 
 
-async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
-    """Return what is known of a repository, by its name or its address.
+async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
+    """Return the known repository of a name or URL.
 
-    An address that is not known is a URL: a folder of this machine is refused, on the embedded
-    database, too. Raises WrongRepo.
+    An unknown repository must be a URL: local folders are rejected, also on the embedded database.
+    Raises UnknownRepository.
     """
     if not is_repo_url(repo):
         try:
-            return await desk.rt.repos.place(repo)
+            return await ctx.rt.repos.place(repo)
         except NotFound as error:
             raise UnknownRepository(error.reason, hint=error.hint) from None
     if not repo.startswith(_REMOTE):
         raise UnknownRepository(
-            f"--repo={repo[:60]}: give a name or a URL: https://…, ssh://… or git@…"
+            f"--repo={repo[:60]} is not valid; use a name or a URL: https://…, ssh://… or git@…"
         )
-    known = await desk.rt.repos.known(repo)
+    known = await ctx.rt.repos.known(repo)
     return RepoLocation(known) if known is not None else None
 
 
-def _targets(desk: BotContext, target: str) -> tuple[str, ...]:
-    """Return who is told: the place where it was asked, and who always is, elsewhere."""
+def _targets(ctx: BotContext, target: str) -> tuple[str, ...]:
+    """Return the request's target, and the configured targets in other channels."""
     channel = parse(target).target
-    always = desk.rt.settings.notifications.targets
-    return (target, *(one for one in always if one.partition("/")[0] != f"slack:{channel}"))
+    always = ctx.rt.settings.notifications.targets
+    return (target, *(other for other in always if other.partition("/")[0] != f"slack:{channel}"))

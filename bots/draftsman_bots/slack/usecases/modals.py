@@ -1,4 +1,4 @@
-"""Windows: opened at once, before anything is looked up, because a trigger is good for 3 s."""
+"""Opening of modals, before any lookup, because a trigger id expires after 3 s."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.outbound.modal_views import View
 
 
-def open_modal(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
-    """Open a window beside; where it was too late, the person is asked to press again."""
-    desk.background.spawn(_show(desk, place, trigger, view))
+def open_modal(ctx: BotContext, target: ReplyTarget, trigger_id: str, view: View) -> None:
+    """Open a modal in the background; if the trigger id expired, tell the user."""
+    ctx.background.spawn(_show(ctx, target, trigger_id, view))
 
 
-async def _show(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
+async def _show(ctx: BotContext, target: ReplyTarget, trigger_id: str, view: View) -> None:
     try:
-        await desk.client.views_open(trigger_id=trigger, view=view)
+        await ctx.client.views_open(trigger_id=trigger_id, view=view)
     except (SlackApiError, *NETWORK):
-        send_ephemeral(desk, place, Reply("That took too long for Slack: press again."))
+        send_ephemeral(ctx, target, Reply("Slack timed out. Please try again."))

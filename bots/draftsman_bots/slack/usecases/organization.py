@@ -1,7 +1,7 @@
-"""People of other workspaces of our organization: an Enterprise Grid has many, with common ids.
+"""Detection of colleagues in other workspaces of an Enterprise Grid organization.
 
-Where a payload does not say whose a workspace is, Slack is asked who shares the channel. What is
-known stays known until the process ends.
+If a payload does not name the workspace's organization, the channel's sharing is looked up. Results
+are cached until the process ends.
 """
 
 from __future__ import annotations
@@ -21,45 +21,49 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import SlackUser
 
 TIMEOUT: Final = 1.0
-"""Seconds that Slack is given: it waits for the answer to its request meanwhile."""
+"""Seconds for the lookup, which Slack's own request waits for."""
 
 
-async def recognize(desk: BotContext, who: SlackUser) -> None:
-    """Remember that a person, or all of their workspace, is of our organization, if it is proved.
+async def recognize(ctx: BotContext, user: SlackUser) -> None:
+    """Record a user or their whole workspace as colleagues if that is verified.
 
-    Raises DraftsmanError where the database cannot be read.
+    Raises DraftsmanError if the database cannot be read.
     """
-    known, account = desk.identity.colleagues, f"{who.id}@{who.team}"
-    own, org, _ = desk.own
-    origin = who.origin(own, org)
-    if origin is UserOrigin.HOME and who.team not in ("", own, org):
-        known.add(who.team)
-    if origin is not UserOrigin.UNSURE or known & {who.team, account}:
+    colleagues, account = ctx.identity.colleagues, f"{user.id}@{user.team}"
+    home, org, _ = ctx.company
+    origin = user.origin(home, org)
+    if origin is UserOrigin.HOME and user.team not in ("", home, org):
+        colleagues.add(user.team)
+    if origin is not UserOrigin.UNSURE or colleagues & {user.team, account}:
         return
-    if who.channel.startswith("D"):
-        if await _is_configured(desk, who):
-            known.add(account)
-    elif who.channel and await _is_internal(desk, who.channel):
-        known.add(who.team)
+    if user.channel.startswith("D"):
+        if await _is_configured(ctx, user):
+            colleagues.add(account)
+    elif user.channel and await _is_internal(ctx, user.channel):
+        colleagues.add(user.team)
 
 
-async def _is_configured(desk: BotContext, who: SlackUser) -> bool:
-    """Return whether the bot's own conversation is with a person who is known by the id alone.
+async def _is_configured(ctx: BotContext, user: SlackUser) -> bool:
+    """Return whether a user in the bot's own conversation is configured by the bare id.
 
-    Slack resolved that id when the conversation was opened, in our organization.
+    Slack resolved that id in the home organization when the conversation was opened.
     """
-    people = desk.rt.people
-    stranger = await people.actor(Actor(Source.SLACK, f"{who.id}@{who.team}", who.id))
-    colleague = await people.actor(Actor(Source.SLACK, who.id, who.id))
-    return stranger.person is None and colleague.person is not None and who.inside is not False
+    people = ctx.rt.people
+    stranger = await people.actor(Actor(Source.SLACK, f"{user.id}@{user.team}", user.id))
+    colleague = await people.actor(Actor(Source.SLACK, user.id, user.id))
+    return (
+        stranger.person is None
+        and colleague.person is not None
+        and user.is_internal_channel is not False
+    )
 
 
-async def _is_internal(desk: BotContext, channel: str) -> bool:
-    """Return whether no other organization shares the channel; False where Slack does not say."""
+async def _is_internal(ctx: BotContext, channel: str) -> bool:
+    """Return whether no other organization shares the channel; False if unknown."""
     try:
         async with asyncio.timeout(TIMEOUT):
-            said: Any = (await desk.client.conversations_info(channel=channel)).data
+            response: Any = (await ctx.client.conversations_info(channel=channel)).data
     except (SlackApiError, *NETWORK):
         return False
-    found = said.get("channel") or {}
-    return found.get("is_ext_shared") is False and found.get("is_pending_ext_shared") is not True
+    info = response.get("channel") or {}
+    return info.get("is_ext_shared") is False and info.get("is_pending_ext_shared") is not True

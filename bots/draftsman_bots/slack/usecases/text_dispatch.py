@@ -1,4 +1,4 @@
-"""Words that were addressed to the bot: read, done, and what is said to them."""
+"""Parsing and execution of text that is addressed to the bot."""
 
 from __future__ import annotations
 
@@ -19,76 +19,83 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.usecases.job_requests import RequestOrigin
 
 USAGE: Final = """\
-`{0} fix TEXT` changes what TEXT asks for; `{0} investigate TEXT` looks and changes nothing
-Before or after TEXT: `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=fix|investigate`
-What is in quotes is text: `{0} fix "--repo is read twice"`; `--` ends the options
+`{0} fix TEXT` makes the requested change; `{0} investigate TEXT` looks and changes nothing
+Options (before or after TEXT): `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=MODE`
+Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the options
 `{0} status [D-142]`, `{0} list`, `{0} show D-142`
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
-`{0} link` joins you to a person that draftsman knows; `{0} help` says this
+`{0} link` links your account to a person in the configuration; `{0} help` shows this help
 In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
-While a question is open there that takes words, a mention is its answer: use `{0}` for commands\
+While a question there accepts text, a mention is its answer: use `{0}` for commands\
 """
 
 
-def usage(desk: BotContext) -> Reply:
-    """Return what can be written."""
-    how, call = ("reply", "") if desk.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
-    return Reply(USAGE.format(desk.settings.command, how, call))
+def usage(ctx: BotContext) -> Reply:
+    """Return the help text."""
+    action, prefix = ("reply", "") if ctx.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
+    return Reply(USAGE.format(ctx.settings.command, action, prefix))
 
 
 async def dispatch_text(
-    desk: BotContext, who: SlackUser, channel: str, asked: RequestOrigin, text: str
+    ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, text: str
 ) -> Reply | None:
-    """Do what the words ask for; None where nothing is left to say. Raises DraftsmanError."""
+    """Execute the text; None if there is no reply. Raises DraftsmanError."""
     match command_parser.parse(text):
         case JobRequest() as request:
-            actor = await authorize_person(desk, who, channel)
-            return await _made(desk, await job_requests.submit(desk, actor, asked, request), asked)
+            actor = await authorize_person(ctx, user, channel)
+            return await _submission_reply(
+                ctx, await job_requests.submit(ctx, actor, origin, request), origin
+            )
         case TextCommand("help"):
-            await authorize(desk, who)
-            return usage(desk)
+            await authorize(ctx, user)
+            return usage(ctx)
         case TextCommand("link"):
-            return await _link(desk, who)
-        case TextCommand() as wish:
-            actor = await authorize_person(desk, who, channel)
-            return await job_commands.execute(desk, actor, wish, asked.key)
-        case InvalidText(said, why):
-            await authorize(desk, who)
-            return _unclear(desk, said, why)
+            return await _link_reply(ctx, user)
+        case TextCommand() as command:
+            actor = await authorize_person(ctx, user, channel)
+            return await job_commands.execute(ctx, actor, command, origin.key)
+        case InvalidText(invalid, reason):
+            await authorize(ctx, user)
+            return _invalid_reply(ctx, invalid, reason)
         case unknown:
             assert_never(unknown)
 
 
-async def _made(desk: BotContext, made: SubmittedJob | None, asked: RequestOrigin) -> Reply | None:
-    """Say what a request became; one that came before was told then."""
-    if made is None or made.how == "deduplicated":
+async def _submission_reply(
+    ctx: BotContext, submitted: SubmittedJob | None, origin: RequestOrigin
+) -> Reply | None:
+    """Return the reply to a request; None for a repeated delivery, which has had its reply."""
+    if submitted is None or submitted.how == "deduplicated":
         return None
-    said = f"{made.name} is {escape(str(made.status))}: it tells how it goes."
-    other = (
-        await job_requests.recent_duplicate(desk, made, asked) if made.how == "created" else None
+    confirmation = f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
+    duplicate = (
+        await job_requests.recent_duplicate(ctx, submitted, origin)
+        if submitted.how == "created"
+        else None
     )
-    if other is None:
-        return Reply(said, news=False)
-    state = str(other.status).replace("_", " ")
+    if duplicate is None:
+        return Reply(confirmation, is_news=False)
+    state = str(duplicate.status).replace("_", " ")
     return Reply(
-        f"{said}\nThe same was asked {other.ago:.0f} s ago as D-{other.number} ({escape(state)});"
-        f" if one is enough, cancel the other: `{desk.settings.command} cancel {made.name}`"
+        f"{confirmation}\nYou made the same request {duplicate.ago:.0f} s ago: D-{duplicate.number}"
+        f" ({escape(state)}). To cancel the duplicate:"
+        f" `{ctx.settings.command} cancel {submitted.name}`"
     )
 
 
-async def _link(desk: BotContext, who: SlackUser) -> Reply:
-    actor = await authorize(desk, who)
-    code = await desk.rt.people.create_link_code(actor)
+async def _link_reply(ctx: BotContext, user: SlackUser) -> Reply:
+    actor = await authorize(ctx, user)
+    code = await ctx.rt.people.create_link_code(actor)
     return Reply(
-        f"Enter this in a terminal where draftsman knows you, within a quarter of an hour:"
-        f" `draftsman people link {code}`. It counts once; give it to nobody."
+        "In a terminal where draftsman knows you, run this within 15 minutes:"
+        f" `draftsman people link {code}`. The code works once; do not share it."
     )
 
 
-def _unclear(desk: BotContext, said: str, why: str) -> Reply:
-    if why:
-        return Reply(escape_truncated(why))
-    first = escape_truncated(said.split(None, 1)[0], 60) if said else ""
+def _invalid_reply(ctx: BotContext, text: str, reason: str) -> Reply:
+    if reason:
+        return Reply(escape_truncated(reason))
+    first = escape_truncated(text.split(None, 1)[0], 60) if text else ""
     verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS))
-    return Reply(f"{first} is nothing that draftsman does; begin with one of: {verbs}.")
+    return Reply(f"Unknown command: {first}. Commands: {verbs}.")

@@ -1,4 +1,4 @@
-"""Replies in the thread of a job: which question they answer is never guessed."""
+"""Replies in the thread of a job as answers; the question is never guessed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
 NOT_AN_ANSWER: Final = Reply("")
-"""The thread is about no job."""
-LATELY: Final = 600.0
-"""Seconds in which a message beside the thread may be meant for a question."""
+"""The thread belongs to no job."""
+HINT_WINDOW: Final = 600.0
+"""Seconds within which a message outside the thread may answer a question."""
 _ANSWERS: Final = frozenset({"answer", "approve", "deny"})
 _JOB: Final = re.compile("[dD]-")
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
@@ -39,149 +39,168 @@ _APPROVE: Final = re.compile(r"\s*approve\s*", re.IGNORECASE)
 _DENY: Final = re.compile(r"\s*deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
-async def handle_reply(desk: BotContext, message: MessageEvent) -> Reply | None:
-    """Take a reply as an answer to what its thread asks; return what its writer is told.
+async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
+    """Submit a reply as an answer to its thread's question; return the reply to its author.
 
-    Raises LostRace while it is not known what the thread is about.
+    Raises LostRace while the thread's job is not known yet.
     """
-    asked = await _asked(desk, message)
-    if asked is None:
-        await _check_posted(desk, message)
+    questions = await _thread_questions(ctx, message)
+    if questions is None:
+        await _check_posted(ctx, message)
         return NOT_AN_ANSWER
-    asked = await _handed_in(desk, message, asked) or _asked_before(message, asked)
-    waiting = [one for one in asked if one.status is QuestionStatus.OPEN]
-    if not waiting:
-        return await _late(desk, message, asked)
-    actor = await authorize(desk, message.who)
-    given = _decision(message)
-    words = _taking(waiting, message)
-    if given is not None and words and not any(one.kind is QuestionKind.APPROVAL for one in asked):
-        given = None  # nothing here can be approved: the word is an answer
-    kind = QuestionKind.INPUT if given is None else QuestionKind.APPROVAL
-    fitting = [one for one in waiting if one.kind is kind]
-    if not fitting:
-        return _misfit(desk, actor, message, waiting[0], decides=given is not None)
+    questions = await _answered_by(ctx, message, questions) or _drop_later(message, questions)
+    open_questions = [question for question in questions if question.status is QuestionStatus.OPEN]
+    if not open_questions:
+        return await _late_reply(ctx, message, questions)
+    actor = await authorize(ctx, message.user)
+    response = _decision(message)
+    accepting = _accepting(open_questions, message)
+    if (
+        response is not None
+        and accepting
+        and not any(question.kind is QuestionKind.APPROVAL for question in questions)
+    ):
+        response = None  # no approval here: the text is an answer
+    kind = QuestionKind.INPUT if response is None else QuestionKind.APPROVAL
+    candidates = [question for question in open_questions if question.kind is kind]
+    if not candidates:
+        return _wrong_kind_reply(
+            ctx, actor, message, open_questions[0], decides=response is not None
+        )
     if not message.text.strip():
-        return Reply("A file alone is no answer: say it in words, or name a choice.")
-    if given is None and words:
-        fitting = words
-    if len(fitting) > 1:
-        return _which(desk, actor, message, fitting)
-    if given is None:
-        given = answers.build_response(message.key, text=message.text)
-    verdict = await answers.submit_answer(desk, actor, fitting[0].job, fitting[0].ordinal, given)
+        return Reply("A file is not an answer. Reply with text or with the name of a choice.")
+    if response is None and accepting:
+        candidates = accepting
+    if len(candidates) > 1:
+        return _choose_question_reply(ctx, actor, message, candidates)
+    if response is None:
+        response = answers.build_response(message.key, text=message.text)
+    verdict = await answers.submit_answer(
+        ctx, actor, candidates[0].job, candidates[0].ordinal, response
+    )
     return (
-        answers.verdict_reply(verdict, message.who.id)
+        answers.verdict_reply(verdict, message.user.id)
         if answers.is_new_to_reader(verdict)
         else None
     )
 
 
 async def questions_for(
-    desk: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
+    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
 ) -> list[str]:
-    """Return the names of the questions that words after a mention answer, command or not.
+    """Return the names of the questions that a mention in a thread answers.
 
-    Those are the open questions of the thread that take the words, or the one that this message
-    answered before: a mention comes twice. An answer or a decision that names its question is none.
+    Those are the thread's open questions that accept the text, or the question that this message
+    has answered: a mention is delivered twice. An answer or decision that names its question has
+    none.
     """
     named = isinstance(parsed, TextCommand) and parsed.verb in _ANSWERS and _JOB.match(parsed.ref)
     if named or not message.text.strip():
         return []
-    asked = await _asked(desk, message) or []
-    if before := await _handed_in(desk, message, asked):
-        return [one.name for one in before]
-    asked = _asked_before(message, asked)
-    taking = _taking([one for one in asked if one.status is QuestionStatus.OPEN], message)
-    return [one.name for one in taking]
+    questions = await _thread_questions(ctx, message) or []
+    if answered := await _answered_by(ctx, message, questions):
+        return [question.name for question in answered]
+    questions = _drop_later(message, questions)
+    accepting = _accepting(
+        [question for question in questions if question.status is QuestionStatus.OPEN], message
+    )
+    return [question.name for question in accepting]
 
 
-async def record_edit(desk: BotContext, message: MessageEvent) -> bool:
-    """Note that an answer was edited or deleted after it counted; return whether it was one."""
+async def record_edit(ctx: BotContext, message: MessageEvent) -> bool:
+    """Record the edit or deletion of an accepted answer; return whether it was an answer."""
     if not message.thread:
         return False
-    for question in await _handed_in(desk, message, await _asked(desk, message) or ()):
-        actor = await authorize(desk, message.who)
-        name = (question.job, question.ordinal, message.key, actor)
+    for question in await _answered_by(ctx, message, await _thread_questions(ctx, message) or ()):
+        actor = await authorize(ctx, message.user)
+        answer_ref = (question.job, question.ordinal, message.key, actor)
         if message.change is MessageChange.EDITED:
-            await desk.rt.threads.edited(*name, message.text)
+            await ctx.rt.threads.edited(*answer_ref, message.text)
         else:
-            await desk.rt.threads.deleted(*name)
+            await ctx.rt.threads.deleted(*answer_ref)
         return True
     return False
 
 
-async def waiting(desk: BotContext, message: MessageEvent) -> list[str]:
-    """Return the names of the open questions of this thread."""
-    asked = await _asked(desk, message) or ()
-    return [one.name for one in asked if one.status is QuestionStatus.OPEN]
+async def open_question_names(ctx: BotContext, message: MessageEvent) -> list[str]:
+    """Return the names of the thread's open questions."""
+    questions = await _thread_questions(ctx, message) or ()
+    return [question.name for question in questions if question.status is QuestionStatus.OPEN]
 
 
-async def thread_hint(desk: BotContext, message: MessageEvent) -> Reply | None:
-    """Say once that a message beside the thread of an open question does not answer it."""
+async def thread_hint(ctx: BotContext, message: MessageEvent) -> Reply | None:
+    """Return a hint, once, that a message outside of a question's thread does not answer it."""
     if message.thread or message.change is not MessageChange.POSTED or not message.text:
         return None
     try:
-        actor = await authorize(desk, message.who, message.channel)
+        actor = await authorize(ctx, message.user, message.channel)
     except NotPermitted:
         return None
     if actor.person is None:
         return None
-    places = {message.channel, message.who.id} if message.private else {message.channel}
-    asked = [
-        one for p in sorted(places) for one in await desk.rt.threads.open_questions_in(p, LATELY)
+    places = {message.channel, message.user.id} if message.private else {message.channel}
+    questions = [
+        question
+        for place in sorted(places)
+        for question in await ctx.rt.threads.open_questions_in(place, HINT_WINDOW)
     ]
-    mine = [one for one in asked if await may_answer(desk, actor, one)]
-    if not mine or not desk.background.first(("hint", mine[0].name, actor.id)):
+    own = [question for question in questions if await may_answer(ctx, actor, question)]
+    if not own or not ctx.background.first(("hint", own[0].name, actor.id)):
         return None
-    names = ", ".join(one.name for one in mine)
-    return Reply(f"If that was meant for {names}: reply in its thread, or use its buttons.")
+    names = ", ".join(question.name for question in own)
+    return Reply(f"To answer {names}, reply in its thread or use its buttons.")
 
 
-async def _asked(desk: BotContext, message: MessageEvent) -> list[Question] | None:
-    """Return the questions that a thread is about, None where it is about no job."""
+async def _thread_questions(ctx: BotContext, message: MessageEvent) -> list[Question] | None:
+    """Return the questions of a thread, None if it belongs to no job."""
     if not _TS.fullmatch(message.thread):
         return None
-    topics = await desk.rt.threads.slack(message.channel, message.thread)
+    topics = await ctx.rt.threads.slack(message.channel, message.thread)
     if not topics:
         return None
-    found: list[Question] = []
+    questions: list[Question] = []
     for topic in topics:
-        asked, _ = await desk.rt.questions.of_job(topic.job)
-        found += [one for one in asked if topic.question in (None, one.ordinal)]
-    return found
+        of_job, _ = await ctx.rt.questions.of_job(topic.job)
+        questions += [question for question in of_job if topic.question in (None, question.ordinal)]
+    return questions
 
 
-async def _handed_in(
-    desk: BotContext, message: MessageEvent, asked: Sequence[Question]
+async def _answered_by(
+    ctx: BotContext, message: MessageEvent, questions: Sequence[Question]
 ) -> list[Question]:
-    """Return the questions that this message was handed in to: delivered again, it means them."""
-    found: list[Question] = []
-    for job in sorted({one.job for one in asked}):
-        _, given = await desk.rt.questions.of_job(job)
-        meant = {one.question for one in given if one.source_event_id == message.key}
-        found += [one for one in asked if one.job == job and one.ordinal in meant]
-    return found
+    """Return the questions that this message has answered, for repeated deliveries."""
+    answered: list[Question] = []
+    for job in sorted({question.job for question in questions}):
+        _, responses = await ctx.rt.questions.of_job(job)
+        ordinals = {item.question for item in responses if item.source_event_id == message.key}
+        answered += [
+            question
+            for question in questions
+            if question.job == job and question.ordinal in ordinals
+        ]
+    return answered
 
 
-def _asked_before(message: MessageEvent, asked: list[Question]) -> list[Question]:
-    """Return the questions that a message may mean: after one that was open then, none later.
+def _drop_later(message: MessageEvent, questions: list[Question]) -> list[Question]:
+    """Drop the questions asked after the message, if it may have answered a closed question.
 
-    A reply that arrives late must not answer a question that was asked after it was written.
+    A late delivery must not answer a question that was asked after the message was posted.
     """
     try:
         written = datetime.fromtimestamp(float(message.ts), UTC)
     except (ValueError, OverflowError, OSError):
-        return asked
-    if not any(closed_since(one, message.ts) for one in asked):
-        return asked
-    return [one for one in asked if one.asked_at <= written]
+        return questions
+    if not any(closed_since(question, message.ts) for question in questions):
+        return questions
+    return [question for question in questions if question.asked_at <= written]
 
 
-def _taking(asked: Sequence[Question], message: MessageEvent) -> list[Question]:
-    """Return the questions that these words can answer: a choice, or free text where allowed."""
+def _accepting(questions: Sequence[Question], message: MessageEvent) -> list[Question]:
+    """Return the questions that accept this text: as a choice, or as free text."""
     return [
-        one for one in asked if one.kind is QuestionKind.INPUT and _is_answer(one, message.text)
+        question
+        for question in questions
+        if question.kind is QuestionKind.INPUT and _is_answer(question, message.text)
     ]
 
 
@@ -193,37 +212,39 @@ def _is_answer(question: Question, text: str) -> bool:
     return True
 
 
-async def _check_posted(desk: BotContext, message: MessageEvent) -> None:
-    """Raise LostRace where the thread may be that of a message of ours not written down yet.
+async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
+    """Raise LostRace if the thread may begin with a message that is not recorded yet.
 
-    Slack delivers the reply again; by then it is known what it is about.
+    Slack delivers the reply again; the thread is known by then.
     """
-    if message.parent not in ("", desk.identity.bot_user) or not _TS.fullmatch(message.thread):
+    if message.parent not in ("", ctx.identity.bot_user) or not _TS.fullmatch(message.thread):
         return
-    places = [message.channel, message.who.id] if message.private else [message.channel]
-    if await desk.rt.threads.has_pending_message(places, message.thread):
-        raise LostRace("the message that this replies to is just being posted")
+    places = [message.channel, message.user.id] if message.private else [message.channel]
+    if await ctx.rt.threads.has_pending_message(places, message.thread):
+        raise LostRace("the parent message is still being posted")
 
 
-async def _late(desk: BotContext, message: MessageEvent, asked: list[Question]) -> Reply | None:
-    """Say why a reply came too late, once to each person; talk among people is left alone."""
-    given = _decision(message)
-    kind = QuestionKind.INPUT if given is None else QuestionKind.APPROVAL
-    closed = [one for one in asked if one.kind is kind]
+async def _late_reply(
+    ctx: BotContext, message: MessageEvent, questions: list[Question]
+) -> Reply | None:
+    """Return why a reply came too late, once for each person; other talk is ignored."""
+    response = _decision(message)
+    kind = QuestionKind.INPUT if response is None else QuestionKind.APPROVAL
+    closed = [question for question in questions if question.kind is kind]
     if not closed or not message.text.strip() or message.change is not MessageChange.POSTED:
         return None
-    last = max(closed, key=lambda one: (one.asked_at, one.job, one.ordinal))
-    actor = await authorize(desk, message.who)
-    _, before = await desk.rt.questions.of_job(last.job)
-    if any(one.question == last.ordinal and one.voter == actor.voter for one in before):
+    latest = max(closed, key=lambda question: (question.asked_at, question.job, question.ordinal))
+    actor = await authorize(ctx, message.user)
+    _, responses = await ctx.rt.questions.of_job(latest.job)
+    if any(item.question == latest.ordinal and item.voter == actor.voter for item in responses):
         return None
-    given = given or answers.build_response(message.key, text=message.text)
-    verdict = await answers.submit_answer(desk, actor, last.job, last.ordinal, given)
-    return answers.verdict_reply(verdict, message.who.id)
+    response = response or answers.build_response(message.key, text=message.text)
+    verdict = await answers.submit_answer(ctx, actor, latest.job, latest.ordinal, response)
+    return answers.verdict_reply(verdict, message.user.id)
 
 
 def _decision(message: MessageEvent) -> Response | None:
-    """Read exactly `approve`, or `deny` with or without a reason."""
+    """Parse exactly `approve`, or `deny` with an optional reason."""
     if _APPROVE.fullmatch(message.text):
         return answers.build_response(message.key, decision=True)
     if match := _DENY.fullmatch(message.text):
@@ -233,29 +254,35 @@ def _decision(message: MessageEvent) -> Response | None:
     return None
 
 
-def _misfit(
-    desk: BotContext, actor: Actor, message: MessageEvent, question: Question, *, decides: bool
+def _wrong_kind_reply(
+    ctx: BotContext, actor: Actor, message: MessageEvent, question: Question, *, decides: bool
 ) -> Reply | None:
-    """Say once what kind of answer is wanted."""
-    if not desk.background.first(("misfit", question.name, actor.id)):
+    """Return, once, which kind of answer is needed."""
+    if not ctx.background.first(("misfit", question.name, actor.id)):
         return None
     if decides:
-        return Reply(f"{question.name} is a question: say or choose an answer.")
-    call = "" if desk.identity.reads_replies or message.private else f"{BOT_NAME} "
+        return Reply(
+            f"{question.name} is a question, not an approval: reply with an answer or choose one."
+        )
+    prefix = "" if ctx.identity.reads_replies or message.private else f"{BOT_NAME} "
     return Reply(
-        f"Words do not decide {question.name}: write `{call}approve`, or `{call}deny` and why, or"
+        f"{question.name} needs a decision: reply `{prefix}approve` or `{prefix}deny REASON`, or"
         " use its buttons."
     )
 
 
-def _which(desk: BotContext, actor: Actor, message: MessageEvent, asked: list[Question]) -> Reply:
-    """Ask which question was meant; the answer is written into the window that opens."""
-    for one in asked:
-        desk.background.save_draft((actor.id, one.job, one.ordinal), message.text)
-    said = "Which question does that answer?"
-    lines = [f"*{one.name}* {escape_truncated(one.text, 300)}" for one in asked[:5]]
-    pressed = [
-        button(one.name, f"{FREE}:{place}", answer_value(one.job, one.ordinal))
-        for place, one in enumerate(asked[:5])
+def _choose_question_reply(
+    ctx: BotContext, actor: Actor, message: MessageEvent, questions: list[Question]
+) -> Reply:
+    """Ask which question the reply answers; its text is the draft in the modal."""
+    for question in questions:
+        ctx.background.save_draft((actor.id, question.job, question.ordinal), message.text)
+    prompt = "Which question does this answer?"
+    lines = [
+        f"*{question.name}* {escape_truncated(question.text, 300)}" for question in questions[:5]
     ]
-    return Reply(said, [section("\n".join([said, *lines])), actions(pressed)])
+    buttons = [
+        button(question.name, f"{FREE}:{number}", answer_value(question.job, question.ordinal))
+        for number, question in enumerate(questions[:5])
+    ]
+    return Reply(prompt, [section("\n".join([prompt, *lines])), actions(buttons)])

@@ -1,4 +1,4 @@
-"""Blocks and views are held against the table of rules: at the limit, and one over it."""
+"""Validation of blocks and views: at each limit, and above it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def option(value: str, text: str = "a") -> Json:
 
 
 def field(element: Json | None = None, label: str = "a", **more: Any) -> Json:
-    found = element or {"type": "plain_text_input", "action_id": "text"}
-    return {"type": "input", "label": plain(label), "element": found, **more}
+    result = element or {"type": "plain_text_input", "action_id": "text"}
+    return {"type": "input", "label": plain(label), "element": result, **more}
 
 
 def confirm(**more: Any) -> Json:
@@ -181,10 +181,10 @@ def test_blocks_together_have_limits_too() -> None:
     assert "less than 12001" in next(surface("message", long))
 
 
-@pytest.mark.parametrize("found", [None, "a", {}, [1], ["a"]])
-def test_what_is_no_list_of_blocks_has_a_word_of_its_own(found: object) -> None:
+@pytest.mark.parametrize("blocks", [None, "a", {}, [1], ["a"]])
+def test_what_is_no_list_of_blocks_has_a_word_of_its_own(blocks: object) -> None:
     with pytest.raises(ApiError) as caught:
-        message_blocks(found)
+        message_blocks(blocks)
     assert caught.value.error == "invalid_blocks_format"
 
 

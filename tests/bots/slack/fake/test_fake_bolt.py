@@ -1,4 +1,4 @@
-"""Bolt works against the fake as it is, through a socket and over HTTP."""
+"""Bolt against the fake, through Socket Mode and over HTTP."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ MODAL: Json = {
 }
 
 
-def text(said: str) -> Json:
-    return {"type": "plain_text", "text": said}
+def text(message: str) -> Json:
+    return {"type": "plain_text", "text": message}
 
 
 @pytest.fixture(params=["socket", "http"])
 async def app(request: pytest.FixtureRequest, slack: FakeSlack) -> AsyncIterator[AsyncApp]:
-    """Give an app that is connected."""
-    made = bolt_app(slack)
+    """Provide a connected app."""
+    created = bolt_app(slack)
     connected = by_socket if request.param == "socket" else by_http
-    async with connected(made, slack):
-        yield made
+    async with connected(created, slack):
+        yield created
 
 
 async def test_a_command_is_answered_to_one_person(
@@ -53,8 +53,8 @@ async def test_a_command_is_answered_to_one_person(
     answered = await slack.command(anna, general, "fix the parser")
     assert answered.acked
     assert answered.seconds < slack.event_delivery.patience
-    told = [message["text"] for message in slack.ephemerals(general, anna)]
-    assert told == ["You said fix the parser"]
+    messages = [message["text"] for message in slack.ephemerals(general, anna)]
+    assert messages == ["You said fix the parser"]
     assert [message["text"] for message in slack.messages(general)] == ["later"]
 
 
@@ -170,11 +170,11 @@ async def test_a_modal_is_closed(slack: FakeSlack, app: AsyncApp, anna: str) -> 
 async def test_a_submission_may_change_or_stack_modals(
     slack: FakeSlack, app: AsyncApp, anna: str
 ) -> None:
-    said: list[str] = ["push", "update", "clear"]
+    message: list[str] = ["push", "update", "clear"]
 
     @app.view("job")
     async def submitted(ack: Any) -> None:
-        how = said.pop(0)
+        how = message.pop(0)
         view = MODAL | {"title": text(how)}
         await ack(response_action=how, **({} if how == "clear" else {"view": view}))
 
@@ -216,8 +216,8 @@ async def test_a_message_shortcut_carries_the_message(
         await ack()
         await respond(f"From {body['message']['text']}")
 
-    said = await app.client.chat_postMessage(channel=general, text="broken")
-    assert (await slack.message_shortcut(anna, general, said["ts"], "from_message")).acked
+    reply = await app.client.chat_postMessage(channel=general, text="broken")
+    assert (await slack.message_shortcut(anna, general, reply["ts"], "from_message")).acked
     assert [message["text"] for message in slack.ephemerals(general, anna)] == ["From broken"]
 
 
@@ -235,7 +235,10 @@ async def test_wrong_answers_are_complained_of(
     await slack.command(anna, general, "help")
     opened = await app.client.views_open(trigger_id=slack.world.trigger(anna), view=MODAL)
     await slack.submit(anna, opened["view"]["id"], {"task": "a"})
-    assert [said.split()[0] for said in slack.complaints] == ["invalid_blocks", "invalid_errors"]
+    assert [message.split()[0] for message in slack.complaints] == [
+        "invalid_blocks",
+        "invalid_errors",
+    ]
     assert slack.ephemerals(general, anna) == []
 
 
@@ -248,10 +251,10 @@ async def test_edits_deletions_and_previews_are_told(
     async def message(event: Json) -> None:
         seen.append((event.get("subtype", "new"), "edited" in event.get("message", {})))
 
-    said = await slack.say(anna, general, "one")
-    await slack.unfurl(general, said.ts)
-    await slack.edit(general, said.ts, "two")
-    await slack.delete(general, said.ts)
+    ack = await slack.say(anna, general, "one")
+    await slack.unfurl(general, ack.ts)
+    await slack.edit(general, ack.ts, "two")
+    await slack.delete(general, ack.ts)
     assert seen == [
         ("new", False),
         ("message_changed", False),

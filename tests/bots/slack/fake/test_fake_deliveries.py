@@ -1,4 +1,4 @@
-"""Deliveries come again, changed, out of order, and again until they are acked."""
+"""Duplicate, changed, reordered and retried deliveries of the fake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 class Seen:
-    """What came in, and how often the app still fails."""
+    """Received payloads, and the number of failures left."""
 
     def __init__(self, app: AsyncApp, failures: int = 0, **headers: str | Sequence[str]) -> None:
         self.bodies: list[Json] = []

@@ -1,4 +1,4 @@
-"""Each misbehaviour of the fake really happens to the SDK."""
+"""Each fault of the fake reaches the SDK."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ async def post(client: AsyncWebClient, channel: str) -> None:
     await client.chat_postMessage(channel=channel, text="one")
 
 
-@pytest.mark.parametrize(("fault", "kept"), [(Fault.DROP_BEFORE, 0), (Fault.DROP_AFTER, 1)])
+@pytest.mark.parametrize(("fault", "stored_count"), [(Fault.DROP_BEFORE, 0), (Fault.DROP_AFTER, 1)])
 async def test_the_connection_is_cut(
-    slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault, kept: int
+    slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault, stored_count: int
 ) -> None:
     slack.faults.next("chat.postMessage", fault)
     with pytest.raises(aiohttp.ClientConnectionError):
         await post(client, general)
-    assert len(slack.messages(general)) == kept
+    assert len(slack.messages(general)) == stored_count
     await post(client, general)
-    assert len(slack.messages(general)) == kept + 1
+    assert len(slack.messages(general)) == stored_count + 1
 
 
 async def test_the_sdk_by_itself_posts_twice(slack: FakeSlack, general: str) -> None:
@@ -40,16 +40,16 @@ async def test_the_sdk_by_itself_posts_twice(slack: FakeSlack, general: str) -> 
     assert len(slack.messages(general)) == 2
 
 
-@pytest.mark.parametrize(("fault", "kept"), [(Fault.HTML_503, 0), (Fault.HTML_AFTER, 1)])
+@pytest.mark.parametrize(("fault", "stored_count"), [(Fault.HTML_503, 0), (Fault.HTML_AFTER, 1)])
 async def test_an_error_page_comes_instead(
-    slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault, kept: int
+    slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault, stored_count: int
 ) -> None:
     slack.faults.next("chat.postMessage", fault)
     with pytest.raises(SlackApiError) as caught:
         await post(client, general)
     assert caught.value.response.status_code == 503
     assert not isinstance(caught.value.response.data, dict) or "error" not in caught.value.response
-    assert len(slack.messages(general)) == kept
+    assert len(slack.messages(general)) == stored_count
 
 
 @pytest.mark.parametrize("fault", [Fault.GARBAGE_AFTER, Fault.CUT_AFTER])

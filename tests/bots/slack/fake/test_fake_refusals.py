@@ -1,4 +1,4 @@
-"""The fake refuses what Slack refuses, in Slack's words."""
+"""The fake returns Slack's error codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ META = {"event_type": "delivery", "event_payload": {"id": 1}}
 
 
 async def refusal(call: Awaitable[Any]) -> dict[str, Any]:
-    """Return what a call was refused with."""
+    """Return the error of a call."""
     with pytest.raises(SlackApiError) as caught:
         await call
     data: dict[str, Any] = caught.value.response.data  # type: ignore[union-attr, unused-ignore]
@@ -45,8 +45,8 @@ async def test_tokens_are_looked_at(slack: FakeSlack, client: AsyncWebClient) ->
         assert (await refusal(other.auth_test()))["error"] == error
     bare = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
     assert (await refusal(bare.auth_test()))["error"] == "not_authed"
-    found = await refusal(client.apps_connections_open(app_token=slack.bot_token))
-    assert found["error"] == "not_allowed_token_type"
+    result = await refusal(client.apps_connections_open(app_token=slack.bot_token))
+    assert result["error"] == "not_allowed_token_type"
 
 
 @pytest.mark.parametrize("error", ["token_revoked", "account_inactive", "token_expired"])
@@ -54,8 +54,8 @@ async def test_a_revoked_token_does_nothing(
     slack: FakeSlack, client: AsyncWebClient, general: str, error: str
 ) -> None:
     slack.revoke(error)
-    found = await refusal(client.chat_postMessage(channel=general, text="one"))
-    assert found["error"] == error
+    result = await refusal(client.chat_postMessage(channel=general, text="one"))
+    assert result["error"] == error
     assert slack.messages(general) == []
     slack.revoke(None)
     await client.chat_postMessage(channel=general, text="one")
@@ -81,10 +81,10 @@ async def test_a_missing_scope_is_named(
     call: Callable[[AsyncWebClient, str], Awaitable[Any]],
 ) -> None:
     slack.world.scopes.discard(scope)
-    found = await refusal(call(client, general))
-    assert found["error"] == "missing_scope"
-    assert scope in found["needed"]
-    assert scope not in found["provided"].split(",")
+    result = await refusal(call(client, general))
+    assert result["error"] == "missing_scope"
+    assert scope in result["needed"]
+    assert scope not in result["provided"].split(",")
 
 
 async def test_where_the_bot_is_not_it_cannot_post(
@@ -97,8 +97,8 @@ async def test_where_the_bot_is_not_it_cannot_post(
         slack.channel("old", archived=True): "is_archived",
     }
     for place, error in places.items():
-        found = await refusal(client.chat_postMessage(channel=place, text="one"))
-        assert found["error"] == error
+        result = await refusal(client.chat_postMessage(channel=place, text="one"))
+        assert result["error"] == error
     slack.world.scopes.add("chat:write.public")
     await client.chat_postMessage(channel="#public", text="one")
 
@@ -107,12 +107,12 @@ async def test_what_the_bot_is_not_in_it_cannot_read(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     public = slack.channel("public", bot=False)
-    found = await refusal(client.conversations_replies(channel=public, ts="1.0"))
-    assert found["error"] == "not_in_channel"
+    result = await refusal(client.conversations_replies(channel=public, ts="1.0"))
+    assert result["error"] == "not_in_channel"
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("content", "error"),
     [
         ({}, "no_text"),
         ({"text": ""}, "no_text"),
@@ -125,10 +125,10 @@ async def test_what_the_bot_is_not_in_it_cannot_read(
     ],
 )  # fmt: skip
 async def test_a_bad_message_is_not_posted(
-    slack: FakeSlack, client: AsyncWebClient, general: str, said: dict[str, Any], error: str
+    slack: FakeSlack, client: AsyncWebClient, general: str, content: dict[str, Any], error: str
 ) -> None:
-    found = await refusal(client.api_call("chat.postMessage", json={"channel": general} | said))
-    assert found["error"] == error
+    result = await refusal(client.api_call("chat.postMessage", json={"channel": general} | content))
+    assert result["error"] == error
     assert slack.messages(general) == []
 
 
@@ -136,9 +136,9 @@ async def test_bad_blocks_are_explained_as_slack_does(client: AsyncWebClient, ge
     block = {"type": "section", "text": {"type": "mrkdwn", "text": "a" * 3001}}
     call = client.chat_postMessage(channel=general, text="one", blocks=[block])
     problem = "must be less than 3001 characters [json-pointer:/blocks/0/text/text]"
-    found = await refusal(call)
-    assert found["errors"] == [problem]
-    assert found["response_metadata"] == {"messages": [f"[ERROR] {problem}"]}
+    result = await refusal(call)
+    assert result["errors"] == [problem]
+    assert result["response_metadata"] == {"messages": [f"[ERROR] {problem}"]}
 
 
 async def test_a_text_is_cut_when_posted_and_refused_when_changed(
@@ -154,10 +154,10 @@ async def test_only_its_own_messages_can_be_changed(
     slack: FakeSlack, client: AsyncWebClient, general: str, anna: str
 ) -> None:
     slack.event_delivery.patience = 0
-    said = await slack.say(anna, general, "mine")
-    update = client.chat_update(channel=general, ts=said.ts, text="yours")
+    ack = await slack.say(anna, general, "mine")
+    update = client.chat_update(channel=general, ts=ack.ts, text="yours")
     assert (await refusal(update))["error"] == "cant_update_message"
-    delete = client.chat_delete(channel=general, ts=said.ts)
+    delete = client.chat_delete(channel=general, ts=ack.ts)
     assert (await refusal(delete))["error"] == "cant_delete_message"
     gone = client.chat_update(channel=general, ts="1.000000", text="none")
     assert (await refusal(gone))["error"] == "message_not_found"
@@ -203,14 +203,14 @@ async def test_a_trigger_opens_one_modal_and_soon(
 ) -> None:
     late = slack.world.trigger(anna)
     slack.later(3.1)
-    found = await refusal(client.views_open(trigger_id=late, view=MODAL))
-    assert found["error"] == "expired_trigger_id"
+    result = await refusal(client.views_open(trigger_id=late, view=MODAL))
+    assert result["error"] == "expired_trigger_id"
     once = slack.world.trigger(anna)
     await client.views_open(trigger_id=once, view=MODAL)
-    found = await refusal(client.views_open(trigger_id=once, view=MODAL))
-    assert found["error"] == "exchanged_trigger_id"
-    found = await refusal(client.views_open(trigger_id="1.2.3", view=MODAL))
-    assert found["error"] == "invalid_trigger_id"
+    result = await refusal(client.views_open(trigger_id=once, view=MODAL))
+    assert result["error"] == "exchanged_trigger_id"
+    result = await refusal(client.views_open(trigger_id="1.2.3", view=MODAL))
+    assert result["error"] == "invalid_trigger_id"
 
 
 async def test_views_are_refused_for_their_names_and_sizes(
@@ -239,8 +239,8 @@ async def test_no_more_than_three_modals_are_stacked(
         trigger = slack.world.trigger(anna, top["view"]["id"])
         top = await client.views_push(trigger_id=trigger, view=MODAL)
     trigger = slack.world.trigger(anna, top["view"]["id"])
-    found = await refusal(client.views_push(trigger_id=trigger, view=MODAL))
-    assert found["error"] == "push_limit_reached"
+    result = await refusal(client.views_push(trigger_id=trigger, view=MODAL))
+    assert result["error"] == "push_limit_reached"
 
 
 async def test_no_home_tab_without_its_setting(
@@ -291,9 +291,9 @@ async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, nam
     token = slack.app_token if method.token == "app" else slack.bot_token
     client = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
     odd = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
-    for said in odd:
+    for text in odd:
         try:
-            answer = await client.api_call(name, json=said)
+            answer = await client.api_call(name, json=text)
         except SlackApiError as refused:
             answer = refused.response
         assert answer.status_code == 200

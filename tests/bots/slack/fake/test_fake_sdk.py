@@ -1,4 +1,4 @@
-"""The official SDK works against the fake as it is."""
+"""The official SDK against the fake."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ async def test_a_message_is_found_again_by_its_metadata(
     )
     bare = await client.conversations_replies(channel=general, ts=top["ts"])
     assert [message.get("metadata") for message in bare["messages"]] == [None, None]
-    found = await client.conversations_replies(
+    result = await client.conversations_replies(
         channel=general, ts=top["ts"], include_all_metadata=True
     )
-    assert found["messages"][1]["metadata"] == metadata
+    assert result["messages"][1]["metadata"] == metadata
 
 
 async def test_long_threads_come_in_pages(client: AsyncWebClient, general: str) -> None:
@@ -79,8 +79,8 @@ async def test_history_is_newest_first_and_without_replies(
         channel=general, text="broadcast", thread_ts=top["ts"], reply_broadcast=True
     )
     await client.chat_postMessage(channel=general, text="last")
-    found = await client.conversations_history(channel=general)
-    assert [message["text"] for message in found["messages"]] == ["last", "broadcast", "top"]
+    result = await client.conversations_history(channel=general)
+    assert [message["text"] for message in result["messages"]] == ["last", "broadcast", "top"]
     with pytest.raises(SlackApiError, match="invalid_ts_oldest"):
         await client.conversations_history(channel=general, oldest="yesterday")
     later = await client.conversations_history(channel=general, oldest=top["ts"])
@@ -126,9 +126,9 @@ async def test_a_person_is_written_to_directly(
 async def test_who_and_where_is_told(
     slack: FakeSlack, client: AsyncWebClient, general: str, anna: str
 ) -> None:
-    who = await client.auth_test()
-    assert (who["user_id"], who["team_id"]) == (slack.bot_user, slack.team)
-    assert "chat:write" in who.headers["x-oauth-scopes"]
+    user = await client.auth_test()
+    assert (user["user_id"], user["team_id"]) == (slack.bot_user, slack.team)
+    assert "chat:write" in user.headers["x-oauth-scopes"]
     assert (await client.users_info(user=anna))["user"]["name"] == "anna"
     assert (await client.conversations_info(channel=general))["channel"]["is_member"] is True
     mine = await client.users_conversations(types="public_channel,private_channel")

@@ -1,4 +1,4 @@
-"""Sockets are opened, refreshed, cut and left half-open, and the SDK comes back."""
+"""Sockets are opened, refreshed, dropped and left half-open, and the SDK reconnects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.slack.sockets import SOCKETS_MOST
 from tests.support.waits import DEADLINE
 
 SOON = 0.05
-"""Seconds in which the SDK notices that a socket is dead."""
+"""Seconds in which the SDK detects a dead socket."""
 
 
 async def dial(slack: FakeSlack, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
@@ -76,8 +76,8 @@ async def test_an_eleventh_socket_is_one_too_many(slack: FakeSlack) -> None:
         sockets = [await dial(slack, session) for _ in range(SOCKETS_MOST)]
         counts = [(await socket.receive_json())["num_connections"] for socket in sockets]
         assert counts == [*range(1, SOCKETS_MOST + 1)]
-        said = await (await dial(slack, session)).receive_json()
-        assert (said["type"], said["reason"]) == ("disconnect", "too_many_websockets")
+        message = await (await dial(slack, session)).receive_json()
+        assert (message["type"], message["reason"]) == ("disconnect", "too_many_websockets")
         assert slack.sockets.count == SOCKETS_MOST
 
 

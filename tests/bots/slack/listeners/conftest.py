@@ -1,4 +1,4 @@
-"""The bot with its real listeners, over a real database, in a fake Slack."""
+"""Fixtures: the bot with its real listeners and database in a fake Slack."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MENTIONS = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "
 
 
 class InProcessDelivery(EventDelivery):
-    """Hands payloads to the bot as its sockets would, without the sockets."""
+    """Passes payloads to the bot as its sockets would, without sockets."""
 
     bot: SlackDispatcher
 
@@ -46,27 +46,27 @@ class InProcessDelivery(EventDelivery):
 
 @dataclass
 class SlackBotHarness:
-    """A workspace in which draftsman listens, and what tests ask it."""
+    """A workspace with the bot, and helpers for its tests."""
 
     slack: FakeSlack
     rt: Runtime
-    desk: BotContext
+    ctx: BotContext
     make: Factory
     general: str
 
     def limit(self, **changes: Any) -> None:
-        """Change what is configured of Slack."""
-        settings = self.desk.settings.model_copy(update=changes)
-        object.__setattr__(self.desk, "settings", settings)
+        """Change the Slack settings."""
+        settings = self.ctx.settings.model_copy(update=changes)
+        object.__setattr__(self.ctx, "settings", settings)
 
     def stranger(self, id: str) -> str:
-        """Let somebody of another workspace join the channel; return their id."""
+        """Add a member of another workspace to the channel; return the id."""
         self.slack.user(id.removeprefix("U").lower(), id=id, team="T0ELSEWHERE")
         self.slack.world.channels[self.general].members.add(id)
         return id
 
     async def linked(self, name: str) -> str:
-        """Let somebody join the workspace, and their account with a code; return its id."""
+        """Add a member whose account is linked with a code; return the id."""
         user = self.slack.user(name)
         self.slack.world.channels[self.general].members.add(user)
         ack = await self.slack.command(user, self.general, "link")
@@ -75,50 +75,51 @@ class SlackBotHarness:
         return user
 
     async def jobs(self) -> list[str]:
-        """Return what every job was asked, the first one first."""
-        found = await self.rt.read_model.jobs()
-        full = [await self.rt.read_model.job(one.number) for one in reversed(found)]
+        """Return the text of each job, oldest first."""
+        result = await self.rt.read_model.jobs()
+        full = [await self.rt.read_model.job(item.number) for item in reversed(result)]
         return [job.ticket_text or "" for job in full]
 
-    async def whispered(self, user: str, channel: str | None = None) -> list[str]:
-        """Return what only this person was told in a channel, once all is said."""
-        await self.desk.background.idle()
-        return [one["text"] for one in self.slack.ephemerals(channel or self.general, user)]
+    async def ephemeral_texts(self, user: str, channel: str | None = None) -> list[str]:
+        """Return a user's ephemeral messages in a channel, once the bot is idle."""
+        await self.ctx.background.idle()
+        return [
+            ephemeral["text"] for ephemeral in self.slack.ephemerals(channel or self.general, user)
+        ]
 
     async def asked(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str]:
-        """Let a job of a thread ask there; return the question, and the ts of the thread."""
+        """Ask a question in a job's thread; return it, and the ts of the thread."""
         root = fields.pop("root", None) or (await self.post("a request"))["ts"]
         target = f"slack:{self.general}/{root}"
         work = await self.make.asked(ask, **{"notify": (target,)} | fields)
         return await self.rt.questions.get(work.number, 1), root
 
     async def shown(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str, str]:
-        """Let a job ask, and show the question; return it, its thread, and its message's ts."""
+        """Ask a question and show it; return it, its thread and its message's ts."""
         question, root = await self.asked(ask, **fields)
         blocks = list(question_blocks.controls(question))
-        said = await self.post(question.text, thread_ts=root, blocks=blocks)
-        return question, root, said["ts"]
+        message = await self.post(question.text, thread_ts=root, blocks=blocks)
+        return question, root, message["ts"]
 
     async def post(self, text: str, **more: Any) -> dict[str, Any]:
-        """Let the bot post in the general channel."""
-        said = await self.desk.client.chat_postMessage(channel=self.general, text=text, **more)
-        return {"ts": said["ts"]}
+        """Post in the general channel as the bot."""
+        message = await self.ctx.client.chat_postMessage(channel=self.general, text=text, **more)
+        return {"ts": message["ts"]}
 
     async def question(self, question: Question) -> Question:
-        """Return the question as it is now."""
+        """Return the current state of the question."""
         return await self.rt.questions.get(question.job, question.ordinal)
 
     async def is_open(self, question: Question) -> bool:
-        """Say whether it still waits."""
         return (await self.question(question)).status is QuestionStatus.OPEN
 
     async def answer(self, question: Question) -> tuple[str | None, tuple[str, ...]]:
-        """Return how it was answered, and by whom."""
+        """Return the answer and its author."""
         ended = (await self.question(question)).resolution or {}
         return ended.get("value") or ended.get("text") or ended["outcome"], tuple(ended["by"])
 
     async def job_events(self, question: Question, kind: str) -> list[dict[str, Any]]:
-        """Return what the trail of its job says of one kind."""
+        """Return the job's events of one kind."""
         return [
             e.payload for e in await self.rt.read_model.job_events(question.job) if e.kind == kind
         ]
@@ -126,7 +127,7 @@ class SlackBotHarness:
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Give the people of the tests ids as Slack makes them."""
+    """Give the people of the tests Slack ids."""
     people = {
         name: person.model_copy(update={"slack": person.slack and person.slack.replace("-", "")})
         for name, person in settings.people.items()
@@ -136,7 +137,7 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
-    """Give the bot in its workspace, with people who are known and one who is not."""
+    """Provide the bot in its workspace, with linked users and an unknown user."""
     async with FakeSlack() as slack:
         courier = InProcessDelivery(slack.world, slack.sockets)
         slack.event_delivery = courier
@@ -144,17 +145,17 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
         for id in everybody:
             slack.user(id.removeprefix("U").lower(), id=id)
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
-        given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
-        settings = SlackSettings.model_validate(given)
+        values = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
+        settings = SlackSettings.model_validate(values)
         identity = Identity()
-        desk = BotContext(rt, settings, client, identity)
-        found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
-        identity.update(found)
+        ctx = BotContext(rt, settings, client, identity)
+        result = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
+        identity.update(result)
         courier.bot = SlackDispatcher(
-            build(client, identity, partial(register, desk=desk)), BotHealth()
+            build(client, identity, partial(register, ctx=ctx)), BotHealth()
         )
-        courier.bot.tell = partial(notify_actor, desk)
-        yield SlackBotHarness(slack, rt, desk, make, slack.channel("general", everybody))
-        await desk.background.idle()
+        courier.bot.send_text = partial(notify_actor, ctx)
+        yield SlackBotHarness(slack, rt, ctx, make, slack.channel("general", everybody))
+        await ctx.background.idle()
         await courier.bot.close()
         assert slack.complaints == []

@@ -1,4 +1,4 @@
-"""Buttons and selects: the first that counts decides, and everybody else is told why not."""
+"""Buttons and selects: the first valid answer wins, and later ones get the reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_button_answers(bench: SlackBotHarness) -> None:
     (_, (answer,)) = await bench.rt.questions.of_job(question.job)
     assert answer.source == "slack"
     assert answer.source_event_id.startswith(f"slack:act:{bench.general}:{ts}:{BEN}:")
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
 
 
 async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: SlackBotHarness) -> None:
@@ -46,10 +46,10 @@ async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: SlackB
 async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
-    assert await bench.whispered(CAROL) == [f"{question.name}: your approval counts, 1 of 2."]
+    assert await bench.ephemeral_texts(CAROL) == [f"{question.name}: approval recorded, 1 of 2."]
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     already = f"{question.name}: your approval is already recorded, 1 of 2."
-    assert (await bench.whispered(CAROL))[1] == already
+    assert (await bench.ephemeral_texts(CAROL))[1] == already
     assert await bench.is_open(question)
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
     assert await bench.answer(question) == ("approved", ("carol", "dave"))
@@ -63,8 +63,8 @@ async def test_simultaneous_presses_accept_one_and_tell_the_other(bench: SlackBo
     )
     _, (winner,) = await bench.answer(question)
     loser = {"carol": DAVE, "dave": CAROL}[winner]
-    (said,) = await bench.whispered(loser)
-    assert said == f"That did not count: {question.name} was already approved by {winner}"
+    (text,) = await bench.ephemeral_texts(loser)
+    assert text == f"Your answer was not accepted: {question.name} was already approved by {winner}"
 
 
 async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) -> None:
@@ -77,7 +77,7 @@ async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) 
         await holder.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
         for user, place, action in ((BEN, ts, ids.FREE), (CAROL, its, ids.DENY)):
             assert (await bench.slack.press(user, bench.general, place, action)).acked
-            await bench.desk.background.idle()
+            await bench.ctx.background.idle()
             assert len(bench.slack.views(user)) == 1
     finally:
         await holder.execute("ROLLBACK")
@@ -96,19 +96,19 @@ async def test_press_and_answer_from_another_channel_at_once(
     assert pressed.acked
     ended = await bench.answer(question)
     assert ended == (("red", ("anna",)) if verdict.accepted else ("blue", ("ben",)))
-    assert len(await bench.whispered(BEN)) == int(verdict.accepted)
+    assert len(await bench.ephemeral_texts(BEN)) == int(verdict.accepted)
 
 
 async def test_double_click_is_one_answer(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown()
     ack = await bench.slack.press(BEN, bench.general, ts, "blue", copies=3)
-    assert [one.acked for one in ack.copies] == [True] * 3
+    assert [copy.acked for copy in ack.copies] == [True] * 3
     await bench.slack.press(BEN, bench.general, ts, "blue")
-    _, given = await bench.rt.questions.of_job(question.job)
-    assert [one.accepted for one in given] == [True, False]
+    _, values = await bench.rt.questions.of_job(question.job)
+    assert [item.accepted for item in values] == [True, False]
     assert await bench.answer(question) == ("blue", ("ben",))
     already = f"{question.name}: your answer is already recorded: blue."
-    assert await bench.whispered(BEN) == [already]
+    assert await bench.ephemeral_texts(BEN) == [already]
 
 
 async def test_a_second_click_after_a_decision_says_what_is_recorded(
@@ -118,16 +118,16 @@ async def test_a_second_click_after_a_decision_says_what_is_recorded(
     again = await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(CAROL)
     await bench.slack.submit(CAROL, view["id"])
     already = f"{gate.name}: your approval is already recorded."
-    assert await bench.whispered(CAROL) == [already]
+    assert await bench.ephemeral_texts(CAROL) == [already]
     assert list(bench.slack.views(CAROL)[0]["errors"].values()) == [already]
     await bench.slack.again(again)
-    assert await bench.whispered(CAROL) == [already], "the first click, delivered once more"
+    assert await bench.ephemeral_texts(CAROL) == [already], "the first click, delivered once more"
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
-    assert "was already approved by carol" in (await bench.whispered(DAVE))[0]
+    assert "was already approved by carol" in (await bench.ephemeral_texts(DAVE))[0]
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 
@@ -135,13 +135,13 @@ async def test_stale_or_forged_button_is_removed(bench: SlackBotHarness) -> None
     question, _, _ = await bench.shown()
     old = ids.answer_value(999, 1, 1)
     for value in (old, "answer=blue", "q:1:1; drop table"):
-        made = [actions([button("blue", ids.answer_action(1), value)])]
-        said = await bench.post("an old message", blocks=made)
-        assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
-        await bench.desk.background.idle()
-        (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
+        created = [actions([button("blue", ids.answer_action(1), value)])]
+        message = await bench.post("an old message", blocks=created)
+        assert (await bench.slack.press(BEN, bench.general, message["ts"], "blue")).acked
+        await bench.ctx.background.idle()
+        (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == message["ts"]]
         assert shown.get("blocks", []) == []
-    assert await bench.whispered(BEN) == ["That is no longer active."] * 3
+    assert await bench.ephemeral_texts(BEN) == ["This is no longer active."] * 3
     assert await bench.is_open(question)
 
 
@@ -152,12 +152,12 @@ async def test_an_unknown_choice_leaves_an_open_question_its_buttons(
     tampered = actions(
         [button("blue", ids.answer_action(1), ids.answer_value(question.job, 1, 99))]
     )
-    said = await bench.post("an edited copy", blocks=[tampered])
-    assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
-    (word,) = await bench.whispered(BEN)
-    assert word == f"{question.name} has no such choice; press one of its buttons"
-    (kept,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
-    assert kept["blocks"][0]["type"] == "actions"
+    message = await bench.post("an edited copy", blocks=[tampered])
+    assert (await bench.slack.press(BEN, bench.general, message["ts"], "blue")).acked
+    (word,) = await bench.ephemeral_texts(BEN)
+    assert word == f"{question.name} has no such choice; use its buttons"
+    (stored,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == message["ts"]]
+    assert stored["blocks"][0]["type"] == "actions"
     await bench.slack.press(BEN, bench.general, ts, "blue")
     assert await bench.answer(question) == ("blue", ("ben",))
 
@@ -167,16 +167,21 @@ async def test_press_without_permission_is_refused_and_recorded(bench: SlackBotH
     eve = bench.stranger("UEVE")
     for user in (MALLORY, ANNA, eve):
         await bench.slack.press(user, bench.general, ts, ids.APPROVE, copies=2)
-    assert "needs the role approver); allowed: carol, dave" in (await bench.whispered(MALLORY))[0]
-    assert "needs the role approver); allowed: carol, dave" in (await bench.whispered(ANNA))[0]
-    assert "another workspace" in (await bench.whispered(eve))[0]
+    assert (
+        "needs the role approver); allowed: carol, dave"
+        in (await bench.ephemeral_texts(MALLORY))[0]
+    )
+    assert (
+        "needs the role approver); allowed: carol, dave" in (await bench.ephemeral_texts(ANNA))[0]
+    )
+    assert "another workspace" in (await bench.ephemeral_texts(eve))[0]
     assert await bench.is_open(question)
-    _, kept = await bench.rt.questions.of_job(question.job)
-    assert [(one.responder_id, one.accepted) for one in kept] == [
+    _, stored = await bench.rt.questions.of_job(question.job)
+    assert [(item.responder_id, item.accepted) for item in stored] == [
         (MALLORY, False), (ANNA, False), ("UEVE@T0ELSEWHERE", False),
     ]  # fmt: skip
     noted = await bench.job_events(question, "answer_refused")
-    assert [one["voter"] for one in noted] == [
+    assert [item["voter"] for item in noted] == [
         f"slack:{MALLORY}", "anna", "slack:UEVE@T0ELSEWHERE",
     ]  # fmt: skip
     assert "another workspace" in noted[2]["reason"]
@@ -192,15 +197,15 @@ async def test_choice_and_modal_of_an_external_user_are_recorded(
     eve = bench.stranger("UEVE")
     await bench.slack.press(eve, bench.general, ts, "blue")
     await bench.slack.press(eve, bench.general, its, ids.DENY)
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(eve)
     await bench.slack.submit(eve, view["id"], {modal_views.REASON: "mine"})
     for one, payload in (
         (question, {"text": "blue"}),
         (gate, {"decision": False, "reason": "mine"}),
     ):
-        _, (kept,) = await bench.rt.questions.of_job(one.job)
-        assert (kept.accepted, kept.payload) == (False, payload)
+        _, (stored,) = await bench.rt.questions.of_job(one.job)
+        assert (stored.accepted, stored.payload) == (False, payload)
         assert await bench.is_open(one)
 
 
@@ -209,8 +214,8 @@ async def test_refused_cancel_and_retry_are_recorded(
 ) -> None:
     question, _, _ = await bench.shown()
     value = ids.job_value(question.job)
-    made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
-    ts = (await bench.post("a job", blocks=made))["ts"]
+    created = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
+    ts = (await bench.post("a job", blocks=created))["ts"]
     eve = bench.stranger("UEVE")
     for user in (BEN, MALLORY, eve):
         await bench.slack.press(user, bench.general, ts, ids.CANCEL, copies=2)
@@ -218,7 +223,7 @@ async def test_refused_cancel_and_retry_are_recorded(
     noted = [
         e for e in await bench.rt.read_model.job_events(question.job) if e.kind == "action_refused"
     ]
-    assert [(one.actor, one.payload["action"]) for one in noted] == [
+    assert [(item.actor, item.payload["action"]) for item in noted] == [
         (f"slack:{BEN}", "cancel"),
         (f"slack:{MALLORY}", "cancel"),
         ("slack:UEVE@T0ELSEWHERE", "cancel"),
@@ -252,9 +257,9 @@ async def test_expired_trigger_asks_to_press_again(bench: SlackBotHarness) -> No
         await bench.slack.press(BEN, bench.general, ts, ids.FREE)
     bench.slack.faults.next("views.open", Fault.DROP_BEFORE)
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
-    assert await bench.whispered(BEN) == ["That took too long for Slack: press again."] * 3
+    assert await bench.ephemeral_texts(BEN) == ["Slack timed out. Please try again."] * 3
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     assert len(bench.slack.views(BEN)) == 1
     assert await bench.is_open(question)
 
@@ -264,22 +269,22 @@ async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
 ) -> None:
     number = await bench.make.queued()
     value = ids.job_value(number)
-    made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
-    said = await bench.post("a job", blocks=made)
-    await bench.slack.press(BEN, bench.general, said["ts"], ids.CANCEL)
-    assert "ben may not cancel" in (await bench.whispered(BEN))[0]
+    created = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
+    message = await bench.post("a job", blocks=created)
+    await bench.slack.press(BEN, bench.general, message["ts"], ids.CANCEL)
+    assert "ben may not cancel" in (await bench.ephemeral_texts(BEN))[0]
     mine = await bench.make.queued(actor=Actor(Source.SLACK, ANNA, "anna"))
     value = ids.job_value(mine)
-    made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
-    said = await bench.post("mine", blocks=made)
-    await bench.slack.press(ANNA, bench.general, said["ts"], ids.CANCEL)
-    await bench.slack.press(ANNA, bench.general, said["ts"], ids.RETRY)
-    told = await bench.whispered(ANNA)
-    assert told == [f"D-{mine} is canceled.", f"D-{mine + 1} tries D-{mine} again."]
+    created = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
+    message = await bench.post("mine", blocks=created)
+    await bench.slack.press(ANNA, bench.general, message["ts"], ids.CANCEL)
+    await bench.slack.press(ANNA, bench.general, message["ts"], ids.RETRY)
+    messages = await bench.ephemeral_texts(ANNA)
+    assert messages == [f"D-{mine} is canceled.", f"D-{mine + 1} retries D-{mine}."]
 
 
 async def test_something_else_that_can_be_pressed_is_acknowledged(bench: SlackBotHarness) -> None:
-    made = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
-    said = await bench.post("docs", blocks=made)
-    assert (await bench.slack.press(BEN, bench.general, said["ts"], "docs")).acked
-    assert await bench.whispered(BEN) == []
+    created = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
+    message = await bench.post("docs", blocks=created)
+    assert (await bench.slack.press(BEN, bench.general, message["ts"], "docs")).acked
+    assert await bench.ephemeral_texts(BEN) == []

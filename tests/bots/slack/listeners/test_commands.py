@@ -1,4 +1,4 @@
-"""The slash command: what it says becomes a job, or words for whoever wrote it."""
+"""The slash command: a job, or an ephemeral reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix --ref=main the *parser* &amp; co")
-    (job,) = [await bench.rt.read_model.job(one.number) for one in await bench.rt.read_model.jobs()]
+    (job,) = [
+        await bench.rt.read_model.job(item.number) for item in await bench.rt.read_model.jobs()
+    ]
     assert (job.ticket_text, job.mode, job.source, job.invoker_id, job.agent) == (
         "the *parser* & co", "fix", "slack", "anna", "tidy",
     )  # fmt: skip
@@ -43,13 +45,13 @@ async def test_empty_command_shows_usage(bench: SlackBotHarness, text: str) -> N
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
     assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
-    assert 'What is in quotes is text: `/draftsman fix "--repo' in ack.body["text"]
+    assert 'Quoted text is never an option: `/draftsman fix "--repo' in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("x" * 10_000, "x" * 10_000),
         ("\u202eright to left \u05d0\u05d1", "\u202eright to left \u05d0\u05d1"),
@@ -58,10 +60,10 @@ async def test_empty_command_shows_usage(bench: SlackBotHarness, text: str) -> N
     ],
 )
 async def test_unusual_characters_are_stored_unchanged(
-    bench: SlackBotHarness, text: str, kept: str | None
+    bench: SlackBotHarness, text: str, expected: str | None
 ) -> None:
     await bench.slack.command(ANNA, bench.general, f"fix {text}")
-    assert await bench.jobs() == [kept or text]
+    assert await bench.jobs() == [expected or text]
 
 
 async def test_title_is_truncated_between_graphemes(
@@ -96,7 +98,7 @@ async def test_mentions_and_links_in_a_task_are_escaped(
 
 async def test_somebody_unknown_is_refused_and_told_who_may(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(MALLORY, bench.general, "fix it")
-    assert "who may: anna, ben, carol" in ack.body["text"]
+    assert "allowed: anna, ben, carol" in ack.body["text"]
     assert "/draftsman link" in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
@@ -120,17 +122,17 @@ async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named
 
 
 async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHarness) -> None:
-    said = []
+    replies = []
     await bench.slack.command(ANNA, bench.general, "investigate the heap")
     for text in ("status", "status D-1", "show 1", "cancel D-1 no time", "cancel 1", "retry D-1"):
         ack = await bench.slack.command(ANNA, bench.general, text)
-        said.append(ack.body["text"])
-    assert "*D-1* queued: the heap" in said[0]
-    assert said[1].startswith("*D-1* the heap\nqueued: ")
-    assert "asked by" in said[2]
-    assert said[3] == "D-1 is canceled."
-    assert "already canceled" in said[4]
-    assert said[5] == "D-2 tries D-1 again."
+        replies.append(ack.body["text"])
+    assert "*D-1* queued: the heap" in replies[0]
+    assert replies[1].startswith("*D-1* the heap\nqueued: ")
+    assert "requested by" in replies[2]
+    assert replies[3] == "D-1 is canceled."
+    assert "already canceled" in replies[4]
+    assert replies[5] == "D-2 retries D-1."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
@@ -141,13 +143,13 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     mine = Actor(Source.SLACK, ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=mine))
     await bench.rt.settle.outcome(work, Done({}))
-    said = []
+    replies = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)
-        said.append(ack.body["text"])
-    assert said[0] == "D-1 completed; to run it again use --again"
-    assert said[1] == "D-2 tries D-1 again."
-    assert "retry D-142 [--again]" in said[2]
+        replies.append(ack.body["text"])
+    assert replies[0] == "D-1 completed; to run it again use --again"
+    assert replies[1] == "D-2 retries D-1."
+    assert "retry D-142 [--again]" in replies[2]
 
 
 async def test_a_question_is_answered_by_command_only_when_it_is_named(
@@ -155,7 +157,7 @@ async def test_a_question_is_answered_by_command_only_when_it_is_named(
 ) -> None:
     question, _ = await bench.asked()
     ack = await bench.slack.command(BEN, bench.general, f"answer D-{question.job} blue")
-    assert f"name the question: answer {question.name}" in ack.body["text"]
+    assert f"a question is required: answer {question.name}" in ack.body["text"]
     assert await bench.is_open(question)
     ack = await bench.slack.command(BEN, bench.general, f"answer {question.name} blue")
     assert ack.body["text"] == f"{question.name} is answered: blue."
@@ -191,7 +193,7 @@ async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: SlackBotHar
         assert "see: draftsman" not in ack.body["text"]
     question, _ = await bench.asked()
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
-    assert "answer it in words" in ack.body["text"]
+    assert "reply with an answer" in ack.body["text"]
     ack = await bench.slack.command(ANNA, bench.general, f"status D-{question.job}")
     assert f"answer {question.name}" in ack.body["text"]
     assert "draftsman answer" not in ack.body["text"]
@@ -203,9 +205,9 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
 ) -> None:
     room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
     await bench.slack.command(ANNA, room, "fix it")
-    assert "type: `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
+    assert "type `/invite @draftsman`" in (await bench.ephemeral_texts(ANNA, room))[-1]
     await bench.slack.command(ANNA, bench.general, "fix that")
-    assert "/invite" not in "".join(await bench.whispered(ANNA))
+    assert "/invite" not in "".join(await bench.ephemeral_texts(ANNA))
 
 
 async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
@@ -216,7 +218,7 @@ async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> Non
 async def test_a_repository_that_is_known_is_named(
     bench: SlackBotHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By name or address, with its own agent; a folder of ours and other names are refused."""
+    """By name or URL, with its own agent; local folders and other names are rejected."""
     agents = bench.rt.settings.agents
     monkeypatch.setitem(agents, "careful", agents["tidy"])
     owner, pay = bench.make.owner, Repo.at(parse("https://git.example.org/acme/pay"))
@@ -227,13 +229,13 @@ async def test_a_repository_that_is_known_is_named(
         assert "is queued" in ack.body["text"], ack.body
     jobs = [await bench.rt.read_model.job(number) for number in range(1, 5)]
     asked = [job.payload["repo"] for job in jobs]
-    assert [one["source"] for one in asked] == [pay.remote_url] * 4
-    assert [one.get("path", "") for one in asked] == ["", "", "", "api"]
+    assert [item["source"] for item in asked] == [pay.remote_url] * 4
+    assert [item.get("path", "") for item in asked] == ["", "", "", "api"]
     assert [job.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
     for repo, why in (
-        ("sale", "known are: acme/pay"),
+        ("sale", "known: acme/pay"),
         ("/tmp", "a name or a URL"),
-        ("https://x.org/other", "which agent?"),
+        ("https://x.org/other", "--agent is required"),
     ):
         ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it")
         assert why in ack.body["text"]

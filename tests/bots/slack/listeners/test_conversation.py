@@ -1,4 +1,4 @@
-"""Asked, told, asked back, answered: what is heard meets what is said."""
+"""Conversations of several turns, from the listeners to the outbox."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ Seen = Callable[[str, str | None, str], Awaitable[dict[str, Any]]]
 
 @pytest.fixture
 async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
-    """Let the outbox speak; give what waits for a message that says something, and returns it."""
+    """Run the outbox; provide a function that waits for a message with a text and returns it."""
     deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
-    channel = SlackChannel(bench.desk.client, timeout=5)
+    channel = SlackChannel(bench.ctx.client, timeout=5)
 
     async def find(place: str, thread: str | None, text: str) -> dict[str, Any]:
         def there() -> list[dict[str, Any]]:
-            return [one for one in bench.slack.messages(place, thread) if text in str(one)]
+            return [
+                message for message in bench.slack.messages(place, thread) if text in str(message)
+            ]
 
         async def look() -> bool:
             if not there():
                 return False
-            refs = [one.external_ref or "" for one in await bench.rt.outbox.all()]
+            refs = [item.external_ref or "" for item in await bench.rt.outbox.all()]
             return any(ref.startswith(f"{place}/{there()[-1]['ts']}") for ref in refs)
 
         await until(look, f"{text!r} in {place}, and known to be there")
@@ -50,15 +52,15 @@ async def test_a_reply_under_the_card_of_a_command_answers(
     card = await seen(bench.general, None, "D-1")
     work = await bench.make.running(1)
     await bench.rt.questions.ask(work.lease, QUESTION)
-    asked = await seen(bench.general, card["ts"], "Which one?")
-    assert "draftsman_answer:2" in str(asked)
+    question_message = await seen(bench.general, card["ts"], "Which one?")
+    assert "draftsman_answer:2" in str(question_message)
     await bench.slack.say(BEN, bench.general, "2", card["ts"])
     question = await bench.rt.questions.get(1, 1)
     assert await bench.answer(question) == ("blue", ("ben",))
 
     async def look() -> bool:
-        found = bench.slack.messages(bench.general, card["ts"])
-        return not any("draftsman_answer:2" in str(one) for one in found)
+        result = bench.slack.messages(bench.general, card["ts"])
+        return not any("draftsman_answer:2" in str(item) for item in result)
 
     await until(look, "a question without buttons")
 
@@ -73,8 +75,8 @@ async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
     pressed = await bench.slack.press(CAROL, bench.general, asked["ts"], "draftsman_approve")
     late = await bench.slack.interactive(pressed.sent | {"user": {"id": DAVE, "name": "dave"}})
     assert late.acked
-    (said,) = await bench.whispered(DAVE)
-    assert said == "That did not count: D-1/1 was already approved by carol"
+    (text,) = await bench.ephemeral_texts(DAVE)
+    assert text == "Your answer was not accepted: D-1/1 was already approved by carol"
 
 
 async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
@@ -114,6 +116,9 @@ async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
     await bench.rt.questions.ask((await bench.make.running(job.number)).lease, again)
     await bench.slack.say(DAVE, direct, "approve", copy["ts"])
     assert await bench.is_open(await bench.rt.questions.get(job.number, 2))
-    await bench.desk.background.idle()
-    (said,) = bench.slack.messages(direct, copy["ts"])[-1:]
-    assert said["text"] == f"That did not count: D-{job.number}/1 was already approved by carol"
+    await bench.ctx.background.idle()
+    (message,) = bench.slack.messages(direct, copy["ts"])[-1:]
+    assert (
+        message["text"]
+        == f"Your answer was not accepted: D-{job.number}/1 was already approved by carol"
+    )

@@ -1,4 +1,4 @@
-"""Colleagues of other workspaces of an Enterprise Grid: known as configured, unlike strangers."""
+"""Colleagues in other workspaces of an Enterprise Grid: identified as configured."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ FOREIGN, OTHERS = "T0FOREIGN", "E0OTHERS"
 
 @pytest.fixture
 def grid(bench: SlackBotHarness) -> SlackBotHarness:
-    """Put the workspace into a Grid, whose other workspace is Anna's, Ben's and Carol's."""
-    bench.slack.world.enterprise = bench.desk.identity.enterprise = GRID
+    """Put the workspace into a Grid with another workspace, of Anna, Ben and Carol."""
+    bench.slack.world.enterprise = bench.ctx.identity.enterprise = GRID
     for id in (ANNA, BEN, CAROL):
         bench.slack.user(id.removeprefix("U").lower(), id=id, team=SISTER, enterprise=GRID)
     return bench
 
 
 def _foreign(bench: SlackBotHarness, id: str, enterprise: str | None = None) -> None:
-    """Let an id be that of a person of another company."""
+    """Assign an id to a member of another company."""
     bench.slack.user("eve", id=id, team=FOREIGN, enterprise=enterprise)
 
 
 async def _deny(bench: SlackBotHarness, ts: str) -> None:
-    """Let Carol deny in the window that the button of a message opens."""
+    """Deny as Carol in the modal that the message's button opens."""
     await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(CAROL)
     await bench.slack.submit(CAROL, view["id"])
 
@@ -78,9 +78,9 @@ async def test_a_window_of_a_colleague_is_theirs_before_anything_else_was(
     gate, _, ts = await grid.shown(GATE)
     await _deny(grid, ts)
     assert await grid.answer(gate) == ("denied", ("carol",))
-    said = await grid.slack.say(ANNA, grid.general, "it fails")
-    await grid.slack.message_shortcut(ANNA, grid.general, said.ts, ids.FROM_MESSAGE)
-    await grid.desk.background.idle()
+    ack = await grid.slack.say(ANNA, grid.general, "it fails")
+    await grid.slack.message_shortcut(ANNA, grid.general, ack.ts, ids.FROM_MESSAGE)
+    await grid.ctx.background.idle()
     (view,) = grid.slack.views(ANNA)
     await grid.slack.submit(ANNA, view["id"])
     assert (await grid.jobs())[1:] == ["it fails"]
@@ -92,7 +92,7 @@ async def test_a_colleague_may_approve_in_the_conversation_with_the_bot(
     gate, _, ts = await grid.shown(GATE)
     direct = grid.slack.direct(CAROL)
     blocks = [m for m in grid.slack.messages(grid.general, gate_root(grid, ts)) if m["ts"] == ts]
-    copy = await grid.desk.client.chat_postMessage(
+    copy = await grid.ctx.client.chat_postMessage(
         channel=direct, text="copy", blocks=blocks[0]["blocks"]
     )
     await grid.slack.press(CAROL, direct, copy["ts"], ids.APPROVE)
@@ -117,7 +117,7 @@ async def test_the_same_id_in_another_company_is_somebody_else(
     assert await grid.is_open(gate)
     (noted,) = await grid.job_events(gate, "answer_refused")
     assert noted["voter"] == f"slack:{DAVE}@{FOREIGN}"
-    assert all("another workspace" in said for said in await grid.whispered(DAVE))
+    assert all("another workspace" in text for text in await grid.ephemeral_texts(DAVE))
 
 
 async def test_a_press_that_slack_does_not_place_says_how_to_prove_it(
@@ -126,13 +126,13 @@ async def test_a_press_that_slack_does_not_place_says_how_to_prove_it(
     grid.slack.world.scopes -= {"channels:read"}
     question, _, ts = await grid.shown()
     await grid.slack.shortcut(ANNA, ids.NEW_JOB)
-    await grid.desk.background.idle()
+    await grid.ctx.background.idle()
     (view,) = grid.slack.views(ANNA)
     await grid.slack.submit(ANNA, view["id"], {modal_views.TEXT: "it"})
     assert "send /draftsman help" in grid.slack.views(ANNA)[0]["errors"][modal_views.TEXT]
     await grid.slack.press(BEN, grid.general, ts, "blue")
-    (said,) = await grid.whispered(BEN)
-    assert said.endswith("if your workspace is of the same organization, send /draftsman help")
+    (text,) = await grid.ephemeral_texts(BEN)
+    assert text.endswith("if it belongs to the same organization, send /draftsman help")
     assert await grid.is_open(question)
     await grid.slack.command(BEN, grid.general, "help")
     await grid.slack.press(BEN, grid.general, ts, "blue")

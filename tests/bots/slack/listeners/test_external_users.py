@@ -1,4 +1,4 @@
-"""People of other workspaces: not let in by default, and never taken for somebody else."""
+"""Members of other workspaces: denied by default, and never mistaken for a member."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.bots.slack.listeners.conftest import ANNA, CAROL, SlackBotHarness
 from tests.factories import GATE
 
 EVE = "UEVE@T0ELSEWHERE"
-"""How the configuration names her."""
+"""Her account in the configuration."""
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Give the people of the tests, and one of another workspace."""
+    """Add a person of another workspace to the people of the tests."""
     eve = PersonSettings(slack=EVE, roles=("invoker", "responder", "approver"))
     return settings.model_copy(update={"people": {**settings.people, "eve": eve}})
 
@@ -40,7 +40,7 @@ async def test_admitted_external_user_is_identified_by_workspace(
 ) -> None:
     eve = bench.stranger("UEVE")
     await bench.slack.mention(eve, bench.general, "fix it")
-    assert "another workspace" in (await bench.whispered(eve))[0]
+    assert "another workspace" in (await bench.ephemeral_texts(eve))[0]
     bench.limit(strangers=True)
     await bench.slack.mention(eve, bench.general, "fix this")
     assert await bench.jobs() == ["this"]
@@ -54,22 +54,22 @@ async def test_external_user_gets_no_modal_and_no_link_code(
     bench: SlackBotHarness,
 ) -> None:
     eve = bench.stranger("UEVE")
-    said = await bench.slack.say(ANNA, bench.general, "look at that")
-    await bench.slack.message_shortcut(eve, bench.general, said.ts, ids.FROM_MESSAGE)
+    ack = await bench.slack.say(ANNA, bench.general, "look at that")
+    await bench.slack.message_shortcut(eve, bench.general, ack.ts, ids.FROM_MESSAGE)
     await bench.slack.shortcut(eve, ids.NEW_JOB)
     await bench.slack.open_home(eve)
     ack = await bench.slack.command(eve, bench.general, "link")
-    whispered = await bench.whispered(eve)
-    assert len(whispered) == 2, "of the message's shortcut, and of the command"
+    ephemeral_texts = await bench.ephemeral_texts(eve)
+    assert len(ephemeral_texts) == 2, "of the message's shortcut, and of the command"
     (direct,) = bench.slack.messages(bench.slack.direct(eve))
     home = bench.slack.home(eve)
     assert home is not None
-    assert "as one of this workspace send" in shown(home), "it is not known whose she is"
+    assert "as a member of this workspace, send" in shown(home), "it is not known whose she is"
     await bench.slack.press_in_view(eve, home["id"], ids.REFRESH)
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     home = bench.slack.home(eve)
     assert home is not None
-    for word in (*whispered, direct["text"], shown(home), ack.body["text"]):
+    for word in (*ephemeral_texts, direct["text"], shown(home), ack.body["text"]):
         assert "another workspace" in word
         assert "link" not in word
     assert actionable(home) == [ids.REFRESH]
@@ -79,11 +79,11 @@ async def test_external_user_gets_no_modal_and_no_link_code(
 async def test_home_workspace_comes_from_the_bot_identity(
     bench: SlackBotHarness,
 ) -> None:
-    """The payload of a command names no workspace but its writer's."""
+    """A command's payload names no workspace but its author's."""
     ack = await bench.slack.command(ANNA, bench.general, "fix it", extra={"team_id": "T0OTHER"})
     assert "another workspace" in ack.body["text"]
     assert await bench.jobs() == []
-    bench.desk.identity.enterprise = "E0OURS"
+    bench.ctx.identity.enterprise = "E0OURS"
     ours = {"team_id": "E0OURS", "enterprise_id": "E0OURS"}
     await bench.slack.command(ANNA, bench.general, "fix this", extra=ours)
     assert await bench.jobs() == ["this"]
@@ -92,7 +92,7 @@ async def test_home_workspace_comes_from_the_bot_identity(
 async def test_organization_install_without_a_workspace_is_internal(
     bench: SlackBotHarness,
 ) -> None:
-    bench.desk.identity.team = bench.desk.identity.enterprise = "E0OURS"
+    bench.ctx.identity.team = bench.ctx.identity.enterprise = "E0OURS"
     question, _, ts = await bench.shown(GATE)
     there = {"team": None, "enterprise": {"id": "E0OURS"}, "is_enterprise_install": True}
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE, extra=there)

@@ -1,4 +1,4 @@
-"""The App Home: what waits for its person, what they asked for, and words where nothing is."""
+"""The App Home: open questions, own jobs, and its empty state."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ async def _home(bench: SlackBotHarness, user: str) -> Json:
 
 
 async def _drawn(bench: SlackBotHarness, user: str) -> Json:
-    await bench.desk.background.idle()
-    found = bench.slack.home(user)
-    assert found is not None
-    return found
+    await bench.ctx.background.idle()
+    result = bench.slack.home(user)
+    assert result is not None
+    return result
 
 
 def _buttons(home: Json) -> dict[str, str]:
-    found = [block["accessory"] for block in home["blocks"] if "accessory" in block]
-    return {one["value"]: one["text"]["text"] for one in found}
+    result = [block["accessory"] for block in home["blocks"] if "accessory" in block]
+    return {item["value"]: item["text"]["text"] for item in result}
 
 
 async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: SlackBotHarness) -> None:
@@ -38,7 +38,7 @@ async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Slack
     assert gate.name not in shown(home)
     await bench.slack.press_in_view(BEN, home["id"], "blue")
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert "Nothing waits for you." in shown(await _drawn(bench, BEN))
+    assert "Nothing is waiting for you." in shown(await _drawn(bench, BEN))
 
 
 async def test_the_home_of_somebody_unknown_says_what_to_do(bench: SlackBotHarness) -> None:
@@ -50,9 +50,9 @@ async def test_the_home_of_somebody_unknown_says_what_to_do(bench: SlackBotHarne
 
 async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: SlackBotHarness) -> None:
     await bench.make.queued()
-    said = shown(await _home(bench, ANNA))
-    assert "Nothing waits for you." in said
-    assert "None yet; ask for one: `/draftsman fix TEXT`" in said
+    text = shown(await _home(bench, ANNA))
+    assert "Nothing is waiting for you." in text
+    assert "No jobs yet. Start one with `/draftsman fix TEXT`" in text
 
 
 async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarness) -> None:
@@ -62,27 +62,27 @@ async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarne
     live = await bench.make.queued(actor=Actor(Source.CLI, "anna", "Anna"), title="of a terminal")
     home = await _home(bench, ANNA)
     assert _buttons(home) == {f"j:{live}": "Cancel job", f"j:{failed}": "Retry"}
-    said = [one for one in texts(home["blocks"]) if "*D-" in one]
-    assert [one.split("*")[1] for one in said] == [f"D-{live}", f"D-{failed}", "D-1"]
-    assert "queued" in said[0]
-    assert "a &lt;b&gt; done" in said[2]
-    assert "completed" in said[2]
+    text = [text for text in texts(home["blocks"]) if "*D-" in text]
+    assert [item.split("*")[1] for item in text] == [f"D-{live}", f"D-{failed}", "D-1"]
+    assert "queued" in text[0]
+    assert "a &lt;b&gt; done" in text[2]
+    assert "completed" in text[2]
     await bench.slack.press_in_view(ANNA, home["id"], f"{ids.CANCEL}:{live}")
     home = await _drawn(bench, ANNA)
     assert _buttons(home) == {f"j:{live}": "Retry", f"j:{failed}": "Retry"}
     await bench.slack.press_in_view(ANNA, home["id"], f"{ids.RETRY}:{live}")
     assert _buttons(await _drawn(bench, ANNA))[f"j:{live + 1}"] == "Cancel job"
-    told = bench.slack.messages(bench.slack.direct(ANNA))
-    assert [one["text"] for one in told] == [
-        f"D-{live} is canceled.", f"D-{live + 1} tries D-{live} again.",
+    messages = bench.slack.messages(bench.slack.direct(ANNA))
+    assert [item["text"] for item in messages] == [
+        f"D-{live} is canceled.", f"D-{live + 1} retries D-{live}.",
     ]  # fmt: skip
 
 
 async def test_of_many_jobs_the_newest_are_shown_and_it_is_said(bench: SlackBotHarness) -> None:
     for _ in range(modal_views.HOME_JOBS):
         await bench.make.queued(actor=ME)
-    assert "there are more" not in shown(await _home(bench, ANNA))
+    assert "Showing your newest" not in shown(await _home(bench, ANNA))
     await bench.make.queued(actor=ME)
     home = await _home(bench, ANNA)
     assert list(_buttons(home)) == [f"j:{n}" for n in range(11, 1, -1)]
-    assert "These are your newest 10; there are more." in shown(home)
+    assert "Showing your newest 10 jobs." in shown(home)

@@ -1,4 +1,4 @@
-"""Payloads that nobody at Slack would send: answered, and nothing comes of them."""
+"""Payloads that Slack never sends are acknowledged without an effect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_event_with_missing_fields_is_ignored(
 
 @pytest.mark.parametrize("body", GOOD)
 async def test_every_field_may_be_null(bench: SlackBotHarness, body: dict[str, Any]) -> None:
-    """One after the other, in the payload and in what it holds."""
+    """One field at a time, also nested fields."""
     question, _ = await bench.asked()
     for name in body:
         await bench.slack.event_delivery.once(Delivery("events_api", body | {name: None}, "e"))

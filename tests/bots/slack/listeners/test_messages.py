@@ -1,4 +1,4 @@
-"""Messages, mentions and replies: which of them are requests, which answers, and which neither."""
+"""Messages, mentions and replies: requests, answers, or neither."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.clock import Clock
 
 OWN_WORDS = QuestionSpec(key="why", text="Why?", freeform=True)
 BOT = {"bot_id": "B0OTHER"}
-"""An app that writes in somebody's name."""
+"""An app that posts in a user's name."""
 
 
 def _named(bench: SlackBotHarness, text: str) -> str:
@@ -36,18 +36,18 @@ async def test_mention_delivered_six_times_creates_one_job_in_its_thread(
     )
     assert len(ack.copies) == 6
     assert await bench.jobs() == ["it"]
-    (made,) = await bench.rt.read_model.jobs()
-    (target,) = await bench.rt.outbox.targets(made.number)
+    (created,) = await bench.rt.read_model.jobs()
+    (target,) = await bench.rt.outbox.targets(created.number)
     assert (target.target, target.thread) == (bench.general, ack.ts)
     key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
-    assert (await bench.rt.read_model.job(made.number)).idempotency_key == key
-    assert await bench.whispered(ANNA) == []
+    assert (await bench.rt.read_model.job(created.number)).idempotency_key == key
+    assert await bench.ephemeral_texts(ANNA) == []
 
 
 async def test_mention_is_handled_before_the_bot_identity_is_known(
     bench: SlackBotHarness,
 ) -> None:
-    bench.desk.identity.bot_user = bench.desk.identity.bot_id = None
+    bench.ctx.identity.bot_user = bench.ctx.identity.bot_id = None
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.mention(ANNA, bench.general, "fix it")
     await bench.slack.mention(BEN, bench.general, "because", root)
@@ -57,15 +57,15 @@ async def test_mention_is_handled_before_the_bot_identity_is_known(
 
 async def test_a_refusal_of_both_copies_is_said_once(bench: SlackBotHarness) -> None:
     await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
-    (said,) = await bench.whispered(MALLORY)
-    assert "who may: anna" in said
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert "allowed: anna" in text
     assert await bench.jobs() == []
 
 
 async def test_words_that_are_no_request_are_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
-    (said,) = await bench.whispered(ANNA)
-    assert said.startswith("it is nothing that draftsman does; begin with one of: fix, ")
+    (text,) = await bench.ephemeral_texts(ANNA)
+    assert text.startswith("Unknown command: it. Commands: fix, ")
     assert await bench.jobs() == []
 
 
@@ -79,11 +79,11 @@ async def test_a_private_message_is_a_request_told_in_its_thread(bench: SlackBot
 
 async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: SlackBotHarness) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fxi it")
-    said = f"<@{bench.slack.bot_user}> fix it"
-    await bench.slack.edit(bench.general, ack.ts, said)
+    text = f"<@{bench.slack.bot_user}> fix it"
+    await bench.slack.edit(bench.general, ack.ts, text)
     assert await bench.jobs() == ["it"]
     assert await bench.jobs() == ["it"]
-    assert len(await bench.whispered(ANNA)) == 1, "of what was no request"
+    assert len(await bench.ephemeral_texts(ANNA)) == 1, "of what was no request"
 
 
 @pytest.mark.parametrize("events", [MENTIONS, MENTIONS | {"message.channels"}])
@@ -93,18 +93,18 @@ async def test_an_edited_request_says_that_nothing_changed(
     bench.slack.subscribed = events
     ack = await bench.slack.mention(ANNA, bench.general, "fix it --ref=main")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix it  --ref=main"))
-    assert await bench.whispered(ANNA) == [], "it asks for the same"
+    assert await bench.ephemeral_texts(ANNA) == [], "it asks for the same"
     for text in ("fix it and more", "fix it --ref=next", "oh, never mind"):
         await bench.slack.edit(bench.general, ack.ts, _named(bench, text), copies=2)
     assert await bench.jobs() == ["it"]
-    said = await bench.whispered(ANNA)
+    message = await bench.ephemeral_texts(ANNA)
     [job] = await bench.rt.read_model.jobs()
-    nothing = f"D-{job.number} was made from this message as it was: the edit changes nothing."
-    assert [one.startswith(nothing) for one in said] == [True] * 3
-    assert f"`/draftsman cancel D-{job.number}`" in said[0]
+    nothing = f"D-{job.number} was created from the original message; the edit has no effect."
+    assert [item.startswith(nothing) for item in message] == [True] * 3
+    assert f"`/draftsman cancel D-{job.number}`" in message[0]
     await bench.slack.command(ANNA, bench.general, f"cancel D-{job.number}")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix that"))
-    assert (await bench.whispered(ANNA))[-1].endswith("write a new message.")
+    assert (await bench.ephemeral_texts(ANNA))[-1].endswith("write a new message.")
     assert await bench.jobs() == ["it"]
 
 
@@ -112,14 +112,14 @@ async def test_a_reply_in_the_thread_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "Blue", root)
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
 
 
 async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "green", root)
-    (said,) = await bench.whispered(BEN)
-    assert "'green' is not a choice; choose: 1 red, 2 blue" in said
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert "'green' is not a choice; choose: 1 red, 2 blue" in text
     assert await bench.is_open(question)
 
 
@@ -128,9 +128,11 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
 ) -> None:
     question, root = await bench.asked()
     await bench.slack.say(MALLORY, bench.general, "blue", root)
-    (said,) = await bench.whispered(MALLORY)
-    assert said.startswith(f"That did not count: <@{MALLORY}> may not answer"), "no bare id"
-    assert "who may: ben" in said
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert text.startswith(f"Your answer was not accepted: <@{MALLORY}> may not answer"), (
+        "no bare id"
+    )
+    assert "allowed: ben" in text
     assert await bench.is_open(question)
 
 
@@ -211,7 +213,7 @@ async def test_link_unfurl_is_not_an_edit(bench: SlackBotHarness) -> None:
     assert await bench.job_events(question, "answer_edited") == []
     mentioned = await bench.slack.mention(ANNA, bench.general, "nonsense")
     await bench.slack.unfurl(bench.general, mentioned.ts)
-    assert len(await bench.whispered(ANNA)) == 1
+    assert len(await bench.ephemeral_texts(ANNA)) == 1
 
 
 async def test_reply_broadcast_to_the_channel_counts_once(
@@ -231,9 +233,9 @@ async def test_message_outside_the_thread_gets_one_hint(
     for user in (MALLORY, BEN, BEN):
         await bench.slack.say(user, bench.general, "blue")
     assert await bench.is_open(question)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith(f"If that was meant for {question.name}: reply in its thread")
-    assert await bench.whispered(MALLORY) == []
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith(f"To answer {question.name}, reply in its thread")
+    assert await bench.ephemeral_texts(MALLORY) == []
 
 
 async def test_reply_to_two_open_questions_asks_which_question(
@@ -244,10 +246,10 @@ async def test_reply_to_two_open_questions_asks_which_question(
     await bench.slack.say(BEN, bench.general, "because", root)
     assert await bench.is_open(one)
     assert await bench.is_open(two)
-    assert await bench.whispered(BEN) == ["Which question does that answer?"]
-    (said,) = bench.slack.ephemerals(bench.general, BEN)
-    await bench.slack.press(BEN, bench.general, said["ts"], one.name)
-    await bench.desk.background.idle()
+    assert await bench.ephemeral_texts(BEN) == ["Which question does this answer?"]
+    (message,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, message["ts"], one.name)
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
     assert await bench.answer(one) == ("because", ("ben",))
@@ -271,20 +273,19 @@ async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str)
     await bench.slack.say(CAROL, bench.general, text, root)
     await bench.slack.say(CAROL, bench.general, text, root)
     assert await bench.is_open(gate)
-    (said,) = await bench.whispered(CAROL)
-    assert said.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
+    (message,) = await bench.ephemeral_texts(CAROL)
+    assert message.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
 
 
 async def test_reply_after_cancel_is_refused_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.rt.job_control.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
-    (said,) = await bench.whispered(BEN)
-    assert (
-        said == f"That did not count: {question.name} was already canceled by root (in a terminal)"
-    )
+    (text,) = await bench.ephemeral_texts(BEN)
+    verdict = f"{question.name} was already canceled by root (in a terminal)"
+    assert text == f"Your answer was not accepted: {verdict}"
     await bench.slack.say(BEN, bench.general, "a pity", root)
-    assert len(await bench.whispered(BEN)) == 1
+    assert len(await bench.ephemeral_texts(BEN)) == 1
 
 
 async def test_reply_after_decision_or_expiry_is_refused(
@@ -296,10 +297,10 @@ async def test_reply_after_decision_or_expiry_is_refused(
     await clock.forward(3601)
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
-    (said,) = await bench.whispered(DAVE)
-    assert said == f"That did not count: {done.name} was already approved by carol"
-    (said,) = await bench.whispered(BEN)
-    assert said == f"That did not count: {over.name} expired before this answer arrived"
+    (text,) = await bench.ephemeral_texts(DAVE)
+    assert text == f"Your answer was not accepted: {done.name} was already approved by carol"
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text == f"Your answer was not accepted: {over.name} expired before this answer arrived"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
@@ -307,7 +308,7 @@ async def test_more_replies_of_the_responder_are_silent(bench: SlackBotHarness) 
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.say(BEN, bench.general, "thanks", root)
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
@@ -315,8 +316,8 @@ async def test_file_without_text_is_not_an_answer(bench: SlackBotHarness) -> Non
     question, root = await bench.asked(OWN_WORDS)
     more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
     await bench.slack.say(BEN, bench.general, "", root, more=more)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith("A file alone is no answer")
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith("A file is not an answer")
     assert await bench.is_open(question)
     await bench.slack.say(BEN, bench.general, "as drawn", root, more=more)
     assert await bench.answer(question) == ("as drawn", ("ben",))
@@ -327,8 +328,8 @@ async def test_external_user_is_refused_in_a_shared_channel(bench: SlackBotHarne
     eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}
     await bench.slack.mention(eve, shared, "fix it")
-    (said,) = await bench.whispered(eve, shared)
-    assert "another workspace" in said
+    (text,) = await bench.ephemeral_texts(eve, shared)
+    assert "another workspace" in text
     await bench.slack.mention(ANNA, shared, "fix this")
     assert await bench.jobs() == ["this"]
 
@@ -336,4 +337,4 @@ async def test_external_user_is_refused_in_a_shared_channel(bench: SlackBotHarne
 async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "lunch?")
     await bench.slack.say(MALLORY, bench.general, "approve", root.ts)
-    assert await bench.whispered(MALLORY) == []
+    assert await bench.ephemeral_texts(MALLORY) == []

@@ -1,4 +1,4 @@
-"""Windows and shortcuts: forms that keep what was typed."""
+"""Modals and shortcuts; a modal with errors keeps its input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHY = QuestionSpec(key="why", text="Why?", freeform=True)
 
 
 async def _opened(bench: SlackBotHarness, user: str) -> dict[str, Any]:
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(user)
     return view
 
@@ -58,7 +58,7 @@ async def test_empty_answer_is_a_field_error(bench: SlackBotHarness, text: str |
     payload = {modal_views.TEXT: text} if text else {}
     await bench.slack.submit(BEN, view["id"], payload)
     shown = await _opened(bench, BEN)
-    assert shown["errors"] == {modal_views.TEXT: "say what your answer is"}
+    assert shown["errors"] == {modal_views.TEXT: "Enter an answer."}
     assert await bench.is_open(question)
 
 
@@ -82,8 +82,8 @@ async def test_closed_modal_changes_nothing(bench: SlackBotHarness) -> None:
 async def test_a_shortcut_opens_the_window_of_a_new_job(bench: SlackBotHarness) -> None:
     await bench.slack.shortcut(ANNA, ids.NEW_JOB)
     view = await _opened(bench, ANNA)
-    given = {modal_views.TEXT: "the parser", modal_views.MODE: "investigate"}
-    await bench.slack.submit(ANNA, view["id"], given, copies=2)
+    values = {modal_views.TEXT: "the parser", modal_views.MODE: "investigate"}
+    await bench.slack.submit(ANNA, view["id"], values, copies=2)
     (job,) = await bench.rt.read_model.jobs()
     full = await bench.rt.read_model.job(job.number)
     assert (full.ticket_text, full.mode, full.idempotency_key) == (
@@ -94,13 +94,13 @@ async def test_a_shortcut_opens_the_window_of_a_new_job(bench: SlackBotHarness) 
 
 
 async def test_a_message_becomes_a_job_that_is_told_in_its_thread(bench: SlackBotHarness) -> None:
-    said = await bench.slack.say(BEN, bench.general, "it &lt;fails&gt;")
-    await bench.slack.message_shortcut(ANNA, bench.general, said.ts, ids.FROM_MESSAGE)
+    ack = await bench.slack.say(BEN, bench.general, "it &lt;fails&gt;")
+    await bench.slack.message_shortcut(ANNA, bench.general, ack.ts, ids.FROM_MESSAGE)
     view = await _opened(bench, ANNA)
     await bench.slack.submit(ANNA, view["id"])
     assert await bench.jobs() == ["it <fails>"]
     (target,) = await bench.rt.outbox.targets(1)
-    assert (target.target, target.thread) == (bench.general, said.ts)
+    assert (target.target, target.thread) == (bench.general, ack.ts)
 
 
 async def test_invalid_repository_is_a_field_error(
@@ -109,28 +109,28 @@ async def test_invalid_repository_is_a_field_error(
     await bench.slack.shortcut(ANNA, ids.NEW_JOB)
     view = await _opened(bench, ANNA)
     await bench.slack.submit(ANNA, view["id"], {modal_views.TEXT: "it", modal_views.REPO: "ours"})
-    ((field, said),) = (await _opened(bench, ANNA))["errors"].items()
-    assert (field, "give a URL" in said) == (modal_views.REPO, True)
+    ((field, text),) = (await _opened(bench, ANNA))["errors"].items()
+    assert (field, "use a URL" in text) == (modal_views.REPO, True)
     assert await bench.jobs() == []
 
 
 async def test_a_window_of_a_channel_that_does_not_count_shows_no_ids(
     bench: SlackBotHarness,
 ) -> None:
-    said = await bench.slack.say(BEN, bench.general, "it fails")
+    ack = await bench.slack.say(BEN, bench.general, "it fails")
     bench.limit(channels=("C0ELSEWHERE",))
-    await bench.slack.message_shortcut(ANNA, bench.general, said.ts, ids.FROM_MESSAGE)
+    await bench.slack.message_shortcut(ANNA, bench.general, ack.ts, ids.FROM_MESSAGE)
     view = await _opened(bench, ANNA)
     await bench.slack.submit(ANNA, view["id"])
     (error,) = (await _opened(bench, ANNA))["errors"].values()
-    assert error == "Requests do not count in the channel where this was begun; write in another."
+    assert error.startswith("I don't take requests in the channel where this was opened.")
 
 
 async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: SlackBotHarness) -> None:
     await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
     view = await _opened(bench, MALLORY)
     await bench.slack.submit(MALLORY, view["id"], {modal_views.TEXT: "it"})
-    assert "who may: anna" in (await _opened(bench, MALLORY))["errors"][modal_views.TEXT]
+    assert "allowed: anna" in (await _opened(bench, MALLORY))["errors"][modal_views.TEXT]
     assert await bench.jobs() == []
 
 
@@ -138,8 +138,8 @@ async def test_a_person_whom_slack_did_not_name_reads_no_id(bench: SlackBotHarne
     gate, _, ts = await bench.shown(GATE)
     nameless = {"user": {"id": MALLORY, "team_id": bench.slack.team}}
     await bench.slack.press(MALLORY, bench.general, ts, ids.APPROVE, extra=nameless)
-    (said,) = await bench.whispered(MALLORY)
-    assert said.startswith(f"That did not count: <@{MALLORY}> may not approve")
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert text.startswith(f"Your answer was not accepted: <@{MALLORY}> may not approve")
     await bench.slack.press(MALLORY, bench.general, ts, ids.DENY, extra=nameless)
     view = await _opened(bench, MALLORY)
     await bench.slack.submit(MALLORY, view["id"], extra=nameless)

@@ -1,4 +1,4 @@
-"""What a person does while the database is away is answered in words, by whatever way it came."""
+"""Each kind of interaction gets a message while the database is unreachable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.slack import Fault
 async def either(
     request: pytest.FixtureRequest, bench: SlackBotHarness
 ) -> AsyncIterator[SlackBotHarness]:
-    """Give the bot by each of the two ways."""
+    """Provide the bot over each transport."""
     if request.param == "socket":
         yield bench
         return
@@ -40,7 +40,7 @@ async def test_press_during_an_outage_asks_to_try_again_once(either: SlackBotHar
     await either.rt.db.close()
     ack = await either.slack.press(BEN, either.general, ts, "blue", retries=2)
     assert not ack.acked, "Slack marks the button, and through a socket brings it again"
-    assert await either.whispered(BEN) == [acknowledgments.RETRY_LATER], (
+    assert await either.ephemeral_texts(BEN) == [acknowledgments.RETRY_LATER], (
         "once, however often it came"
     )
     await either.rt.db.open()
@@ -55,9 +55,9 @@ async def test_outage_reply_falls_back_to_the_response_url(
     await either.rt.db.close()
     either.slack.faults.next("chat.postEphemeral", Fault.HTML_503)
     await either.slack.press(BEN, either.general, ts, "blue")
-    assert await either.whispered(BEN) == [acknowledgments.RETRY_LATER]
+    assert await either.ephemeral_texts(BEN) == [acknowledgments.RETRY_LATER]
     either.slack.faults.random(1, {Fault.DROP_BEFORE: 1.0})
     again = await either.slack.press(BEN, either.general, ts, "blue")
     assert again.status == (503 if either.slack.request_url else None)
-    await either.desk.background.idle()
+    await either.ctx.background.idle()
     await either.rt.db.open()

@@ -1,4 +1,4 @@
-"""The same words once more: a second job on purpose, and a word about the first."""
+"""A repeated request: a second job, with a notice about the first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER late AFTER INSERT ON draftsman.jobs DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION draftsman.late();
 """
-"""Commits wait for advisory lock 7, and for nothing else."""
+"""Commits wait for advisory lock 7."""
 
 
 async def _typed(bench: SlackBotHarness, text: str, channel: str = "") -> str:
@@ -36,17 +36,17 @@ async def _typed(bench: SlackBotHarness, text: str, channel: str = "") -> str:
 async def test_the_same_command_within_a_minute_is_a_second_job_and_says_so(
     bench: SlackBotHarness, clock: Clock
 ) -> None:
-    assert await _typed(bench, "fix the parser") == "D-1 is queued: it tells how it goes."
+    assert await _typed(bench, "fix the parser") == "D-1 is queued. Updates follow."
     await clock.forward(12)
-    said = await _typed(bench, "fix  the parser --agent=tidy")
-    assert re.sub(r"\b[1-5]\d s ago", "12 s ago", said) == (
-        "D-2 is queued: it tells how it goes.\n"
-        "The same was asked 12 s ago as D-1 (queued); if one is enough, cancel the other:"
-        " `/draftsman cancel D-2`"
+    text = await _typed(bench, "fix  the parser --agent=tidy")
+    assert re.sub(r"\b[1-5]\d s ago", "12 s ago", text) == (
+        "D-2 is queued. Updates follow.\n"
+        "You made the same request 12 s ago: D-1 (queued)."
+        " To cancel the duplicate: `/draftsman cancel D-2`"
     )
     assert len(await bench.jobs()) == 2
     await clock.forward(61)
-    assert "The same" not in await _typed(bench, "fix the parser")
+    assert "the same request" not in await _typed(bench, "fix the parser")
 
 
 async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> None:
@@ -58,35 +58,35 @@ async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> 
         ("fix it --ref=main", ""),
         ("fix it", other),
     ):
-        assert "The same" not in await _typed(bench, text, channel)
+        assert "the same request" not in await _typed(bench, text, channel)
     ack = await bench.slack.command(await bench.linked("erin"), bench.general, "fix it")
-    assert "The same" not in ack.body["text"]
+    assert "the same request" not in ack.body["text"]
     assert len(await bench.jobs()) == 6
 
 
 async def test_what_was_canceled_may_be_asked_again(bench: SlackBotHarness) -> None:
     await _typed(bench, "fix it")
     await _typed(bench, "cancel D-1")
-    assert "The same" not in await _typed(bench, "fix it")
+    assert "the same request" not in await _typed(bench, "fix it")
 
 
 async def test_of_two_at_once_one_is_warned(bench: SlackBotHarness) -> None:
-    said = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
-    assert sum("The same was asked" in one for one in said) >= 1
+    text = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
+    assert sum("You made the same request" in item for item in text) >= 1
     assert len(await bench.jobs()) == 2
 
 
 async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None:
     await _typed(bench, "fix it")
     await bench.slack.mention(ANNA, bench.general, "fix it", copies=2)
-    _, said = await bench.whispered(ANNA)
-    assert "The same was asked 0 s ago as D-1 (queued)" in said
+    _, text = await bench.ephemeral_texts(ANNA)
+    assert "the same request 0 s ago: D-1 (queued)" in text
 
 
 async def test_stalled_duplicate_lookup_keeps_the_committed_job(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
-    """The job is committed, and the database stalls before the look for another one."""
+    """The job is committed, and the database stalls before the lookup of duplicates."""
     first, second = await db.dedicated_connection(), await db.dedicated_connection()
     try:
         await first.execute("BEGIN")
@@ -99,7 +99,7 @@ async def test_stalled_duplicate_lookup_keeps_the_committed_job(
                 await wait_blocked(conn, by=first.info.backend_pid, sessions=2)
                 await first.execute("COMMIT")
                 await locked
-                assert await typed == "D-1 is queued: it tells how it goes."
+                assert await typed == "D-1 is queued. Updates follow."
     finally:
         await second.close()
         await first.close()
@@ -109,7 +109,7 @@ async def test_stalled_duplicate_lookup_keeps_the_committed_job(
 async def test_late_commit_is_reported_on_the_next_try(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
-    """The commit outlives both the bot's patience and its wish to take it back."""
+    """The commit completes after the bot's timeout and its attempt to cancel."""
     await conn.execute(SLOW_COMMIT)
     holder = await db.dedicated_connection()
     try:
@@ -121,12 +121,12 @@ async def test_late_commit_is_reported_on_the_next_try(
     finally:
         await holder.close()
 
-    async def made() -> bool:
+    async def is_created() -> bool:
         return await bench.jobs() == ["it"]
 
-    await until(made, "the job that nobody waited for")
+    await until(is_created, "the job that nobody waited for")
     await conn.execute("DROP TRIGGER late ON draftsman.jobs")
-    assert "ago as D-1 (queued)" in await _typed(bench, "fix it")
+    assert "ago: D-1 (queued)" in await _typed(bench, "fix it")
 
 
 async def test_changed_copy_of_a_mention_creates_no_second_job(
@@ -138,4 +138,4 @@ async def test_changed_copy_of_a_mention_creates_no_second_job(
         again = await bench.slack.event({**first.sent, "event_id": "Ev0OTHER", **extra})
         assert again.acked
     assert await bench.jobs() == ["it"]
-    assert await bench.whispered(ANNA) == []
+    assert await bench.ephemeral_texts(ANNA) == []

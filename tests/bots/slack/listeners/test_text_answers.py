@@ -1,4 +1,4 @@
-"""Words after a mention in the thread of a question: an answer or a command, never both."""
+"""Text after a mention in a question's thread: an answer or a command, never both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERBS = QuestionSpec(key="verb", text="Which verb?", choices=("list", "retry", "
 
 @pytest.fixture(params=["minimal", "full"])
 def manifest(request: pytest.FixtureRequest, bench: SlackBotHarness) -> str:
-    """Let Slack deliver what this manifest subscribes to: a mention alone, or a message as well."""
+    """Deliver the events of this manifest: mentions only, or messages as well."""
     if request.param == "minimal":
         bench.slack.subscribed = MENTIONS
     return str(request.param)
@@ -30,13 +30,15 @@ async def test_a_question_is_answered_in_words_that_begin_with_a_command(
     question, root = await bench.asked(WORDS)
     await bench.slack.mention(BEN, bench.general, "list the files first", root, copies=2)
     assert await bench.answer(question) == ("list the files first", ("ben",))
-    (said,) = await bench.whispered(BEN)
-    assert said == (
-        f"In this thread, what you write to me answers {question.name}. For the command, type"
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text == (
+        f"In this thread, a message to me answers {question.name}. To run the command, type"
         " `/draftsman list` outside of threads."
     )
     await bench.slack.mention(BEN, bench.general, "list", root)
-    assert f"*D-{question.job}*" in (await bench.whispered(BEN))[1], "no question is open any more"
+    assert f"*D-{question.job}*" in (await bench.ephemeral_texts(BEN))[1], (
+        "no question is open any more"
+    )
 
 
 @pytest.mark.parametrize("text", ["fix it at once", "cancel D-1", "help", "answer the mail first"])
@@ -60,7 +62,7 @@ async def test_words_that_match_a_choice_are_it_and_others_are_a_command(
     question, root = await bench.asked(VERBS)
     await bench.slack.mention(BEN, bench.general, "status", root)
     assert await bench.is_open(question)
-    assert f"*D-{question.job}*" in (await bench.whispered(BEN))[0]
+    assert f"*D-{question.job}*" in (await bench.ephemeral_texts(BEN))[0]
     await bench.slack.mention(BEN, bench.general, "List", root)
     assert await bench.answer(question) == ("list", ("ben",))
 
@@ -82,12 +84,12 @@ async def test_of_several_questions_that_take_words_none_is_guessed(
     await bench.slack.mention(BEN, bench.general, "list the files", root)
     assert await bench.is_open(one)
     assert await bench.is_open(two)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith("Which question does that answer?\n")
-    assert "For the command, type `/draftsman list`" in said
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith("Which question does this answer?\n")
+    assert "To run the command, type `/draftsman list`" in text
     (word,) = bench.slack.ephemerals(bench.general, BEN)
     await bench.slack.press(BEN, bench.general, word["ts"], two.name)
-    await bench.desk.background.idle()
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
     assert await bench.answer(two) == ("list the files", ("ben",))
@@ -108,10 +110,10 @@ async def test_words_never_decide_a_gate(bench: SlackBotHarness, manifest: str) 
     for text in ("list", "fix it", "approve it all"):
         await bench.slack.mention(CAROL, bench.general, text, root)
         assert await bench.is_open(gate)
-    listed, refused, how = await bench.whispered(CAROL)
+    listed, refused, how = await bench.ephemeral_texts(CAROL)
     assert f"*D-{gate.job}*" in listed
-    assert refused.startswith(f"A job waits in this thread for an answer to {gate.name}")
-    assert how.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
+    assert refused.startswith(f"A job in this thread is waiting for an answer to {gate.name}")
+    assert how.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
     assert len(await bench.jobs()) == 1
     await bench.slack.mention(CAROL, bench.general, "approve", root)
     assert await bench.answer(gate) == ("approved", ("carol",))
@@ -124,23 +126,23 @@ async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackB
     edited = f"<@{bench.slack.bot_user}> fix it and more"
     await bench.slack.edit(bench.general, request.ts, edited)
     assert await bench.is_open(question)
-    assert "the edit changes nothing" in (await bench.whispered(ANNA))[0]
+    assert "the edit has no effect" in (await bench.ephemeral_texts(ANNA))[0]
 
 
 @pytest.mark.parametrize(
     ("scopes", "call", "advice"),
     [
         (MINIMAL, "@draftsman ", "with `@draftsman ANSWER` in this thread"),
-        (FULL, "", "by a reply in this thread"),
+        (FULL, "", "by replying in this thread"),
     ],
 )
 async def test_the_advice_fits_the_manifest(
     bench: SlackBotHarness, scopes: tuple[str, ...], call: str, advice: str
 ) -> None:
     bench.slack.world.scopes = set(scopes)
-    answer = await bench.desk.client.auth_test()
-    bench.desk.identity.read_scopes(answer.headers)
-    channel = SlackChannel(bench.desk.client, timeout=5, identity=bench.desk.identity)
+    answer = await bench.ctx.client.auth_test()
+    bench.ctx.identity.read_scopes(answer.headers)
+    channel = SlackChannel(bench.ctx.client, timeout=5, identity=bench.ctx.identity)
     question, _ = await bench.asked(WORDS)
     await channel.send(message(DeliveryKind.QUESTION, bench.general, question=question))
     asked = bench.slack.messages(bench.general)[-1]
@@ -152,7 +154,7 @@ async def test_the_advice_fits_the_manifest(
     direct = bench.slack.direct(BEN)
     await channel.send(message(DeliveryKind.QUESTION, direct, question=question))
     (copy,) = bench.slack.messages(direct)
-    assert "by a reply in this thread" in shown(copy), "both manifests read direct messages"
+    assert "by replying in this thread" in shown(copy), "both manifests read direct messages"
 
 
 @pytest.mark.parametrize(
@@ -187,5 +189,5 @@ async def test_a_message_that_comes_late_decides_no_gate_that_was_asked_meanwhil
     event = {**other.sent["event"], "user": CAROL, "ts": written, "client_msg_id": "x"}
     await bench.slack.event({**other.sent, "event_id": "Ev0LATE", "event": event})
     assert await bench.is_open(second)
-    (said,) = await bench.whispered(CAROL)
-    assert first.name in said
+    (text,) = await bench.ephemeral_texts(CAROL)
+    assert first.name in text

@@ -1,4 +1,4 @@
-"""Replies under a message of ours that is there, and that nobody has written down yet."""
+"""Replies to a message of the bot that is posted and not recorded yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waits import until, wait_blocked
 
 @asynccontextmanager
 async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> AsyncIterator[str]:
-    """Let the card of a job be posted, and hold back what writes that down; give its ts."""
+    """Post a job's card and hold back its record; return its ts."""
     deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
     holder = await bench.rt.db.dedicated_connection()
     try:
@@ -37,7 +37,8 @@ async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> Asyn
 
             async def written() -> bool:
                 return any(
-                    one.status is DeliveryStatus.SENT for one in await deliveries_of(bench.rt, job)
+                    delivery.status is DeliveryStatus.SENT
+                    for delivery in await deliveries_of(bench.rt, job)
                 )
 
             await until(written, "a card that is written down")
@@ -56,7 +57,7 @@ async def test_a_reply_comes_again_once_it_is_known_what_it_is_about(
         assert await bench.is_open(question)
     assert (await bench.slack.event(early.sent, retries=3)).attempts == 1
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
 
 
 async def test_talk_in_other_threads_is_let_go_meanwhile(
@@ -67,12 +68,12 @@ async def test_talk_in_other_threads_is_let_go_meanwhile(
     async with _unwritten(bench, conn, work.number):
         lunch = await bench.slack.say(BEN, bench.general, "lunch?")
         assert (await bench.slack.say(BEN, bench.general, "at one", lunch.ts)).acked
-        elsewhere = await bench.desk.client.chat_postMessage(channel=other, text="hello")
+        elsewhere = await bench.ctx.client.chat_postMessage(channel=other, text="hello")
         assert (await bench.slack.say(BEN, other, "hello", elsewhere["ts"])).acked
 
 
 @pytest.mark.parametrize("thread", ["yesterday", "1e9", "9" * 40, "-1.5", "1.5\x00"])
 async def test_a_thread_that_slack_never_made_is_none(bench: SlackBotHarness, thread: str) -> None:
-    said = {"thread_ts": thread}
-    assert (await bench.slack.say(BEN, bench.general, "hello", more=said)).acked
-    assert await bench.whispered(BEN) == []
+    text = {"thread_ts": thread}
+    assert (await bench.slack.say(BEN, bench.general, "hello", more=text)).acked
+    assert await bench.ephemeral_texts(BEN) == []

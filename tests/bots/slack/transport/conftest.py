@@ -1,4 +1,4 @@
-"""The bot over each of its ways in."""
+"""Fixtures: the bot over each transport."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bots.slack.transport.service_harness import ServiceHarness, over_http
 
 @pytest.fixture
 async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtime]:
-    """Give the services as the process of the bots has them."""
+    """Provide the runtime with the timeouts of the bot process."""
     settings = with_statement_timeout(settings)
     db = Database(database_url, settings.database)
     await db.open()
@@ -25,28 +25,28 @@ async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtim
 
 @pytest.fixture
 async def http(patient: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot that Slack reaches by HTTP."""
+    """Provide a bot over HTTP."""
     async with over_http(patient) as rig:
         yield rig
 
 
 @pytest.fixture
 async def socket(patient: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot with two Socket Mode connections."""
+    """Provide a bot with two Socket Mode connections."""
     async with over_sockets(patient) as rig:
         yield rig
 
 
 @pytest.fixture(params=["http", "socket"])
 async def either(request: pytest.FixtureRequest, patient: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot by each of the two ways."""
+    """Provide a bot over each transport."""
     async with (over_http if request.param == "http" else over_sockets)(patient) as rig:
         yield rig
 
 
 @pytest.fixture
 async def jobs(conn: Connection) -> JobTexts:
-    """Give what counts the jobs that there are."""
+    """Provide the texts of the jobs."""
     return JobTexts(conn)
 
 
@@ -57,6 +57,6 @@ class JobTexts:
         self._conn = conn
 
     async def texts(self) -> list[str]:
-        """Return what each asks for, oldest first."""
+        """Return the text of each job, oldest first."""
         cursor = await self._conn.execute("SELECT ticket_text FROM draftsman.jobs ORDER BY number")
         return [text for (text,) in await cursor.fetchall()]

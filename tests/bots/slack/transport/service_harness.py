@@ -1,4 +1,4 @@
-"""The bot's transport, run in this process against the fake Slack, with listeners of its own."""
+"""The bot's transport in this process, with listeners of the tests, against the fake Slack."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ ANNA = "U-ANNA"
 
 @dataclass
 class RecordingListeners:
-    """A few listeners: requests become jobs; what is told to fail fails."""
+    """Listeners that submit jobs, and fail on request."""
 
     rt: Runtime
     stuck: asyncio.Event = field(default_factory=asyncio.Event)
-    """Lets go of what ignores that it was given up."""
+    """Releases a listener that ignores its cancellation."""
 
     def register(self, app: AsyncApp) -> None:
         app.event("message")(self.message)
@@ -88,7 +88,7 @@ class RecordingListeners:
 
 @dataclass
 class ServiceHarness:
-    """What a test holds."""
+    """The running bot and its fake Slack."""
 
     slack: FakeSlack
     bot: SlackDispatcher
@@ -99,25 +99,25 @@ class ServiceHarness:
     sockets: SocketModeClient | None = None
 
     def outcomes(self) -> dict[str, float]:
-        """Return how many requests ended how."""
-        found: dict[str, float] = {}
+        """Return the number of requests of each outcome."""
+        result: dict[str, float] = {}
         for metric in self.health.registry.collect():
             for sample in metric.samples:
                 if sample.name == "draftsman_slack_requests_total":
                     outcome = sample.labels["outcome"]
-                    found[outcome] = found.get(outcome, 0) + sample.value
-        return found
+                    result[outcome] = result.get(outcome, 0) + sample.value
+        return result
 
     async def problem(self, part: str) -> None:
-        """Return once health is red with these words."""
+        """Wait until health has a problem with this text."""
 
         async def look() -> bool:
             return part in "\n".join(self.health.as_json()["problems"].values())
 
         await until(look, f"the problem {part!r}")
 
-    async def well(self) -> None:
-        """Return once nothing is wrong."""
+    async def wait_until_ready(self) -> None:
+        """Wait until health has no problem."""
 
         async def look() -> bool:
             return self.health.ready
@@ -127,7 +127,7 @@ class ServiceHarness:
 
 @asynccontextmanager
 async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot that nothing comes to yet."""
+    """Provide a bot without a transport."""
     async with FakeSlack() as slack:
         slack.user("anna", id=ANNA)
         slack.subscribed.add("reaction_added")
@@ -143,7 +143,7 @@ async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
 
 @asynccontextmanager
 async def over_http(rt: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot that Slack reaches by HTTP."""
+    """Provide a bot over HTTP."""
     async with made(rt) as rig:
         served = bind(("127.0.0.1", 0), "slack")
         server = Server(application(rig.bot, rig.slack.signing_secret, rig.health))
@@ -158,12 +158,12 @@ async def over_http(rt: Runtime) -> AsyncIterator[ServiceHarness]:
 
 @asynccontextmanager
 async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarness]:
-    """Give a bot with its two connections."""
+    """Provide a bot with its two connections."""
     async with made(rt) as rig:
         client = AsyncWebClient(base_url=rig.slack.api_url, retry_handlers=[])
         rig.sockets = SocketModeClient(rig.bot, client, rig.slack.app_token, rig.health, **times)
         running = asyncio.create_task(rig.sockets.run())
-        await rig.well()
+        await rig.wait_until_ready()
         await rig.slack.sockets.wait(2)
         yield rig
         rig.sockets.stop.set()
@@ -172,10 +172,10 @@ async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarn
 
 @asynccontextmanager
 async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
-    """Give the whole of the process of the bots, by sockets."""
-    given = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
+    """Run the whole bot process, over Socket Mode."""
+    values = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
     known = Credentials(slack.bot_token, slack.app_token)
-    service = Service(rt, SlackSettings.model_validate(given), known)
+    service = Service(rt, SlackSettings.model_validate(values), known)
     running = asyncio.create_task(service.run())
     try:
         await slack.sockets.wait(2)

@@ -1,4 +1,4 @@
-"""Replies that Slack never delivered: found in the threads of open questions, and counted once."""
+"""Replies that Slack did not deliver are found in the threads of open questions, once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.factories import QUESTION, Factory
 from tests.support.slack import FakeSlack, Fault
 from tests.support.waits import until
 
-LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
+RATE_LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
 READ = "conversations.replies"
 BEN = "U-BEN"
 
 
 @dataclass
 class Scene:
-    """A question that is asked in a thread, while Slack delivers nothing."""
+    """A question in a thread, while Slack delivers no events."""
 
     rt: Runtime
     slack: FakeSlack
@@ -36,7 +36,7 @@ class Scene:
     root: str = ""
 
     async def ask(self, ask: QuestionSpec = QUESTION) -> None:
-        """Let a job ask, and wait until its message is known to be there."""
+        """Ask a question, and wait until its message is recorded."""
         self.slack.subscribed -= {"message.channels", "app_mention"}
         work = await self.make.asked(ask, notify=(f"slack:{self.general}",))
         self.job = work.number
@@ -50,13 +50,13 @@ class Scene:
         await until(look, f"{count} question(s)")
 
     async def say(self, text: str) -> str:
-        """Reply in the thread; no event says so."""
+        """Reply in the thread without an event."""
         ack = await self.slack.say(BEN, self.general, text, self.root)
         assert ack.copies == ()
         return ack.ts
 
     async def limited(self) -> None:
-        assert (await self.slack.event(LIMITED)).acked
+        assert (await self.slack.event(RATE_LIMITED)).acked
 
     async def answered(self, ordinal: int = 1) -> str:
         async def look() -> bool:
@@ -79,8 +79,8 @@ async def scene(patient: Runtime, slack: FakeSlack, make: Factory) -> Scene:
 
 @pytest.fixture
 async def service(patient: Runtime, slack: FakeSlack, scene: Scene) -> AsyncIterator[Service]:
-    async with serving(patient, slack) as one:
-        yield one
+    async with serving(patient, slack) as service:
+        yield service
 
 
 async def test_delayed_reply_is_backfilled_once(scene: Scene, service: Service) -> None:
@@ -92,8 +92,8 @@ async def test_delayed_reply_is_backfilled_once(scene: Scene, service: Service) 
     scene.slack.subscribed.add("message.channels")
     assert (await scene.slack.echo(scene.general, ts)).acked
     assert await event_kinds(scene.rt, scene.job) == before, "its event changes nothing"
-    _, given = await scene.rt.questions.of_job(scene.job)
-    assert [one.source_event_id for one in given] == [
+    _, values = await scene.rt.questions.of_job(scene.job)
+    assert [item.source_event_id for item in values] == [
         f"slack:msg:{scene.slack.team}:{scene.general}:{ts}"
     ]
 
@@ -133,12 +133,12 @@ async def test_backfill_without_the_scope_is_reported_once(scene: Scene, service
     scene.slack.world.scopes.discard("channels:history")
     await scene.limited()
 
-    async def said() -> bool:
+    async def is_reported() -> bool:
         return "needs channels:history" in service.health.as_json()["notes"].get(
             backfill.HEALTH_KEY, ""
         )
 
-    await until(said, "the note")
+    await until(is_reported, "the note")
     assert service.health.ready
     assert scene.reads() == ["missing_scope"]
 
@@ -163,7 +163,7 @@ async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
     await scene.say("blue")
     async with serving(patient, scene.slack):
         assert await scene.answered() == "blue"
-    assert scene.slack.ephemerals(scene.general, BEN) == [], "nobody is told of old words"
+    assert scene.slack.ephemerals(scene.general, BEN) == [], "no reply to old messages"
 
 
 async def test_a_reply_of_a_long_time_without_connections_is_found(
@@ -181,7 +181,9 @@ async def test_a_reply_of_a_long_time_without_connections_is_found(
 
 def test_rate_limit_warning_expires() -> None:
     health = BotHealth()
-    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=app_events.NOTE_SECONDS)
-    assert health.as_json()["notes"] == {app_events.LIMITED: app_events.HELD_BACK}
-    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=0)
+    health.note(
+        app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=app_events.NOTE_SECONDS
+    )
+    assert health.as_json()["notes"] == {app_events.RATE_LIMITED: app_events.RATE_LIMITED_TEXT}
+    health.note(app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=0)
     assert health.as_json()["notes"] == {}

@@ -1,6 +1,6 @@
-"""Slack gets an answer in time whatever the database does, and no 200 for what was not committed.
+"""Slack gets a response in time whatever the database does, and no 200 before the commit.
 
-Whether an answer comes in time says the fake: after three seconds it takes none.
+The fake accepts no response after three seconds.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ async def test_poison_event_is_not_redelivered(either: ServiceHarness) -> None:
     ack = await either.slack.event(poison, retries=3)
     assert ack.attempts == 1
     assert ack.status == (500 if either.slack.request_url else 200)
-    said = await either.slack.command(ANNA, either.general, "x", name="/fails")
-    assert said.body["text"] == acknowledgments.INTERNAL_ERROR
+    ack = await either.slack.command(ANNA, either.general, "x", name="/fails")
+    assert ack.body["text"] == acknowledgments.INTERNAL_ERROR
     assert either.outcomes() == {"broken": 2}
 
 
@@ -97,8 +97,8 @@ async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: ServiceHarne
 
 async def test_a_refusal_is_told_to_who_asked(either: ServiceHarness, jobs: JobTexts) -> None:
     stranger = either.slack.user("mallory")
-    said = await either.slack.command(stranger, either.general, "fix it")
-    assert said.body["response_type"] == "ephemeral"
-    assert "mallory" in said.body["text"] or stranger in said.body["text"]
+    ack = await either.slack.command(stranger, either.general, "fix it")
+    assert ack.body["response_type"] == "ephemeral"
+    assert "mallory" in ack.body["text"] or stranger in ack.body["text"]
     assert (await either.slack.say(stranger, either.general, "fix it")).status == 200
     assert await jobs.texts() == []

@@ -1,4 +1,4 @@
-"""However often and in whatever shape Slack delivers a request, it is one job."""
+"""A request is one job, however often and in whatever form it is delivered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_new_event_id_for_one_message_creates_one_job(
     either: ServiceHarness, jobs: JobTexts
 ) -> None:
     ack = await either.slack.say(ANNA, either.general, "fix it", copies=5, new_event_id=True)
-    assert [one.acked for one in ack.copies] == [True] * 5
+    assert [copy.acked for copy in ack.copies] == [True] * 5
     assert await jobs.texts() == ["fix it"]
 
 
@@ -64,7 +64,7 @@ async def test_retry_during_the_first_commit_creates_one_job(
         ack = await sending
     finally:
         await holder.close()
-    assert [one.status for one in ack.copies] == [200, 200]
+    assert [copy.status for copy in ack.copies] == [200, 200]
     assert await jobs.texts() == ["fix it"]
 
 
@@ -72,7 +72,7 @@ async def test_repeated_envelope_is_acknowledged_twice(
     socket: ServiceHarness, jobs: JobTexts
 ) -> None:
     ack = await socket.slack.command(ANNA, socket.general, "fix it", copies=2, same_envelope=True)
-    assert [one.acked for one in ack.copies] == [True, True]
+    assert [copy.acked for copy in ack.copies] == [True, True]
     assert len(socket.slack.sockets.acks) == 2
     assert await jobs.texts() == ["fix it"]
 

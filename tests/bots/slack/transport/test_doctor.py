@@ -1,4 +1,4 @@
-"""What doctor finds out about Slack: tokens, scopes, Socket Mode, channels, the clock."""
+"""The doctor's Slack checks: tokens, scopes, Socket Mode, channels, clock."""
 
 from __future__ import annotations
 
@@ -29,57 +29,57 @@ async def look(slack: FakeSlack, **more: Any) -> list[tuple[str, str]]:
     settings = SlackSettings.model_validate(
         {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url} | more
     )
-    return [(one.status, one.text) async for one in doctor.checks(settings)]
+    return [(check.status, check.text) async for check in doctor.checks(settings)]
 
 
 async def test_all_is_well(slack: FakeSlack) -> None:
     general = slack.channel("general", [ANNA])
-    found = await look(slack, channels=[general], team=slack.team)
-    assert [status for status, _ in found] == ["ok"] * 5
-    unseen = [text for _, text in found if text.startswith("not visible to a bot token")]
+    checks = await look(slack, channels=[general], team=slack.team)
+    assert [status for status, _ in checks] == ["ok"] * 5
+    unseen = [text for _, text in checks if text.startswith("not checked, because")]
     assert len(unseen) == 1
-    assert "its command /draftsman" in unseen[0]
+    assert "command /draftsman" in unseen[0]
     assert "config/slack_manifest.*.yaml" in unseen[0]
-    assert found[-1] == ("ok", f"the bot is in #general ({general})")
+    assert checks[-1] == ("ok", f"the bot is in #general ({general})")
 
 
 async def test_a_token_that_slack_refuses(slack: FakeSlack) -> None:
     slack.revoke("token_revoked")
-    assert await look(slack) == [("fail", "Slack refuses the bot token: token_revoked")]
+    assert await look(slack) == [("fail", "Slack rejected the bot token: token_revoked")]
 
 
 async def test_a_token_of_another_workspace(slack: FakeSlack) -> None:
-    found = await look(slack, team="TOTHER")
-    assert found[0][0] == "fail"
-    assert "[slack] team is TOTHER" in found[0][1]
+    checks = await look(slack, team="TOTHER")
+    assert checks[0][0] == "fail"
+    assert "[slack] team is TOTHER" in checks[0][1]
 
 
 @pytest.mark.parametrize(
     ("there", "status", "words"),
     [
         (set(scopes.MINIMAL), "ok", "minimal scopes"),
-        (set(scopes.FULL) - {"chat:write"}, "fail", "missing: chat:write"),
-        (set(scopes.FULL) - {"groups:history"}, "warn", "missing: groups:history"),
-        ({*scopes.FULL, "admin"}, "warn", "never uses: admin"),
+        (set(scopes.FULL) - {"chat:write"}, "fail", "missing scopes: chat:write"),
+        (set(scopes.FULL) - {"groups:history"}, "warn", "missing scopes: groups:history"),
+        ({*scopes.FULL, "admin"}, "warn", "unused scopes: admin"),
     ],
 )
 async def test_a_manifest_that_drifted(
     slack: FakeSlack, there: set[str], status: str, words: str
 ) -> None:
     slack.world.scopes = there
-    assert [one for one in await look(slack) if one[0] == status and words in one[1]]
+    assert [check for check in await look(slack) if check[0] == status and words in check[1]]
 
 
 async def test_socket_mode_that_does_not_work(slack: FakeSlack) -> None:
     slack.world.app_token = "xapp-another"
-    assert ("fail", "no Socket Mode connection: invalid_auth") in await look(slack)
+    assert ("fail", "cannot open a Socket Mode connection: invalid_auth") in await look(slack)
 
 
 async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
     other = slack.channel("other", [ANNA], bot=False)
     old = slack.channel("old", [ANNA], archived=True)
-    found = await look(slack, channels=[other, old, "CNONE"])
-    assert [one for one in found if one[0] == "warn"] == [
+    checks = await look(slack, channels=[other, old, "CNONE"])
+    assert [item for item in checks if item[0] == "warn"] == [
         ("warn", f"the bot is not in #other ({other})"),
         ("warn", f"#old ({old}) is archived"),
         ("warn", "channel CNONE: channel_not_found"),
@@ -90,9 +90,9 @@ async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
 def test_doctor_reports_clock_skew(ahead: int, way: str) -> None:
     now = time.time()
     headers = {"Date": formatdate(now, usegmt=True)}
-    [found] = doctor.clock(headers, int(now) + ahead)
-    assert found.status == "fail"
-    assert found.text == f"clock skew: this clock is 600 s {way} Slack's"
+    [checks] = doctor.clock(headers, int(now) + ahead)
+    assert checks.status == "fail"
+    assert checks.text == f"clock skew: this machine's clock is 600 s {way} Slack's"
     assert doctor.clock(headers, now) == doctor.clock({}, now) == []
 
 
@@ -100,7 +100,7 @@ async def test_a_slack_or_a_token_that_is_not_there(
     slack: FakeSlack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slack.world.base = "http://127.0.0.1:9"
-    assert await look(slack) == [("fail", "Slack cannot be reached: ClientConnectorError")]
+    assert await look(slack) == [("fail", "cannot reach Slack: ClientConnectorError")]
     monkeypatch.delenv("BOT")
     [(status, text)] = await look(slack)
     assert status == "fail"

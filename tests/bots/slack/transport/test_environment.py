@@ -1,4 +1,4 @@
-"""What the environment holds for another app changes nothing here."""
+"""Environment variables of another app have no effect."""
 
 from __future__ import annotations
 

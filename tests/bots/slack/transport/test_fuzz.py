@@ -1,4 +1,4 @@
-"""Whatever comes by HTTP is answered, and never with a 500: what is signed, and what is not."""
+"""Every HTTP request gets a response other than 500, signed or not."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PAYLOAD = (
 
 @pytest.fixture(scope="module")
 def send(server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send]:
-    """Give what sends a request to the whole bot, which has a loop and a database of its own."""
+    """Provide a function that sends a request to the bot, with its own loop and database."""
     name = server.create()
     config = Settings.model_validate(
         {
@@ -110,8 +110,8 @@ async def _client(rt: Runtime) -> httpx.AsyncClient:
     assert rt.settings.slack is not None
     slack = rt.settings.slack
     web = AsyncWebClient("xoxb-fuzz", base_url=slack.api_url, timeout=1, retry_handlers=[])
-    desk, health = BotContext(rt, slack, web), BotHealth()
-    app = build(web, Identity("T1"), lambda app: listeners.register(app, desk))
+    ctx, health = BotContext(rt, slack, web), BotHealth()
+    app = build(web, Identity("T1"), lambda app: listeners.register(app, ctx))
     transport = httpx.ASGITransport(application(SlackDispatcher(app, health), SECRET, health))
     return httpx.AsyncClient(transport=transport, base_url="http://bot", timeout=10)
 

@@ -1,4 +1,4 @@
-"""What the HTTP endpoint turns away, what it ignores, and what it says of itself."""
+"""The HTTP endpoint: rejected and ignored requests, and health."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ async def test_mismatched_content_type_is_refused(http: ServiceHarness) -> None:
         (b"command=%2Fdraftsman", {"Content-Type": ""}, 400),
         (b"\xff\xfe", JSON, 400),
     ]
-    found = [
+    result = [
         (await http.slack.event_delivery.post(body, headers)).status for body, headers, _ in wrong
     ]
-    assert found == [status for *_, status in wrong]
+    assert result == [status for *_, status in wrong]
 
 
 async def test_malformed_body_is_refused_after_the_signature_check(http: ServiceHarness) -> None:
@@ -43,8 +43,8 @@ async def test_malformed_body_is_refused_after_the_signature_check(http: Service
     objects = [b"{", b"[]", b"", b"null", b'{"a": NaN}', b"[" * 100_000]
     bodies = [(body, FORM) for body in forms] + [(body, JSON) for body in objects]
     post = http.slack.event_delivery.post
-    assert [(await post(*one)).status for one in bodies] == [400] * len(bodies)
-    assert [(await post(*one, sign=False)).status for one in bodies] == [401] * len(bodies)
+    assert [(await post(*item)).status for item in bodies] == [400] * len(bodies)
+    assert [(await post(*item, sign=False)).status for item in bodies] == [401] * len(bodies)
 
 
 NO_USER = {"type": "block_actions", "actions": [{"action_id": "x"}]}
@@ -98,8 +98,10 @@ async def test_invalid_timestamp_or_signature_is_refused(http: ServiceHarness) -
     signatures = ["v0=\u00e9", "", "v0=", "v1=" + "0" * 64, "v0=" + "0" * 64]
     wrong = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
     wrong += [{"X-Slack-Signature": signature} for signature in signatures]
-    found = [(await http.slack.event_delivery.post(CHALLENGE, JSON | one)).status for one in wrong]
-    assert found == [401] * len(wrong)
+    result = [
+        (await http.slack.event_delivery.post(CHALLENGE, JSON | item)).status for item in wrong
+    ]
+    assert result == [401] * len(wrong)
 
 
 @pytest.mark.parametrize("ahead", [-600, 600])
@@ -154,7 +156,7 @@ async def test_the_bot_says_how_it_is(http: ServiceHarness) -> None:
 async def test_a_secret_is_in_no_log(
     http: ServiceHarness, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Case 94, as far as it lies here: what is pasted, and what an error holds."""
+    """Pasted secrets, and secrets in errors."""
     from draftsman.log import redact
 
     pasted = "xoxb-111111111111-222222222222-abcdefghijklmnop"
@@ -163,6 +165,6 @@ async def test_a_secret_is_in_no_log(
     await http.slack.event_delivery.post(pasted.encode(), JSON, sign=False)
     await http.slack.interactive({"type": "block_actions", "user": pasted})
     assert caplog.records
-    said = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
+    text = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
     for secret in (pasted, http.slack.bot_token, http.slack.signing_secret, "123456789012"):
-        assert secret not in said
+        assert secret not in text

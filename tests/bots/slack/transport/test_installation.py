@@ -1,4 +1,4 @@
-"""An installation that Slack takes away and gives back, over the whole service."""
+"""An installation that is revoked and restored, over the whole service."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def service(patient: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
-    async with serving(patient, slack) as one:
-        yield one
+    async with serving(patient, slack) as service:
+        yield service
 
 
 async def red(service: Service, part: str) -> None:
@@ -54,7 +54,8 @@ def posts(slack: FakeSlack) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("event", "said"), [(REVOKED, "revoked tokens"), ({"type": "app_uninstalled"}, "was removed")]
+    ("event", "problem"),
+    [(REVOKED, "revoked draftsman's tokens"), ({"type": "app_uninstalled"}, "was uninstalled")],
 )
 async def test_pending_messages_are_sent_after_reinstall(
     service: Service,
@@ -63,11 +64,11 @@ async def test_pending_messages_are_sent_after_reinstall(
     conn: Connection,
     general: str,
     event: dict[str, object],
-    said: str,
+    problem: str,
 ) -> None:
     slack.revoke()
     assert (await slack.event(event)).acked
-    await red(service, said)
+    await red(service, problem)
     await until(lambda: paused(conn), "the pause")
     await make.queued(notify=(f"slack:{general}",))
     asked = len(slack.calls)

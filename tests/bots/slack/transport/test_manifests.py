@@ -1,4 +1,4 @@
-"""The manifests, the code and the page about Slack say the same."""
+"""The manifests, the code and docs/slack.md agree."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _text(name: str) -> str:
 
 
 def _list(text: str, key: str) -> list[str]:
-    """Return the items of one list of the manifest."""
-    found = re.search(rf"^( *){key}:\n((?:\1  - .*\n)+)", text, re.MULTILINE)
-    assert found, key
-    return re.findall(r"- (.*)", found[2])
+    """Return the items of a list of the manifest."""
+    result = re.search(rf"^( *){key}:\n((?:\1  - .*\n)+)", text, re.MULTILINE)
+    assert result, key
+    return re.findall(r"- (.*)", result[2])
 
 
 def _values(text: str, key: str) -> list[str]:
@@ -50,7 +50,7 @@ def test_a_manifest_asks_for_what_the_code_uses(name: str) -> None:
 
 
 def test_the_minimal_one_reads_no_channel() -> None:
-    assert [one for one in scopes.MINIMAL if one.endswith(":history")] == ["im:history"]
+    assert [item for item in scopes.MINIMAL if item.endswith(":history")] == ["im:history"]
 
 
 def test_every_method_that_is_called_is_allowed() -> None:

@@ -1,4 +1,4 @@
-"""A thousand events, delivered in every way more than once, while the database stands still."""
+"""A thousand events with duplicate deliveries during a database stall."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ WAYS: Final[tuple[dict[str, Any], ...]] = (
     {"copies": 2, "same_envelope": True},
     {"copies": 1, "attempt": 2},
 )
-"""How a message comes; each is a mention, of which Slack tells twice."""
+"""Forms of a message's delivery; each is a mention, which Slack delivers twice."""
 MESSAGES: Final = 252
 AT_ONCE: Final = 6
 STALL: Final = 2.0
-"""Seconds, of the three in which Slack wants an answer."""
+"""Seconds, of Slack's deadline of three."""
 
 
 async def test_a_thousand_events_while_the_database_stalls(
     either: ServiceHarness, jobs: JobTexts, db: Database
 ) -> None:
     either.slack.event_delivery.patience = 3.0
-    turns, said = asyncio.Semaphore(AT_ONCE), list[Ack]()
+    turns, text = asyncio.Semaphore(AT_ONCE), list[Ack]()
     begun = asyncio.Event()
 
     async def say(number: int) -> None:
         async with turns:
             how = {"retries": 3} | WAYS[number % len(WAYS)]
-            said.append(await either.slack.mention(ANNA, either.general, f"fix {number}", **how))
-        if len(said) == MESSAGES // 3:
+            text.append(await either.slack.mention(ANNA, either.general, f"fix {number}", **how))
+        if len(text) == MESSAGES // 3:
             begun.set()
 
     async def stall() -> None:
@@ -48,8 +48,8 @@ async def test_a_thousand_events_while_the_database_stalls(
             await holder.close()
 
     await asyncio.gather(stall(), *(say(number) for number in range(MESSAGES)))
-    copies = [one for ack in said for one in ack.copies]
+    copies = [copy for ack in text for copy in ack.copies]
     assert len(copies) == MESSAGES * 4 == 1008
-    assert [one for one in copies if not one.acked] == []
-    assert max(one.seconds for one in copies) > STALL - 0.5, "nothing waited for the database"
+    assert [copy for copy in copies if not copy.acked] == []
+    assert max(copy.seconds for copy in copies) > STALL - 0.5, "nothing waited for the database"
     assert len(await jobs.texts()) == MESSAGES

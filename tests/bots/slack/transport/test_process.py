@@ -1,4 +1,4 @@
-"""`draftsman bots` as a process: from a slash command to the job, and what it refuses to start."""
+"""`draftsman bots` as a process: from a slash command to the job, and its startup errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANOTHERS = {
     "SLACK_CLIENT_SECRET": "another",
     "SLACK_VERIFICATION_TOKEN": "another",
 }
-"""What an environment may hold for another app, and Bolt would take for ours."""
+"""Variables of another app that Bolt would read."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def slack() -> AsyncIterator[FakeSlack]:
 
 
 def configured(place: Installation, slack: FakeSlack, **more: Any) -> dict[str, str]:
-    """Configure the bot of this Slack; return the variables of its secrets."""
+    """Configure the bot for this Slack; return the variables with its secrets."""
     place.configure(
         people__anna__slack=ANNA,
         people__anna__roles=["invoker"],
@@ -64,8 +64,8 @@ async def test_a_command_through_a_socket_becomes_a_job(
     general = slack.channel("general", [ANNA])
     bots = place.start("bots", env=configured(place, slack))
     await slack.sockets.wait(2)
-    said = await slack.command(ANNA, general, "fix the parser", retries=3)
-    assert said.acked
+    ack = await slack.command(ANNA, general, "fix the parser", retries=3)
+    assert ack.acked
     assert await jobs.texts() == ["the parser"]
     bots.signal(signal.SIGTERM)
     assert await bots.end() == 0
@@ -134,28 +134,28 @@ def test_http_and_socket_credentials_together_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setenv("APP", "xapp-1")
     monkeypatch.setenv("SIGN", "s")
     both = {"signing_secret": {"env": "SIGN"}}
-    with pytest.raises(ConfigError, match="for mode 'socket' remove signing_secret"):
+    with pytest.raises(ConfigError, match="with mode 'socket', remove signing_secret"):
         credentials.read(_slack(**both))
-    with pytest.raises(ConfigError, match="for mode 'http' remove app_token"):
+    with pytest.raises(ConfigError, match="with mode 'http', remove app_token"):
         credentials.read(_slack(mode="http", **both))
     assert credentials.read(_slack()).app == "xapp-1"
 
 
 @pytest.mark.parametrize(
-    ("bot", "said"),
+    ("bot", "error"),
     [
-        ("xapp-1-secret", "begins with xoxb- is meant; that is app_token"),
-        ("something", "begins with xoxb- is meant; that is another secret"),
+        ("xapp-1-secret", "must begin with xoxb-; this value is app_token"),
+        ("something", "must begin with xoxb-; this value is another kind of secret"),
         ("", "the variable BOT holds no secret"),
-        ("xoxb-1\u00e9", "characters that no token has"),
+        ("xoxb-1\u00e9", "characters that are not allowed in a token"),
     ],
 )
 def test_a_token_that_is_none_is_refused(
-    monkeypatch: pytest.MonkeyPatch, bot: str, said: str
+    monkeypatch: pytest.MonkeyPatch, bot: str, error: str
 ) -> None:
     monkeypatch.setenv("BOT", bot)
     monkeypatch.setenv("APP", "xapp-1")
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=error) as caught:
         credentials.read(_slack())
     assert not bot or bot not in str(caught.value)
     assert "secret" not in repr(credentials.Credentials("secret", "secret", "secret"))

@@ -1,4 +1,4 @@
-"""Two connections, of which one is there while the other is renewed, cut, or falls silent."""
+"""Two connections: at least one is open while the other is replaced, dropped or silent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_refreshed_connection_loses_no_event(
         ]
         await slack.sockets.disconnect(reason, round_)
         acks = await asyncio.gather(*going)
-        assert [one.attempts for one in acks] == [1] * 5
+        assert [ack.attempts for ack in acks] == [1] * 5
         await slack.sockets.wait(2, opened=3 + round_)
     assert sorted(await jobs.texts()) == sorted(f"{r}.{n}" for r in range(2) for n in range(5))
     assert socket.health.ready
@@ -43,7 +43,7 @@ async def test_dropped_connection_loses_no_event(socket: ServiceHarness, jobs: J
 async def test_disabled_socket_mode_stops_reconnecting(socket: ServiceHarness) -> None:
     slack = socket.slack
     await slack.sockets.disconnect("link_disabled")
-    await socket.problem("switched off in the app's settings (link_disabled)")
+    await socket.problem("disabled in the app's settings (link_disabled)")
     await slack.sockets.wait(0)
     asked = [call for call in slack.calls if call.method == "apps.connections.open"]
     assert len(asked) == socket_mode.CONNECTIONS
@@ -67,7 +67,7 @@ async def test_silent_connection_is_replaced(patient: Runtime, jobs: JobTexts) -
 
 
 async def test_connection_without_hello_is_replaced(patient: Runtime) -> None:
-    async with over_sockets(patient, greeting=0.3) as rig:
+    async with over_sockets(patient, hello_timeout=0.3) as rig:
         rig.slack.sockets.mute = 1
         rig.slack.sockets.drop(0)
         await rig.slack.sockets.wait(2, opened=4)
@@ -80,9 +80,9 @@ async def test_uninstalled_app_is_reported(either: ServiceHarness) -> None:
     assert either.health.ready
     tokens = {"type": "tokens_revoked", "tokens": {"oauth": [], "bot": ["U1"]}}
     assert (await either.slack.event(tokens)).acked
-    await either.problem("Slack revoked tokens")
+    await either.problem("Slack revoked draftsman's tokens")
     assert (await either.slack.event({"type": "app_uninstalled"})).acked
-    await either.problem("was removed from the workspace")
+    await either.problem("was uninstalled from the workspace")
 
 
 async def test_app_rate_limit_is_a_health_note(either: ServiceHarness) -> None:
@@ -93,11 +93,11 @@ async def test_app_rate_limit_is_a_health_note(either: ServiceHarness) -> None:
 
 
 async def test_a_token_that_slack_refuses_is_said(socket: ServiceHarness) -> None:
-    async def asked() -> bool:
+    async def check() -> bool:
         return len(socket.slack.calls) > before
 
     before = len(socket.slack.calls)
     socket.slack.world.app_token = "xapp-another"
     socket.slack.sockets.drop()
-    await until(asked, "another try")
-    await socket.problem("Slack refuses a Socket Mode connection")
+    await until(check, "another try")
+    await socket.problem("Slack rejected a Socket Mode connection")

@@ -1,4 +1,4 @@
-"""The methods of the Web API; importing this registers them."""
+"""The methods of the Web API; the import registers them."""
 
 from __future__ import annotations
 

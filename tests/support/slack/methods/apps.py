@@ -1,4 +1,4 @@
-"""apps.*: the address of a socket, which works once."""
+"""apps.*: the URL of a socket, which is valid once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.slack.world import Json, World
 
 @method("apps.connections.open", token="app")
 def connections_open(world: World, args: Args) -> Json:
-    """Return where to connect."""
+    """Return the URL of a new socket."""
     ticket = world.id("K")
     world.tickets.add(ticket)
     url = world.base.replace("http://", "ws://", 1)

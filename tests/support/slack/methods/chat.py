@@ -1,4 +1,4 @@
-"""chat.*: messages that the bot writes, changes and deletes."""
+"""chat.*: the bot posts, updates and deletes messages."""
 
 from __future__ import annotations
 
@@ -14,55 +14,57 @@ from tests.support.slack.world import Channel, Json, World
 UPDATE_MOST: Final = 4000
 """Characters of the text of chat.update."""
 METADATA_BYTES: Final = 16_000
-"""A guess: Slack publishes no figure."""
+"""An estimate: Slack publishes no limit."""
 ATTACHMENTS_MOST: Final = 100
 
 
 def body(args: Args) -> Json:
-    """Return what a message says, checked."""
-    said: Json = {}
+    """Return the validated content of a message."""
+    content: Json = {}
     if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
-        said["blocks"] = message_blocks(blocks)
+        content["blocks"] = message_blocks(blocks)
     if (attached := args.json("attachments", "invalid_attachments")) is not None:
-        said["attachments"] = _attachments(attached)
+        content["attachments"] = _attachments(attached)
     if (metadata := args.json("metadata", "invalid_metadata_format")) is not None:
-        said["metadata"] = _metadata(metadata)
+        content["metadata"] = _metadata(metadata)
     if (text := args.maybe("text")) is not None:
-        said["text"] = text
-    return said
+        content["text"] = text
+    return content
 
 
-def _attachments(found: object) -> list[Json]:
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+def _attachments(attachments: object) -> list[Json]:
+    if not isinstance(attachments, list) or not all(
+        isinstance(attachment, dict) for attachment in attachments
+    ):
         raise ApiError("invalid_attachments")
-    if len(found) > ATTACHMENTS_MOST:
+    if len(attachments) > ATTACHMENTS_MOST:
         raise ApiError("too_many_attachments")
-    for one in found:
-        if "blocks" in one:
-            message_blocks(one["blocks"])
-    return found
+    for attachment in attachments:
+        if "blocks" in attachment:
+            message_blocks(attachment["blocks"])
+    return attachments
 
 
-def _metadata(found: object) -> Json:
-    if not isinstance(found, dict) or found.keys() - {"event_type", "event_payload"}:
+def _metadata(metadata: object) -> Json:
+    if not isinstance(metadata, dict) or metadata.keys() - {"event_type", "event_payload"}:
         raise ApiError("invalid_metadata_format")
-    if not isinstance(found.get("event_type"), str) or not found["event_type"]:
+    if not isinstance(metadata.get("event_type"), str) or not metadata["event_type"]:
         raise ApiError("invalid_metadata_format")
-    if not isinstance(found.get("event_payload"), dict):
+    if not isinstance(metadata.get("event_payload"), dict):
         raise ApiError("invalid_metadata_format")
-    if len(json.dumps(found).encode()) > METADATA_BYTES:
+    if len(json.dumps(metadata).encode()) > METADATA_BYTES:
         raise ApiError("metadata_too_large")
-    return found
+    return metadata
 
 
-def has_content(said: Json) -> None:
-    """Refuse a message with nothing in it."""
-    if not said.get("text") and not said.get("blocks") and not said.get("attachments"):
+def has_content(content: Json) -> None:
+    """Raise ApiError for an empty message."""
+    if not content.get("text") and not content.get("blocks") and not content.get("attachments"):
         raise ApiError("no_text")
 
 
 def by_bot(world: World) -> Json:
-    """Return what marks a message as the bot's."""
+    """Return the fields that mark a message as the bot's."""
     profile = {"id": world.bot, "app_id": world.app, "name": "draftsman", "team_id": world.team}
     return {
         "user": world.bot_user,
@@ -74,15 +76,14 @@ def by_bot(world: World) -> Json:
 
 @method("chat.postMessage", "chat:write")
 def post_message(world: World, args: Args) -> Json:
-    """Post."""
     channel = writable_channel(world, args.need("channel"))
-    said = body(args)
-    has_content(said)
+    content = body(args)
+    has_content(content)
     thread = args.maybe("thread_ts")
     parent = channel.messages.get(thread) if thread else None
     if parent is not None and parent.get("subtype") in {"channel_join", "channel_name"}:
         raise ApiError("cannot_reply_to_message")
-    message = put(world, channel, by_bot(world) | said, thread)
+    message = put(world, channel, by_bot(world) | content, thread)
     if args.flag("reply_broadcast") and "thread_ts" in message:
         message["subtype"] = "thread_broadcast"
     return {"channel": channel.id, "ts": message["ts"], "message": message}
@@ -90,26 +91,27 @@ def post_message(world: World, args: Args) -> Json:
 
 @method("chat.postEphemeral", "chat:write")
 def post_ephemeral(world: World, args: Args) -> Json:
-    """Show something to one person."""
     channel = writable_channel(world, args.need("channel"))
     user = args.need("user")
     if user not in world.users or user not in channel.members:
         raise ApiError("user_not_in_channel")
-    said = body(args)
-    has_content(said)
-    ts = put_ephemeral(world, channel, user, said, args.maybe("thread_ts"))
+    content = body(args)
+    has_content(content)
+    ts = put_ephemeral(world, channel, user, content, args.maybe("thread_ts"))
     return {"message_ts": ts}
 
 
-def put_ephemeral(world: World, channel: Channel, user: str, said: Json, thread: str | None) -> str:
-    """Keep an ephemeral message; it never is in the history. Return its ts."""
-    made: Json = {"type": "message", "ts": world.ts(), "text": "", **by_bot(world), **said}
-    if "blocks" in made:
-        made["blocks"] = named(world, made["blocks"])
+def put_ephemeral(
+    world: World, channel: Channel, user: str, content: Json, thread: str | None
+) -> str:
+    """Store an ephemeral message outside of the history; return its ts."""
+    created: Json = {"type": "message", "ts": world.ts(), "text": "", **by_bot(world), **content}
+    if "blocks" in created:
+        created["blocks"] = named(world, created["blocks"])
     if thread:
-        made["thread_ts"] = thread
-    world.ephemerals[channel.id, user].append(made)
-    return str(made["ts"])
+        created["thread_ts"] = thread
+    world.ephemerals[channel.id, user].append(created)
+    return str(created["ts"])
 
 
 def _own(world: World, args: Args, error: str) -> tuple[Channel, Json]:
@@ -124,18 +126,18 @@ def _own(world: World, args: Args, error: str) -> tuple[Channel, Json]:
 
 @method("chat.update", "chat:write")
 def update(world: World, args: Args) -> Json:
-    """Change a message of the bot's. Blocks that are not said stay as they are."""
+    """Update a message of the bot. Omitted blocks stay unchanged."""
     channel, message = _own(world, args, "cant_update_message")
     if channel.archived:
         raise ApiError("is_archived")
-    said = body(args)
-    if not said.keys() & {"text", "blocks", "attachments"}:
+    content = body(args)
+    if not content.keys() & {"text", "blocks", "attachments"}:
         raise ApiError("no_text")
-    if len(said.get("text", "")) > UPDATE_MOST:
+    if len(content.get("text", "")) > UPDATE_MOST:
         raise ApiError("msg_too_long")
-    if "blocks" in said:
-        said["blocks"] = named(world, said["blocks"])
-    message.update(said)
+    if "blocks" in content:
+        content["blocks"] = named(world, content["blocks"])
+    message.update(content)
     message["edited"] = {"user": world.bot_user, "ts": world.ts()}
     if not message.get("blocks"):
         message.pop("blocks", None)
@@ -149,7 +151,6 @@ def update(world: World, args: Args) -> Json:
 
 @method("chat.delete", "chat:write")
 def delete(world: World, args: Args) -> Json:
-    """Delete a message of the bot's."""
     channel, message = _own(world, args, "cant_delete_message")
     remove(channel, message["ts"])
     return {"channel": channel.id, "ts": message["ts"]}
@@ -157,7 +158,6 @@ def delete(world: World, args: Args) -> Json:
 
 @method("chat.getPermalink")
 def get_permalink(world: World, args: Args) -> Json:
-    """Return a link to a message."""
     channel = visible_channel(world, args.need("channel"))
     ts = args.need("message_ts")
     if ts not in channel.messages:

@@ -1,4 +1,4 @@
-"""conversations.*: what is said where, and who is there."""
+"""conversations.*: messages and members of conversations."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ def _readable(world: World, args: Args) -> Channel:
 
 @method("conversations.replies", *HISTORY)
 def replies(world: World, args: Args) -> Json:
-    """Return a thread, its first message first on every page.
+    """Return a thread; each page begins with its first message.
 
-    The ts of a reply gives that reply alone, as reported of the service (bolt-python issue 783).
+    The ts of a reply returns only that reply (bolt-python issue 783).
     """
     channel = _readable(world, args)
     ts = args.need("ts")
-    found = channel.messages.get(ts)
-    if found is None:
+    result = channel.messages.get(ts)
+    if result is None:
         raise ApiError("thread_not_found")
-    if found.get("thread_ts", ts) != ts:
-        return _page(args, [], first=found)
-    return _page(args, in_thread(channel, ts), first=found)
+    if result.get("thread_ts", ts) != ts:
+        return _page(args, [], first=result)
+    return _page(args, in_thread(channel, ts), first=result)
 
 
 @method("conversations.history", *HISTORY)
 def history(world: World, args: Args) -> Json:
-    """Return what is in a channel, the newest first."""
+    """Return the messages of a channel, newest first."""
     return _page(args, in_channel(_readable(world, args))[::-1])
 
 
-def _page(args: Args, found: list[Json], first: Json | None = None) -> Json:
-    inside = [message for message in found if _between(args, message["ts"])]
+def _page(args: Args, result: list[Json], first: Json | None = None) -> Json:
+    inside = [message for message in result if _between(args, message["ts"])]
     start, limit = _start(args), args.count("limit", 100, 1000)
     shown = [*([first] if first else []), *inside[start : start + limit]]
     more = start + limit < len(inside)
-    answer: Json = {"messages": [_told(args, one) for one in shown], "has_more": more}
+    answer: Json = {"messages": [_told(args, item) for item in shown], "has_more": more}
     if more:
         answer["response_metadata"] = {"next_cursor": _cursor(start + limit)}
     return answer
@@ -71,10 +71,10 @@ def _time(args: Args, name: str, default: float) -> float:
 
 
 def _told(args: Args, message: Json) -> Json:
-    told = copy.deepcopy(message)
+    messages = copy.deepcopy(message)
     if not args.flag("include_all_metadata"):
-        told.pop("metadata", None)
-    return told
+        messages.pop("metadata", None)
+    return messages
 
 
 def _cursor(start: int) -> str:
@@ -82,18 +82,17 @@ def _cursor(start: int) -> str:
 
 
 def _start(args: Args) -> int:
-    said = args.maybe("cursor")
-    if said is None:
+    content = args.maybe("cursor")
+    if content is None:
         return 0
     try:
-        return int(base64.b64decode(said, validate=True).decode().removeprefix("next:"))
+        return int(base64.b64decode(content, validate=True).decode().removeprefix("next:"))
     except ValueError:
         raise ApiError("invalid_cursor") from None
 
 
 @method("conversations.info", *READ)
 def info(world: World, args: Args) -> Json:
-    """Describe a conversation."""
     channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
     return {"channel": described(world, channel)}
@@ -101,15 +100,14 @@ def info(world: World, args: Args) -> Json:
 
 @method("conversations.members", *READ)
 def members(world: World, args: Args) -> Json:
-    """Say who is in a conversation."""
     channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
-    found = sorted(channel.members)
+    result = sorted(channel.members)
     start, limit = _start(args), args.count("limit", 100, 1000)
-    more = start + limit < len(found)
+    more = start + limit < len(result)
     cursor = _cursor(start + limit) if more else ""
     return {
-        "members": found[start : start + limit],
+        "members": result[start : start + limit],
         "response_metadata": {"next_cursor": cursor},
     }
 
@@ -122,14 +120,14 @@ def list_all(world: World, args: Args) -> Json:
 
 @method("users.conversations", *READ)
 def list_own(world: World, args: Args) -> Json:
-    """List the conversations that the bot is in."""
+    """List the conversations that the bot is a member of."""
     return _listed(world, args, bot_only=True)
 
 
 def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
     names = {"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
     types = [names.get(t, t) for t in str(args.get("types", "public_channel")).split(",")]
-    found = [
+    result = [
         described(world, channel)
         for channel in world.channels.values()
         if channel.kind in types
@@ -137,16 +135,16 @@ def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
         and not (args.flag("exclude_archived") and channel.archived)
     ]
     start, limit = _start(args), args.count("limit", 100, 1000)
-    cursor = _cursor(start + limit) if start + limit < len(found) else ""
+    cursor = _cursor(start + limit) if start + limit < len(result) else ""
     return {
-        "channels": found[start : start + limit],
+        "channels": result[start : start + limit],
         "response_metadata": {"next_cursor": cursor},
     }
 
 
 @method("conversations.join", "channels:join")
 def join(world: World, args: Args) -> Json:
-    """Go into a public channel."""
+    """Join a public channel."""
     channel = visible_channel(world, args.need("channel"))
     if channel.archived:
         raise ApiError("is_archived")
@@ -183,7 +181,7 @@ def _group(world: World, members: set[str]) -> Channel:
 
 def described(world: World, channel: Channel) -> Json:
     """Return a conversation as Slack describes it."""
-    said: Json = {
+    content: Json = {
         "id": channel.id,
         "is_channel": channel.kind == "channel",
         "is_group": channel.kind == "group",
@@ -197,8 +195,8 @@ def described(world: World, channel: Channel) -> Json:
         "context_team_id": world.team,
     }
     if channel.kind == "im":
-        said["user"] = next(iter(channel.members - {world.bot_user}))
+        content["user"] = next(iter(channel.members - {world.bot_user}))
     else:
-        said["name"] = channel.name
-        said["num_members"] = len(channel.members)
-    return said
+        content["name"] = channel.name
+        content["num_members"] = len(channel.members)
+    return content

@@ -1,4 +1,4 @@
-"""files.*: an upload in three steps. The bytes themselves come to `/upload/FILE`."""
+"""files.*: an upload in three steps. The bytes are posted to `/upload/FILE`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.support.slack.world import Json, World
 
 @method("files.getUploadURLExternal", "files:write")
 def get_upload_url(world: World, args: Args) -> Json:
-    """Return where to send the bytes."""
     name = args.need("filename")
     try:
         length = int(args.need("length"))
@@ -28,7 +27,7 @@ def get_upload_url(world: World, args: Args) -> Json:
 
 
 def receive(world: World, file_id: str, data: bytes) -> str | None:
-    """Take the bytes; return what is wrong with them."""
+    """Store the bytes; return the error."""
     file = world.files.get(file_id)
     if file is None or file.get("shared") is not None:
         return "not found"
@@ -40,24 +39,28 @@ def receive(world: World, file_id: str, data: bytes) -> str | None:
 
 @method("files.completeUploadExternal", "files:write")
 def complete_upload(world: World, args: Args) -> Json:
-    """Make files of the uploads, and post them if a channel is said."""
+    """Create files from the uploads, and post them if a channel is given."""
     asked = args.json("files", "invalid_arguments")
     if not isinstance(asked, list) or not asked:
         raise invalid_arguments("invalid_arguments", ["missing required field: files"])
-    files = [_uploaded(world, one) for one in asked]
+    files = [_uploaded(world, item) for item in asked]
     names = [args.maybe("channel_id"), *(args.maybe("channels") or "").split(",")]
     channels = [writable_channel(world, name) for name in names if name]
-    said: Json = {}
+    content: Json = {}
     if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
-        said["blocks"] = message_blocks(blocks)
+        content["blocks"] = message_blocks(blocks)
     for file, one in zip(files, asked, strict=True):
         file["title"] = one.get("title") or file["name"]
         file["shared"] = [channel.id for channel in channels]
-    told = [_told(world, file) for file in files]
+    messages = [_told(world, file) for file in files]
     for channel in channels:
-        message = {"text": args.get("initial_comment", ""), "files": told, "upload": True} | said
+        message = {
+            "text": args.get("initial_comment", ""),
+            "files": messages,
+            "upload": True,
+        } | content
         put(world, channel, by_bot(world) | message, args.maybe("thread_ts"))
-    return {"files": told}
+    return {"files": messages}
 
 
 def _uploaded(world: World, asked: Any) -> Json:
@@ -84,7 +87,6 @@ def _told(world: World, file: Json) -> Json:
 
 @method("files.info", "files:read")
 def files_info(world: World, args: Args) -> Json:
-    """Describe a file."""
     file = world.files.get(args.need("file"))
     if file is None or file.get("shared") is None:
         raise ApiError("file_not_found")
@@ -93,7 +95,6 @@ def files_info(world: World, args: Args) -> Json:
 
 @method("files.delete", "files:write")
 def files_delete(world: World, args: Args) -> Json:
-    """Delete a file."""
     file = world.files.pop(args.need("file"), None)
     if file is None:
         raise ApiError("file_not_found")

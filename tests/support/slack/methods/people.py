@@ -1,4 +1,4 @@
-"""auth.*, users.*, bots.* and reactions.*: who there is."""
+"""auth.*, users.*, bots.* and reactions.*."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.slack.world import Json, World
 
 @method("auth.test")
 def auth_test(world: World, args: Args) -> Json:
-    """Say whose token it is."""
+    """Return the owner of the token."""
     return {
         "url": "https://fake.slack.com/",
         "team": "fake",
@@ -32,7 +32,6 @@ def api_test(world: World, args: Args) -> Json:
 
 @method("users.info", "users:read")
 def users_info(world: World, args: Args) -> Json:
-    """Describe a person."""
     user = world.users.get(args.need("user"))
     if user is None:
         raise ApiError("user_not_found")
@@ -41,13 +40,11 @@ def users_info(world: World, args: Args) -> Json:
 
 @method("users.list", "users:read")
 def users_list(world: World, args: Args) -> Json:
-    """List the people."""
     return {"members": [_shown(world, user) for user in world.users.values()]}
 
 
 @method("users.lookupByEmail", "users:read.email")
 def users_lookup(world: World, args: Args) -> Json:
-    """Find a person."""
     email = args.need("email")
     for user in world.users.values():
         if user["profile"].get("email") == email:
@@ -64,7 +61,6 @@ def _shown(world: World, user: Json) -> Json:
 
 @method("bots.info", "users:read")
 def bots_info(world: World, args: Args) -> Json:
-    """Describe a bot."""
     if args.get("bot", world.bot) != world.bot:
         raise ApiError("bot_not_found")
     bot = {"id": world.bot, "app_id": world.app, "user_id": world.bot_user, "name": "draftsman"}
@@ -80,31 +76,33 @@ def _reacted(world: World, args: Args) -> tuple[list[Json], Json | None, str]:
     if world.bot_user not in channel.members:
         raise ApiError("not_in_channel")
     reactions: list[Json] = message.setdefault("reactions", [])
-    return reactions, next((one for one in reactions if one["name"] == name), None), name
+    return (
+        reactions,
+        next((reaction for reaction in reactions if reaction["name"] == name), None),
+        name,
+    )
 
 
 @method("reactions.add", "reactions:write")
 def reactions_add(world: World, args: Args) -> Json:
-    """Put an emoji on a message."""
-    reactions, found, name = _reacted(world, args)
-    if found is None:
+    reactions, result, name = _reacted(world, args)
+    if result is None:
         reactions.append({"name": name, "users": [world.bot_user], "count": 1})
-    elif world.bot_user in found["users"]:
+    elif world.bot_user in result["users"]:
         raise ApiError("already_reacted")
     else:
-        found["users"].append(world.bot_user)
-        found["count"] += 1
+        result["users"].append(world.bot_user)
+        result["count"] += 1
     return {}
 
 
 @method("reactions.remove", "reactions:write")
 def reactions_remove(world: World, args: Args) -> Json:
-    """Take an emoji off a message."""
-    reactions, found, _ = _reacted(world, args)
-    if found is None or world.bot_user not in found["users"]:
+    reactions, result, _ = _reacted(world, args)
+    if result is None or world.bot_user not in result["users"]:
         raise ApiError("no_reaction")
-    found["users"].remove(world.bot_user)
-    found["count"] -= 1
-    if not found["users"]:
-        reactions.remove(found)
+    result["users"].remove(world.bot_user)
+    result["count"] -= 1
+    if not result["users"]:
+        reactions.remove(result)
     return {}

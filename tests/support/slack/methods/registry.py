@@ -1,4 +1,4 @@
-"""What every method of the Web API is: a name, the scopes of which it needs one, and its work."""
+"""Registry of the Web API's methods: name, alternative scopes and function."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Token = Literal["bot", "app"]
 
 
 class Args(dict[str, Any]):
-    """The arguments of a call, from its query, its form or its JSON; none of them is None."""
+    """The arguments of a call, from its query, form or JSON; none of them is None."""
 
     def need(self, name: str) -> str:
-        """Return a string that must be there."""
+        """Return a required string."""
         value = self.get(name)
         if value is None or value == "":
             raise invalid_arguments("invalid_arguments", [f"missing required field: {name}"])
@@ -29,7 +29,7 @@ class Args(dict[str, Any]):
         return None if value is None or value == "" else str(value)
 
     def flag(self, name: str) -> bool:
-        """Say whether something is wanted."""
+        """Return a boolean."""
         return str(self.get(name, "")).lower() in {"1", "true"}
 
     def count(self, name: str, default: int, most: int) -> int:
@@ -40,7 +40,7 @@ class Args(dict[str, Any]):
             raise ApiError("invalid_limit") from None
 
     def json(self, name: str, error: str) -> Any:
-        """Return what is JSON in a form and a value in JSON; None if it is not there."""
+        """Return a value that a form has as JSON text; None if it is absent."""
         value = self.get(name)
         if not isinstance(value, str):
             return value
@@ -77,26 +77,28 @@ def method(name: str, *scopes: str, token: Token = "bot") -> Callable[[Work], Wo
 
 
 def need_scope(world: World, *scopes: str) -> None:
-    """Refuse a call that needs one of these and has none."""
+    """Raise ApiError unless the token has one of these scopes."""
     if scopes and not world.scopes & set(scopes):
         provided = ",".join(sorted(world.scopes))
         raise ApiError("missing_scope", needed=",".join(scopes), provided=provided)
 
 
 def visible_channel(world: World, channel_id: str) -> Channel:
-    """Return a conversation that the bot can see: a public one, or one that it is in."""
+    """Return a conversation that is public or has the bot as a member."""
     channel = world.channels.get(channel_id)
     if channel is None or (channel.kind != "channel" and world.bot_user not in channel.members):
         raise ApiError("channel_not_found")
     return channel
 
 
-def writable_channel(world: World, said: str) -> Channel:
-    """Return the conversation for a new message: its id, its name, or a person's id."""
-    if said in world.users:
-        return world.direct(said)
-    by_name = [c.id for c in world.channels.values() if c.name == said.removeprefix("#")]
-    channel = visible_channel(world, by_name[0] if by_name and said not in world.channels else said)
+def writable_channel(world: World, content: str) -> Channel:
+    """Return the conversation of a new message, by its id, its name, or a person's id."""
+    if content in world.users:
+        return world.direct(content)
+    by_name = [c.id for c in world.channels.values() if c.name == content.removeprefix("#")]
+    channel = visible_channel(
+        world, by_name[0] if by_name and content not in world.channels else content
+    )
     if channel.archived:
         raise ApiError("is_archived")
     if world.bot_user not in channel.members and "chat:write.public" not in world.scopes:

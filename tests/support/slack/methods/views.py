@@ -13,12 +13,12 @@ from tests.support.slack.methods.registry import Args, method
 from tests.support.slack.world import TRIGGER_LIFE, Json, Trigger, View, World
 
 STACK_MOST: Final = 3
-"""Modals on top of each other."""
+"""Modals on a stack."""
 
 
 def _trigger(world: World, args: Args) -> Trigger:
-    said = args.need("trigger_id")
-    trigger = world.triggers.get(said)
+    content = args.need("trigger_id")
+    trigger = world.triggers.get(content)
     if trigger is None:
         raise ApiError("invalid_trigger_id")
     if trigger.used:
@@ -34,7 +34,7 @@ def _modal(args: Args, *kinds: str) -> Json:
 
 @method("views.open")
 def views_open(world: World, args: Args) -> Json:
-    """Open a modal for the person who did something."""
+    """Open a modal for the person of the trigger."""
     trigger = _trigger(world, args)
     view = _modal(args, "modal")
     _not_twice(world, view)
@@ -44,7 +44,7 @@ def views_open(world: World, args: Args) -> Json:
 
 @method("views.push")
 def views_push(world: World, args: Args) -> Json:
-    """Put a modal on top of the one in which somebody did something."""
+    """Push a modal onto the stack of the trigger."""
     trigger = _trigger(world, args)
     view = _modal(args, "modal")
     _not_twice(world, view)
@@ -58,61 +58,61 @@ def views_push(world: World, args: Args) -> Json:
 
 def _not_twice(world: World, view: Json) -> None:
     name = view.get("external_id")
-    if name and any(one.said.get("external_id") == name for one in world.views.values()):
+    if name and any(item.content.get("external_id") == name for item in world.views.values()):
         raise ApiError("duplicate_external_id")
 
 
 def shown(world: World, user: str, view: Json) -> Json:
-    """Open a modal in place of whatever is open; return it as Slack keeps it."""
+    """Open a modal in place of all open modals; return it as Slack stores it."""
     for old in world.stacks.pop(user, []):
         world.views.pop(old, None)
     return pushed(world, user, view)
 
 
 def pushed(world: World, user: str, view: Json) -> Json:
-    """Put a modal on top; return it as Slack keeps it."""
-    made = _kept(world, view, world.id("V"))
-    world.views[made["id"]] = View(user, made)
-    world.stacks[user].append(made["id"])
-    made["root_view_id"] = world.stacks[user][0]
-    made["previous_view_id"] = world.stacks[user][-2] if len(world.stacks[user]) > 1 else None
-    return made
+    """Push a modal; return it as Slack stores it."""
+    created = _kept(world, view, world.id("V"))
+    world.views[created["id"]] = View(user, created)
+    world.stacks[user].append(created["id"])
+    created["root_view_id"] = world.stacks[user][0]
+    created["previous_view_id"] = world.stacks[user][-2] if len(world.stacks[user]) > 1 else None
+    return created
 
 
 @method("views.update")
 def views_update(world: World, args: Args) -> Json:
-    """Change a modal that is open, or a home tab."""
+    """Update an open modal or a home tab."""
     view = _modal(args, "modal", "home")
-    found = _found(world, args)
-    if args.maybe("hash") is not None and args["hash"] != found.said["hash"]:
+    result = _found(world, args)
+    if args.maybe("hash") is not None and args["hash"] != result.content["hash"]:
         raise ApiError("hash_conflict")
-    return {"view": replaced(world, found, view)}
+    return {"view": replaced(world, result, view)}
 
 
 def _found(world: World, args: Args) -> View:
     if args.maybe("view_id") is None and args.maybe("external_id") is None:
         raise invalid_arguments("invalid_arguments", ["must provide either view_id or external_id"])
     for view in (*world.views.values(), *world.homes.values()):
-        if args.get("view_id") == view.said["id"]:
+        if args.get("view_id") == view.content["id"]:
             return view
-        if args.maybe("external_id") and args["external_id"] == view.said.get("external_id"):
+        if args.maybe("external_id") and args["external_id"] == view.content.get("external_id"):
             return view
     raise ApiError("not_found")
 
 
-def replaced(world: World, found: View, view: Json) -> Json:
-    """Put a view in the place of another; return it as Slack keeps it."""
-    before = found.said
-    found.said = _kept(world, view, before["id"])
-    found.errors = {}
+def replaced(world: World, result: View, view: Json) -> Json:
+    """Replace a view; return it as Slack stores it."""
+    before = result.content
+    result.content = _kept(world, view, before["id"])
+    result.errors = {}
     for name in ("root_view_id", "previous_view_id"):
-        found.said[name] = before.get(name)
-    return found.said
+        result.content[name] = before.get(name)
+    return result.content
 
 
 @method("views.publish")
 def views_publish(world: World, args: Args) -> Json:
-    """Show a home tab."""
+    """Publish a home tab."""
     user = args.need("user_id")
     if user not in world.users:
         raise invalid_arguments("invalid_arguments", ["invalid user_id"])
@@ -120,16 +120,16 @@ def views_publish(world: World, args: Args) -> Json:
         raise ApiError("not_enabled")
     view = _modal(args, "home")
     old = world.homes.get(user)
-    if old and args.maybe("hash") is not None and args["hash"] != old.said["hash"]:
+    if old and args.maybe("hash") is not None and args["hash"] != old.content["hash"]:
         raise ApiError("hash_conflict")
-    made = _kept(world, view, old.said["id"] if old else world.id("V"))
-    world.homes[user] = View(user, made)
-    return {"view": made}
+    created = _kept(world, view, old.content["id"] if old else world.id("V"))
+    world.homes[user] = View(user, created)
+    return {"view": created}
 
 
 def _kept(world: World, view: Json, view_id: str) -> Json:
     empty = {"callback_id": "", "private_metadata": "", "external_id": "", "submit": None}
-    made: Json = {
+    created: Json = {
         "id": view_id,
         "team_id": world.team,
         "app_id": world.app,
@@ -141,6 +141,6 @@ def _kept(world: World, view: Json, view_id: str) -> Json:
         **view,
         "blocks": named(world, view["blocks"]),
     }
-    digest = hashlib.sha256(json.dumps([made, world.ts()]).encode()).hexdigest()
-    made["hash"] = f"{world.ts().partition('.')[0]}.{digest[:8]}"
-    return made
+    digest = hashlib.sha256(json.dumps([created, world.ts()]).encode()).hexdigest()
+    created["hash"] = f"{world.ts().partition('.')[0]}.{digest[:8]}"
+    return created
