@@ -387,7 +387,10 @@ async def _refresh_people(rt: Runtime) -> None:
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
-    """Build the services over an open database, with the configured people."""
+    """Build the services over an open database; raises ConfigError for an invalid target."""
     people = policy(settings)
     people.login = login() if embedded else None
-    return Runtime(settings, db, embedded, people)
+    rt = Runtime(settings, db, embedded, people)
+    if settings.notifications.model_fields_set & {"targets", "fallback"}:
+        _ = rt.targets  # reports an invalid target in every command
+    return rt

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import importlib
 import itertools
 import os
 import signal
@@ -10,6 +12,7 @@ import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import psutil
 import pytest
@@ -25,6 +28,81 @@ NOWHERE = "http://127.0.0.1:1/"
 NUMBERS = itertools.count()
 TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 Stage = tuple[str, signal.Signals]
+"""`module:function`, or `module:<module>` for its import, and the signal sent there."""
+WORKER: Final[list[Stage]] = [
+    ("click:<module>", INT),
+    ("draftsman_tui.cli.process.serve:<module>", TERM),
+    ("draftsman.handlers.registry:load", HUP),
+    ("draftsman.store.postgres.database:Database.open", INT),
+    ("draftsman.store.postgres.schema:applied", TERM),
+    ("draftsman.loops.worker_process:WorkerProcess.run", HUP),
+    ("draftsman.handlers.clone.clone_cleanup:remove_stale_clones", INT),
+    ("draftsman.loops.leader:Leader.run", TERM),
+]
+BOTS: Final[dict[str, list[Stage]]] = {
+    chat: [
+        (f"draftsman_bots.{chat}.service:<module>", TERM),
+        (f"draftsman_bots.{chat}.service:Service.__init__", INT),
+        (f"draftsman_bots.{chat}.service:Service.run", HUP),
+        (f"draftsman_bots.{chat}.identity:resolve_identity", TERM),
+    ]
+    for chat in ("slack", "trello")
+}
+UP: Final[list[Stage]] = [
+    ("draftsman.migrate:check_compatible", INT),
+    ("draftsman_tui.cli.process.supervisor:Supervisor.run", TERM),
+    ("draftsman_tui.cli.process.supervisor:Child.run", HUP),
+    ("draftsman_tui.cli.process.supervisor:Child._run_once", TERM),
+]
+UP_ON_TERMINAL: Final[list[Stage]] = [
+    ("draftsman.migrate:check_compatible", HUP),
+    ("draftsman_tui.cli.process.supervisor_handle:start_supervisor", INT),
+    ("draftsman.store.postgres.database:Database.open", TERM),
+    ("draftsman_tui.cli.process.foreground:Foreground._show_dashboard", TERM),
+    ("textual.app:App.run_async", TERM),
+]
+DASHBOARD: Final[list[Stage]] = [
+    ("textual:<module>", HUP),
+    ("draftsman.store.postgres.database:Database.open", INT),
+    ("draftsman_tui.cli.process.dashboard:create_dashboard", TERM),
+    ("textual.app:App.run_async", INT),
+    ("textual.app:App._init_mode", TERM),
+]
+WEB: Final[list[Stage]] = [
+    ("draftsman.store.postgres.database:Database.open", HUP),
+    ("draftsman_tui.dashboard.web.server:Web.serving", INT),
+    ("draftsman_tui.dashboard.web.server:Web._listen", TERM),
+]
+DEMO: Final[list[Stage]] = [
+    ("draftsman.handlers.clone.sample_repo:make_sample_repo", INT),
+    ("draftsman.services.jobs.submissions:Submissions.submit", TERM),
+    ("draftsman_tui.cli.process.demo:Demo._start_worker", HUP),
+]
+SOAK: Final[list[Stage]] = [
+    ("draftsman_soak.seed_environment:<module>", HUP),
+    ("draftsman.embedded.cluster:_create", INT),
+    ("draftsman.embedded.cluster:_launch", TERM),
+]
+WAIT: Final[list[Stage]] = [
+    ("click:<module>", INT),
+    ("click:<module>", TERM),
+    ("draftsman_tui.cli.job.job_wait:<module>", INT),
+]
+EVERY: Final = sorted(
+    {
+        stage
+        for stages in (WORKER, *BOTS.values(), UP, UP_ON_TERMINAL, DASHBOARD, WEB, DEMO, SOAK, WAIT)
+        for stage, _ in stages
+    }
+)
+
+
+@pytest.mark.parametrize("stage", EVERY)
+def test_a_stage_exists(stage: str) -> None:
+    module, _, function = stage.partition(":")
+    owner = importlib.import_module(module)
+    if function != "<module>":
+        assert callable(functools.reduce(getattr, function.split("."), owner))
 
 
 @asynccontextmanager
@@ -138,18 +216,8 @@ def ours(place: Installation) -> list[str]:
 
 
 async def test_a_worker(place: Installation, rt: Runtime) -> None:
-    stages = [
-        ("click:<module>", INT),
-        ("draftsman_tui.cli.process.serve:<module>", TERM),
-        ("draftsman.handlers.registry:load", HUP),
-        ("draftsman.store.postgres.database:Database.open", INT),
-        ("draftsman.store.postgres.schema:applied", TERM),
-        ("draftsman.loops.worker_process:WorkerProcess.run", HUP),
-        ("draftsman.handlers.clone.clone_cleanup:remove_stale_clones", INT),
-        ("draftsman.loops.leader:Leader.run", TERM),
-    ]
-    ended = await asyncio.gather(*(stopped(place, stage, "worker") for stage in stages))
-    clean(ended, stages)
+    ended = await asyncio.gather(*(stopped(place, stage, "worker") for stage in WORKER))
+    clean(ended, WORKER)
     assert await rt.read_model.workers() == []
 
 
@@ -161,13 +229,7 @@ async def test_a_bot(place: Installation, chat: str) -> None:
     with place.config.open("a") as config:
         for key, name in zip(names, tokens, strict=True):
             config.write(f'{key} = {{ env = "{name}" }}\n')
-    service = f"draftsman_bots.{chat}.service"
-    stages = [
-        (f"{service}:<module>", TERM),
-        (f"{service}:Service.__init__", INT),
-        (f"{service}:Service.run", HUP),
-        (f"draftsman_bots.{chat}.identity:find_out", TERM),
-    ]
+    stages = BOTS[chat]
     ended = await asyncio.gather(
         *(stopped(place, stage, "bots", f"--{chat}", **tokens) for stage in stages)
     )
@@ -175,67 +237,37 @@ async def test_a_bot(place: Installation, chat: str) -> None:
 
 
 async def test_up_without_a_terminal(place: Installation, rt: Runtime) -> None:
-    stages = [
-        ("draftsman.migrate:check_compatible", INT),
-        ("draftsman_tui.cli.process.supervisor:Supervisor.run", TERM),
-        ("draftsman_tui.cli.process.supervisor:Child.run", HUP),
-        ("draftsman_tui.cli.process.supervisor:Child._run_once", TERM),
-    ]
     args = ("--config", str(place.config), "up", "--headless")
-    ended = await asyncio.gather(*(stopped(place, stage, *args) for stage in stages))
-    clean(ended, stages)
+    ended = await asyncio.gather(*(stopped(place, stage, *args) for stage in UP))
+    clean(ended, UP)
     assert ours(place) == []
     assert await rt.read_model.workers() == []
 
 
 async def test_up_on_a_terminal(place: Installation, rt: Runtime) -> None:
-    stages = [
-        ("draftsman.migrate:check_compatible", HUP),
-        ("draftsman_tui.cli.process.supervisor_handle:start_supervisor", INT),
-        ("draftsman.store.postgres.database:Database.open", TERM),
-        ("draftsman_tui.cli.process.foreground:Foreground._show_dashboard", TERM),
-        ("textual.app:App.run_async", TERM),
-    ]
     args = ("--config", str(place.config), "up")
-    ended = await asyncio.gather(*(stopped_on_terminal(place, stage, *args) for stage in stages))
-    clean(ended, stages)
+    ended = await asyncio.gather(
+        *(stopped_on_terminal(place, stage, *args) for stage in UP_ON_TERMINAL)
+    )
+    clean(ended, UP_ON_TERMINAL)
     assert ours(place) == []
     assert await rt.read_model.workers() == []
 
 
 async def test_the_dashboard(place: Installation) -> None:
-    stages = [
-        ("textual:<module>", HUP),
-        ("draftsman.store.postgres.database:Database.open", INT),
-        ("draftsman_tui.cli.process.dashboard:create_dashboard", TERM),
-        ("textual.app:App.run_async", INT),
-        ("textual.app:App._init_mode", TERM),
-    ]
-    web = [
-        ("draftsman.store.postgres.database:Database.open", HUP),
-        ("draftsman_tui.dashboard.web.server:Web.serving", INT),
-        ("draftsman_tui.dashboard.web.server:Web._listen", TERM),
-    ]
     args = ("dashboard", "--web", "--port", "0")
     ended = await asyncio.gather(
-        *(stopped_on_terminal(place, stage, "dashboard") for stage in stages),
-        *(stopped(place, stage, *args) for stage in web),
+        *(stopped_on_terminal(place, stage, "dashboard") for stage in DASHBOARD),
+        *(stopped(place, stage, *args) for stage in WEB),
     )
-    clean(ended, [*stages, *web])
+    clean(ended, [*DASHBOARD, *WEB])
 
 
 async def test_a_demo_is_interrupted(place: Installation, rt: Runtime, tmp_path: Path) -> None:
-    stages = [
-        ("draftsman.handlers.clone.sample_repo:make_sample_repo", INT),
-        ("draftsman.services.jobs.submissions:Submissions.submit", TERM),
-        ("draftsman_tui.cli.process.demo:Demo._start_worker", HUP),
-    ]
     (tmp := tmp_path / "tmp").mkdir()
     args = ("--config", str(place.config), "demo")
-    ended = await asyncio.gather(
-        *(stopped(place, stage, *args, TMPDIR=str(tmp)) for stage in stages)
-    )
-    clean(ended, stages, 130)
+    ended = await asyncio.gather(*(stopped(place, stage, *args, TMPDIR=str(tmp)) for stage in DEMO))
+    clean(ended, DEMO, 130)
     assert {process.output_text.splitlines()[-1] for process in ended} == {"draftsman: interrupted"}
     jobs = await rt.read_model.jobs()
     assert [job.status for job in jobs] == [Status.CANCELED] * 2
@@ -245,25 +277,15 @@ async def test_a_demo_is_interrupted(place: Installation, rt: Runtime, tmp_path:
 
 async def test_a_soak_is_interrupted(place: Installation, folder: Path) -> None:
     """The server of its own is given up before it is made, and before it is started."""
-    stages = [
-        ("draftsman_soak.seed_environment:<module>", HUP),
-        ("draftsman.embedded.cluster:_create", INT),
-        ("draftsman.embedded.cluster:_launch", TERM),
-    ]
     env = {"TMPDIR": str(folder), "DRAFTSMAN_DATABASE_URL": NOT_THERE}
-    ended = await asyncio.gather(*(stopped(place, stage, "soak", **env) for stage in stages))
-    clean(ended, stages, 130)
+    ended = await asyncio.gather(*(stopped(place, stage, "soak", **env) for stage in SOAK))
+    clean(ended, SOAK, 130)
     assert left(folder) == []
     assert list(folder.iterdir()) == []
 
 
 async def test_any_other_command_ends_by_the_signal(place: Installation, rt: Runtime) -> None:
-    stages = [
-        ("click:<module>", INT),
-        ("click:<module>", TERM),
-        ("draftsman_tui.cli.job.job_wait:<module>", INT),
-    ]
-    ended = [await stopped(place, stage, "wait", "D-1") for stage in stages]
-    clean(ended[::2], stages[::2], 130)
-    clean(ended[1:2], stages[1:2], -TERM)
+    ended = [await stopped(place, stage, "wait", "D-1") for stage in WAIT]
+    clean(ended[::2], WAIT[::2], 130)
+    clean(ended[1:2], WAIT[1:2], -TERM)
     assert {process.output_text for process in ended[::2]} == {"draftsman: interrupted\n"}

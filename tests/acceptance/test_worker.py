@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -360,11 +361,12 @@ async def test_a_worker_whose_parent_died_before_it_looked_ends_too(
     )
     out, _ = await shell.communicate()
     await wait_for_exit(int(out))
-    assert "the supervisor is gone: stopping" in (tmp_path / "orphan.log").read_text()
+    log = (tmp_path / "orphan.log").read_text()
+    assert re.search("the supervisor is gone(?: during startup)?: stopping", log), log
 
 
 async def test_a_handler_that_cannot_be_loaded_is_told_in_one_line(place: Installation) -> None:
     place.configure(None, **{"handlers.report": "no_such_module:f"})
     bad = await place.run("worker")
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
-    assert "handlers.report: no_such_module:f cannot be imported" in bad.stderr
+    assert "handlers.report: cannot import no_such_module:f" in bad.stderr

@@ -28,7 +28,11 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
         (["submit", "--type", "x", "--payload", f'{{"a": {HUGE}}}'], 2, "has too many digits"),
         (["submit", "--type", "x", "--priority", HUGE], 2, "--priority"),
         (["db", "dump", ""], 2, "FILE must be a file name"),
-        (["submit", "--agent", "tidy", "--repo", "https:/u:s3cret@h/a", "x"], 2, "no user or pass"),
+        (
+            ["submit", "--agent", "tidy", "--repo", "https:/u:s3cret@h/a", "x"],
+            2,
+            "may not contain a password",
+        ),
     ],
 )
 async def test_an_argument_that_nobody_means_is_one_line(

@@ -34,7 +34,11 @@ def target_text(delivery: Delivery) -> str:
 
 def status_cell(delivery: Delivery) -> Text:
     """Render the status in its style."""
-    return styled(delivery.status, STYLES.get(delivery.status, ""))
+    return styled(_label(delivery.status), STYLES.get(delivery.status, ""))
+
+
+def _label(status: DeliveryStatus) -> str:
+    return status.replace("_", " ")
 
 
 def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
@@ -70,7 +74,7 @@ def summary_lines(deliveries: list[Delivery]) -> list[Text]:
             for status in DeliveryStatus
         }
         statuses = [
-            styled(f"{count} {status}", STYLES.get(status, ""))
+            styled(f"{count} {_label(status)}", STYLES.get(status, ""))
             for status, count in counts.items()
             if count
         ]

@@ -270,7 +270,9 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     assert shown.out.startswith("{completed}")
     (await wall("preview", "D-99")).refused(3, "D-99")
     (await wall("preview")).refused(2, "specify a job or --sample")
-    (await wall("preview", "--sample", "--template", "{x}")).refused(2, "{x} is no field")
+    (await wall("preview", "--sample", "--template", "{x}")).refused(
+        2, "unknown field {x}; fields: job, title"
+    )
     twin = trello.board("Play")
     await wall("add", twin, "--label", trello.label(twin, "draftsman"))
     (await wall("preview", f"D-{number}")).refused(

@@ -169,4 +169,4 @@ async def test_the_owner_may_do_everything_without_a_configuration(embedded: Cli
 async def test_what_no_worker_of_this_machine_can_have_is_refused_at_once(embedded: Cli) -> None:
     done = await embedded("submit", "--repo", "/no/such/place", "x")
     done.refused(2, "/no/such/place: directory not found")
-    (await embedded("submit", "--agent", "tydi", "x")).refused(2, "no agent 'tydi'", "tidy")
+    (await embedded("submit", "--agent", "tydi", "x")).refused(2, "unknown agent 'tydi'", "tidy")

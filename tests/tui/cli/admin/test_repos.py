@@ -76,7 +76,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
     await cli("repos", "add", repo)
     (await cli("repos", "add", repo)).refused(4, "pay already exists")
     twin = make_repository(tmp_path / "elsewhere")
-    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is known already")
+    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "pay already exists")
     assert (await cli("repos", "add", twin, "--name", "other")).code == 0
 
 
@@ -136,7 +136,7 @@ async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
     (await cli("repos", "unmap", "Money")).refused(3, "no mapping of label 'Money'")
     (await cli("repos", "remove", "pay")).refused(2, "use --yes")
     assert (await cli("repos", "remove", "pay", "--yes")).code == 0
-    (await cli("repos", "show", "pay")).refused(3, "known are: none")
+    (await cli("repos", "show", "pay")).refused(3, "unknown repository 'pay'; known: none")
 
 
 async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: Path) -> None:

@@ -58,6 +58,20 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     ]
 
 
+@pytest.mark.parametrize(
+    ("former", "status"), [("dead", "dead_letter"), ("unknown", "unconfirmed")]
+)
+async def test_a_former_name_of_a_status_is_accepted_with_a_warning(
+    cli: Cli, make: Factory, rt: Runtime, former: str, status: str
+) -> None:
+    (seq,) = await _dead(make, rt)
+    done = await cli("deliveries", "--status", former, "--json")
+    assert done.code == 0
+    assert [row["seq"] for row in done.json] == ([seq] if former == "dead" else [])
+    assert done.err == f"draftsman: --status {former} is deprecated; use {status}\n"
+    (await cli("deliveries", "--status", "gone")).refused(2, "'dead_letter'")
+
+
 async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await cli("redeliver", seq)
@@ -158,7 +172,7 @@ async def test_the_configuration_names_whom_all_requests_tell(
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (['notifications.targets = ["mail"]'], "'mail' is no target"),
+        (['notifications.targets = ["mail"]'], "'mail' is not a target"),
         (['notifications.fallback = "webhook:gone"'], "unknown webhook 'gone'"),
         (["notifications.lease = 20"], "lease must be at least four times timeout"),
         (['webhooks.x.url = "http://h/"'], "webhooks.x.secret"),

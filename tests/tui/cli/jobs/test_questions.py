@@ -113,10 +113,10 @@ async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -
     (await cli("extend", name, "soon")).refused(2, "or never")
     (await cli("extend", work.name, "2h")).refused(2, name)
     (await cli("extend", f"{work.name}/2", "2h")).refused(3, f"{work.name}/2")
-    (await cli("extend", f"{work.name}/x", "2h")).refused(2, "give D-142/2")
+    (await cli("extend", f"{work.name}/x", "2h")).refused(2, "use a name such as D-142/2")
     (await as_("ben")("extend", name, "2h")).refused(1, "may not extend", "olga")
     await make.answer(work.number, "red")
-    (await cli("extend", name, "2h")).refused(1, f"{name} was answered")
+    (await cli("extend", name, "2h")).refused(1, f"{name} was already answered by root")
 
 
 async def test_an_escalation_is_shown_before_and_after(

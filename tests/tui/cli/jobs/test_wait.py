@@ -63,9 +63,9 @@ async def test_it_says_when_a_job_that_failed_is_tried_again(
     failure = Failure("busy\nand more", http_status=429, retry_after=7200)
     await rt.settle.failure(await make.running(2), failure)
     waiting = terminal("wait", number)
-    waiting.expect(f"D-{number}: run 1 failed: busy; tried again in 60 min")
+    waiting.expect(f"D-{number}: run 1 failed: busy; next retry in 60 min")
     waiting.expect("(retry 1 of 3)")
-    submitted.expect("D-2: run 1 failed: busy; tried again in 2.0 h")
+    submitted.expect("D-2: run 1 failed: busy; next retry in 2.0 h")
     for job, shown in ((number, waiting), (2, submitted)):
         await make.due(job)
         await rt.settle.outcome(await make.running(job), Done({}))

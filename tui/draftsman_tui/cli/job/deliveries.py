@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,14 +10,34 @@ from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params
+from draftsman_tui.common import params, stdio
 from draftsman_tui.common.delivery_text import delivery_cells
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
 
+    Choice = click.Choice[str]
+else:
+    Choice = click.Choice  # click 8.1 is not generic
+
 _CONFIRM_FROM = 5
 """Number of deliveries from which a retry asks for confirmation."""
+_DEPRECATED: Final = {
+    "dead": DeliveryStatus.DEAD_LETTER,
+    "unknown": DeliveryStatus.UNCONFIRMED,
+}
+"""Former names of statuses, accepted for one release."""
+
+
+class _DeliveryStatusParam(Choice):
+    """A delivery status; a former name is accepted with a warning."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the current name of the status."""
+        if (current := _DEPRECATED.get(value)) is not None:
+            stdio.write_stderr(f"draftsman: --status {value} is deprecated; use {current}\n")
+            value = str(current)
+        return super().convert(value, param, ctx)
 
 
 @command(
@@ -31,7 +51,7 @@ _CONFIRM_FROM = 5
 @click.option("--job", type=params.JOB, help="Filter by job.")
 @click.option(
     "--status",
-    type=click.Choice([str(value) for value in DeliveryStatus]),
+    type=_DeliveryStatusParam([str(value) for value in DeliveryStatus]),
     multiple=True,
     help="Filter by status; repeatable.",
 )
