@@ -6,10 +6,10 @@ import warnings
 from typing import Any
 
 from draftsman.domain import reserved_names
+from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import Settings
-from draftsman.store.checkpoints import Step
 
 
 class RunProgress:

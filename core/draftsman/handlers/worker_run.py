@@ -11,6 +11,7 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
 from draftsman.domain.question import Answered, NoAnswer, QuestionKind, QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
+from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
@@ -26,7 +27,6 @@ from draftsman.services.repos import Repos
 from draftsman.services.runs.checkpoints import Checkpoints
 from draftsman.services.runs.settlement import Settlement
 from draftsman.settings import Settings
-from draftsman.store.checkpoints import Step
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,13 +13,12 @@ from draftsman.domain.outcome import Done, Outcome, Parked
 from draftsman.domain.question import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.reserved_names import Owner
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.loops.workers import (
     last_event,
     run_of,

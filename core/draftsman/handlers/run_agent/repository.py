@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from draftsman.domain.invocation import RepoResolution
 from draftsman.domain.question import Answered, Choice
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_catalog import (
     CONFIDENCE,
     AmbiguousRepo,
@@ -26,7 +27,7 @@ from draftsman.errors import Failure, NotFound, UsageError
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.question_mapping import build_ask
-from draftsman.services.repos import Repos, SavedProfile
+from draftsman.services.repos import Repos
 
 T = TypeVar("T")
 STEP: Final = "agent:repository"

@@ -20,6 +20,7 @@ from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import QuestionSpec
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_profile import effective_profile
 from draftsman.domain.reserved_names import KEYS, Owner
 from draftsman.errors import Failure
@@ -38,7 +39,6 @@ from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
 from draftsman.handlers.run_agent.validation import add_validation, run_setup, validate
 from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.services.repos import SavedProfile
 from draftsman.settings import AgentSettings
 
 BASE: Final = "agent:base"

@@ -16,11 +16,11 @@ from draftsman.domain.messages.delivery import (
     Message,
     Subject,
 )
+from draftsman.domain.messages.message_facts import MessageFacts
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.log import redact
-from draftsman.store import deliveries as store
 from draftsman.store import people
 from draftsman.store.postgres.database import Connection
 
@@ -31,7 +31,7 @@ MAX_LINKS: Final = 10_000
 
 
 def build_message(
-    item: ClaimedDelivery, facts: store.MessageFacts, question: Question | None, policy: Policy
+    item: ClaimedDelivery, facts: MessageFacts, question: Question | None, policy: Policy
 ) -> Message:
     """Return the redacted message of a delivery."""
     return Message(
@@ -87,7 +87,7 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     )
 
 
-def _subject(facts: store.MessageFacts | Job, id: UUID) -> Subject:
+def _subject(facts: MessageFacts | Job, id: UUID) -> Subject:
     repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
     return Subject(
         number=facts.number,

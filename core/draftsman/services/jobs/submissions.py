@@ -20,6 +20,7 @@ from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.messages.target import NONE, Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
@@ -34,9 +35,6 @@ from draftsman.store.postgres.database import (
     Database,
     retry_conflicts,
     translate_errors,
-)
-from draftsman.store.submissions import (
-    RecentDuplicate as RecentDuplicate,
 )
 
 CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
