@@ -31,6 +31,8 @@ class MessageFacts:
     error_class: str | None
     cancel_requested_by: str | None
     cancel_reason: str | None
+    denial: dict[str, Any] | None
+    """The resolution of the question whose denial failed the job."""
     result: dict[str, Any] | None
     created_at: datetime
     finished_at: datetime | None
