@@ -90,7 +90,7 @@ class Submissions:
     ) -> list[SubmittedJob]:
         """Create the jobs in one statement; results are in the order of the invocations.
 
-        With the caller's `connection`, all reads and writes are in its transaction. Otherwise the batch
+        With the caller's `connection`, all statements run in its transaction. Otherwise the batch
         is not atomic: an IdempotencyConflict names the first conflicting key, and the other jobs
         exist by then; the same batch can be sent again safely.
         """
