@@ -13,14 +13,13 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Snooze
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind, QuestionSpec
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.runs.claim import CONNECT_TIMEOUT
 from draftsman.store import workers
 from draftsman.store.claim import exchange
-from draftsman.store.sweeps import LeaderTerm
 from tests.support.races import PooledLine
 from tests.support.waits import until
 

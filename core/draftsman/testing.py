@@ -19,16 +19,16 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
 from draftsman.domain.outcome import Outcome, Parked, Snooze, validate_result
 from draftsman.domain.question import OnExpire, Question, QuestionSpec, QuestionStatus, Resolution
+from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
 from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
-from draftsman.handlers.run_progress import RunServices
+from draftsman.handlers.worker_run import RunServices
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.settings import Settings
-from draftsman.store.checkpoints import Step
 
 RUNS: Final = 1000
 """Maximum number of runs of a handler."""
@@ -135,7 +135,7 @@ async def run_handler(
                     return memory.result(outcome)
                 await memory.outcome(ctx.job, outcome)
             finally:
-                await ctx.close()
+                await worker_run(ctx).close()
     raise AssertionError(f"the handler did not return an outcome within {RUNS} runs")
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.question import OnDeny, QuestionKind, QuestionSpec
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.bots.cross_channel import (
     DENIAL_REASON,
     AnswerPath,

@@ -14,9 +14,9 @@ from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.kill.processes import Process, Reached, Zygote
 from tests.kill.work import HANDLERS
 from tests.support.people import GROUPS, PEOPLE

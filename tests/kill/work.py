@@ -13,6 +13,7 @@ from draftsman.domain.outcome import Outcome, Snooze
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.errors import Failure
+from draftsman.handlers.context import worker_run
 from draftsman.handlers.run_agent.repository import assign
 
 BUNDLE: Final = b"work in progress"
@@ -27,7 +28,7 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.saved_work()
     first = await ctx.step("first", effects.make("first"), effects.find)
     await ctx.checkpoint({"first": first}, BUNDLE)
-    assert await ctx.spend(Quota.EVENTS, 1, QuotaLimit(1000))
+    assert await worker_run(ctx).spend(Quota.EVENTS, 1, QuotaLimit(1000))
     await ctx.event("halfway", {"first": first})
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})

@@ -118,3 +118,27 @@ class ClaimedJob:
     def lease(self) -> Lease:
         """The lease for the run's writes."""
         return Lease(self.number, self.run, self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """A run's lease as reported by a heartbeat."""
+
+    token: int
+    owned: bool
+    canceled: bool
+
+
+NO_OWNER = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderTerm:
+    """The lease that a sweep proves; without a term, a sweep run by hand proves none."""
+
+    owner: UUID = NO_OWNER
+    term: int | None = None
+
+    def params(self, limit: int) -> dict[str, Any]:
+        """Return the parameters of all sweep statements."""
+        return {"owner": self.owner, "term": self.term, "limit": limit}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -18,17 +17,14 @@ from draftsman.domain.question import (
     OnDeny,
     OnExpire,
     QuestionKind,
-    QuestionSpec,
 )
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
 from draftsman.errors import UsageError
-from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask, to_answer
-from draftsman.handlers.run_log import RunLog
-from draftsman.handlers.run_progress import RunProgress, RunServices
-from draftsman.outbound.timeouts import time_limit
+from draftsman.handlers.run_progress import RunProgress
+from draftsman.handlers.worker_run import RunServices, WorkerRun
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.questions import MAX_TIMEOUT
 from draftsman.services.repos import Repos
@@ -44,9 +40,6 @@ class RunContext(RunProgress):
     database is unreachable and the lease may still be valid. `job` is the claimed job.
     """
 
-    parked = False
-    """Whether the run was parked: it holds no lease any more, and only unwinds."""
-
     def __init__(
         self,
         job: ClaimedJob,
@@ -54,14 +47,11 @@ class RunContext(RunProgress):
         deadline: float,
         limits: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(job, services)
         self.limits = limits or RetryPolicy()
         """The timeouts of this job, each limited by the enclosing timeout."""
         self.deadline = deadline
         """Seconds of running time left when the run started."""
-        self._log: RunLog | None = None
-        self._prints: PrintCapture | None = None
-        self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
+        super().__init__(WorkerRun(job, services, self.limits))
 
     @property
     def repos(self) -> Repos:
@@ -75,12 +65,7 @@ class RunContext(RunProgress):
 
     def on_heartbeat(self, callback: Callable[[], None]) -> None:
         """Register a callback for each heartbeat that renewed the lease."""
-        self._heartbeat_callbacks += (callback,)
-
-    def beat(self) -> None:
-        """Run the heartbeat callbacks."""
-        for callback in self._heartbeat_callbacks:
-            callback()
+        self._run.on_heartbeat(callback)
 
     @overload
     async def step(
@@ -112,31 +97,7 @@ class RunContext(RunProgress):
         `step_timeout` when both together exceed the job's `step_timeout`, and UsageError for a key
         that begins with `agent:` or `sleep:`.
         """
-        return await self._step(key, effect, lookup, Owner.HANDLER)
-
-    async def worker_step(self, key: str, effect: Callable[[str], Any]) -> Any:
-        """Run a step of the worker itself, whose key no handler or agent can write."""
-        return await self._step(key, effect, None, Owner.WORKER)
-
-    async def _step(
-        self,
-        key: str,
-        effect: Callable[[str], Any],
-        lookup: Callable[[str], Any] | None,
-        owner: Owner,
-    ) -> Any:
-        invocation_id = str(new_id())
-        step = await self.note_step(key, invocation_id, owner)
-        if step.status == "done":
-            return step.result
-        result = None
-        async with time_limit("step", self.limits.step_timeout, f"step {key!r} ran"):
-            if step.invocation_id != invocation_id and lookup is not None:
-                result = await _await_if_needed(lookup(step.invocation_id))
-            if result is None:
-                result = await _await_if_needed(effect(step.invocation_id))
-        await self.finish_step(key, result, owner)
-        return result
+        return await self._run.step(key, effect, lookup, Owner.HANDLER)
 
     async def ask(
         self,
@@ -160,7 +121,7 @@ class RunContext(RunProgress):
         well, once, for the same time again. Raises UsageError.
         """
         reserved_names.check_key(key, Owner.HANDLER, "question")
-        return await self.ask_or_park(
+        return await self._run.ask_or_park(
             build_ask(
                 key=key,
                 text=text,
@@ -195,7 +156,7 @@ class RunContext(RunProgress):
         denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         """
         reserved_names.check_key(key, Owner.HANDLER, "approval")
-        decision = await self.ask_or_park(
+        decision = await self._run.ask_or_park(
             build_ask(
                 key=key,
                 kind=QuestionKind.APPROVAL,
@@ -214,67 +175,26 @@ class RunContext(RunProgress):
             raise Parked
         return decision
 
-    async def find_answer(
-        self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
-    ) -> Answered | NoAnswer | None:
-        """Return the recorded answer to this question; None if it has none.
-
-        An approval that showed a patch is valid for that patch alone: `patch` returns the SHA-256
-        of the patch that would be shown now.
-        """
-        question = await self._wait(self._services.questions.of_key, self.job.number, item.key)
-        if question is None or question.digest != item.digest:
-            return None
-        approved_patch = question.patch_sha256 if question.kind is QuestionKind.APPROVAL else None
-        if approved_patch is not None and patch is not None and await patch() != approved_patch:
-            return None
-        return to_answer(question)
-
     async def answers(self) -> dict[str, Answered | NoAnswer]:
         """Return the valid answers of the job so far, by key."""
-        questions, _ = await self._wait(self._services.questions.of_job, self.job.number)
+        questions, _ = await self._run.wait(self._services.questions.of_job, self.job.number)
         answers = {item.key: to_answer(item) for item in questions if item.status != "superseded"}
         return {key: answer for key, answer in answers.items() if answer is not None}
-
-    def check(self, item: QuestionSpec) -> None:
-        """Raise UsageError for a question that would be rejected."""
-        self._services.questions.check(item, self.job.invoker_id)
-
-    async def ask_or_park(
-        self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
-    ) -> Answered | NoAnswer:
-        """Return the recorded answer, or ask and park; `patch` as for `find_answer`."""
-        if (recorded := await self.find_answer(item, patch)) is not None:
-            return recorded
-        await self._wait(self.close)
-        answers = self.job.overrides.get("answers")
-        answer = answers.get(item.key) if isinstance(answers, dict) else None
-        await self._wait(
-            self._services.questions.ask,
-            self.job.lease,
-            item,
-            given=None if answer is None else str(answer),
-            invoker=self.job.invoker_id,
-        )
-        self.parked = True
-        raise Parked
 
     async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
         """Park the job until a time, or for a duration; it holds no slot meanwhile."""
         _check_time(until)
         step = f"{reserved_names.SLEEP}{key}"
-        due = datetime.fromisoformat(await self.worker_step(step, lambda _: self._due(until)))
-        if due > await self._wait(self._services.checkpoints.now):
-            await self._wait(self.close)
-            await self._wait(self._services.settle.outcome, self.job, Snooze(due))
-            self.parked = True
+        due = datetime.fromisoformat(await self._run.step(step, lambda _: self._due(until)))
+        if due > await self._run.wait(self._services.checkpoints.now):
+            await self._run.park(self._services.settle.outcome, self.job, Snooze(due))
             raise Parked
 
     async def _due(self, until: datetime | timedelta | float) -> str:
         if isinstance(until, datetime):
             return until.isoformat()
         duration = until if isinstance(until, timedelta) else timedelta(seconds=until)
-        return (await self._wait(self._services.checkpoints.now) + duration).isoformat()
+        return (await self._run.wait(self._services.checkpoints.now) + duration).isoformat()
 
     async def notify(
         self, text: str, targets: Sequence[str] = (), *, key: str | None = None
@@ -284,44 +204,21 @@ class RunContext(RunProgress):
         Notifies once per `key`, such as a step's invocation id. Raises UsageError.
         """
         notify, key = self._services.outbox.notify, key or str(new_id())
-        return await self._wait(notify, self.job.lease, key, targets, text)
+        return await self._run.wait(notify, self.job.lease, key, targets, text)
 
     async def log_stream(self, text: str) -> None:
         """Append program output unchanged; waits while the buffer is full."""
-        log = self._open_log()
-        log.append(text)
-        await log.wait_for_room()
+        self._run.log.append(text)
+        await self._run.log.wait_for_room()
 
     def log(self, text: str) -> None:
         """Append a line to the run's log; `draftsman logs -f` shows it within about a second."""
-        self._open_log().write(text)
-
-    def prints(self) -> PrintCapture:
-        """Return a context manager that captures the handler's prints in the run's log."""
-        self._prints = PrintCapture(self.log)
-        return self._prints
-
-    @property
-    def has_open_log(self) -> bool:
-        """Whether the run has written to its log."""
-        return self._log is not None
-
-    async def close(self) -> None:
-        """Store the rest of the log; the run needs its lease for this."""
-        if self._prints is not None:
-            self._prints.flush()
-        if self._log is not None:
-            await self._log.close()
-
-    def _open_log(self) -> RunLog:
-        if self._log is None:
-            quotas = self.settings.quotas
-            self._log = RunLog(self._services.checkpoints, self.job.lease, quotas)
-        return self._log
+        self._run.log.write(text)
 
 
-async def _await_if_needed(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
+def worker_run(ctx: RunContext) -> WorkerRun:
+    """Return the worker's side of this run, for the worker and its own handlers."""
+    return ctx._run
 
 
 def _check_time(until: datetime | timedelta | float) -> None:

@@ -15,9 +15,10 @@ from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob
 from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost
 from draftsman.handlers import programming_errors
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.registry import Handler
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
 from draftsman.ports import Notifier
 from draftsman.schemas.checker import SchemaChecker
@@ -62,7 +63,7 @@ class Execution:
         self._bench = bench
         self._handler = handler
         self._limits = bench.limits.of_job(job)
-        self._context: RunContext | None = None
+        self._worker_run: WorkerRun | None = None
         self._stop_reason: str | None = None
         self._begun = False
         self._settling = False
@@ -76,11 +77,11 @@ class Execution:
         """Cancel the handler, once: `canceled`, `shutdown`, `lost` or `timeout`."""
         if self._stop_reason is not None or self.task is None:
             return
-        if reason == "lost" and self._context is not None and self._context.parked:
+        if reason == "lost" and self._worker_run is not None and self._worker_run.parked:
             return  # parking released the lease; cleanup may go on
         self._stop_reason = reason
-        if self._context is not None:
-            self._context.stopping = reason
+        if self._worker_run is not None:
+            self._worker_run.stopping = reason
         # a task that is canceled before its first step would settle nothing
         if self._begun and not self._settling:
             self.task.cancel()
@@ -94,7 +95,7 @@ class Execution:
     @property
     def ending(self) -> bool:
         """Whether the handler is ending its processes, for which it gets all the time it needs."""
-        return self._context is not None and self._context.ending
+        return self._worker_run is not None and self._worker_run.ending
 
     def kill(self) -> None:
         """Cancel a handler again that did not stop, unless it is ending its processes."""
@@ -103,8 +104,8 @@ class Execution:
 
     def beat(self) -> None:
         """Pass on a heartbeat to the agent's guard."""
-        if self._context is not None:
-            self._context.beat()
+        if self._worker_run is not None:
+            self._worker_run.beat()
 
     async def _run(self, on_end: Callable[[Execution], None]) -> None:
         self._begun = True
@@ -130,8 +131,8 @@ class Execution:
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
             failure = _failure(error, getattr(self._handler, "__module__", ""))
-            if self._context is not None and (text := _details(error, failure)):
-                self._context.log(redact(text))
+            if self._worker_run is not None and (text := _details(error, failure)):
+                self._worker_run.log.write(redact(text))
             if self._stop_reason in (None, "canceled"):  # the job is canceled, with the error
                 await self._end(lambda: self._bench.settle.failure(self.job, failure))
             else:  # an error because of the stop, or after the cancellation was lost
@@ -145,10 +146,11 @@ class Execution:
         left = self._limits.timeout
         if self.job.run > 1:
             left -= await self._check_runtime()
-        self._context = context = RunContext(self.job, self._bench, left, self._limits)
+        context = RunContext(self.job, self._bench, left, self._limits)
+        self._worker_run = run = worker_run(context)
         timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
         try:
-            with context.prints():
+            with run.prints():
                 outcome = await self._handler(context)
         finally:
             timer.cancel()
@@ -162,8 +164,8 @@ class Execution:
             await self._end(lambda: self._bench.settle.outcome(self.job, outcome))
             return
         self.result = result
-        if context.has_open_log:
-            await self._persist(context.close)
+        if run.has_open_log:
+            await self._persist(run.close)
 
     async def _check_runtime(self) -> float:
         """Return the runtime of earlier runs, in seconds; raises Failure at the limit."""
@@ -199,8 +201,8 @@ class Execution:
     async def _end(self, write: Callable[[], Awaitable[Any]]) -> None:
         """Store the log while the run still owns its job, then settle."""
         self._settling = True
-        if self._context is not None:
-            await self._persist(self._context.close)
+        if self._worker_run is not None:
+            await self._persist(self._worker_run.close)
         await self._persist(write)
 
     async def _persist(self, write: Callable[[], Awaitable[Any]]) -> None:

@@ -15,12 +15,12 @@ from uuid import UUID
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.log import LogEvent, keys
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 from draftsman.services.maintenance.sweeps import INTERVALS, Sweeps
 from draftsman.settings import SweepSettings
-from draftsman.store.sweeps import LeaderTerm
 
 TICK: Final = 1.0
 """Maximum interval of checks for due work and dead local workers, in seconds."""

@@ -57,10 +57,16 @@ async def mint(
 
 
 async def redeemable_by(
-    conn: Connection, policy: Policy, locked: store.LockedQuestion, token: str, actor: Actor
+    conn: Connection,
+    policy: Policy,
+    question: Question,
+    token: str,
+    actor: Actor,
+    *,
+    invoker: str,
 ) -> str:
     """Return the approver of a token that this actor may redeem; raises NotPermitted."""
-    question, stored = locked.question, await approval_tokens.find(conn, token_hash(token))
+    stored = await approval_tokens.find(conn, token_hash(token))
     if stored is None or (stored.job, stored.question) != (question.job, question.ordinal):
         raise NotPermitted(f"this token is not valid for {question.name}")
     if actor.person != stored.approver:
@@ -75,7 +81,7 @@ async def redeemable_by(
         raise NotPermitted("this token was created by another person; create a token yourself")
     if stored.used:
         raise NotPermitted("this token was already used; tokens are single-use")
-    policy.check_vote(actor, question.approvers, invoker=locked.invoker)
+    policy.check_vote(actor, question.approvers, invoker=invoker)
     return stored.approver
 
 

@@ -11,10 +11,10 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.directory import Directory
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import IdentityLink
 from draftsman.domain.text import clean
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.store import people as store
-from draftsman.store.people import IdentityLink as IdentityLink
 from draftsman.store.postgres.database import Connection, Database
 
 CODE_LIFE: Final = 900.0

@@ -333,7 +333,7 @@ class Questions:
         try:
             if response.token is not None:
                 voter = await approval_tokens.redeemable_by(
-                    conn, self._policy, locked, response.token, actor
+                    conn, self._policy, question, response.token, actor, invoker=locked.invoker
                 )
             elif question.kind is QuestionKind.APPROVAL:
                 self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos import repo_catalog as domain
 from draftsman.domain.repos.repo_catalog import (
     AmbiguousRepo,
@@ -23,7 +24,6 @@ from draftsman.domain.text import clean
 from draftsman.errors import CommandHint, Conflict, LeaseLost, NotFound, UsageError
 from draftsman.store import repos as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.repos import SavedProfile as SavedProfile
 
 MAX_REPOS: Final = 5000
 """Maximum number of repositories, labels and folders read."""

@@ -7,15 +7,11 @@ from typing import Any
 
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question
+from draftsman.domain.read_models import CardTopic, QuestionMessage, ThreadTopic
 from draftsman.domain.text import truncate_payload
 from draftsman.store import questions
 from draftsman.store import threads as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.threads import CardTopic as CardTopic
-from draftsman.store.threads import QuestionMessage as QuestionMessage
-from draftsman.store.threads import (
-    ThreadTopic as ThreadTopic,
-)
 
 TEXT_LIMIT = 2000
 """Maximum length in characters of an edited reply in its event."""

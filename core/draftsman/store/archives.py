@@ -7,36 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from draftsman.domain.read_models import Archive, JobArchive
+from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
-from draftsman.store.sweeps import LeaderTerm
 
 _Q = load("archives")
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """An archived month: its file, and the cursor of its last event (None: no events)."""
-
-    month: date
-    events: int
-    sha256: str
-    host: str
-    path: str
-    archived_at: datetime
-    last_epoch: int | None
-    last_txid: int | None
-    last_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobArchive:
-    """An archived month, with the number of events of a job in it."""
-
-    month: date
-    events: int
-    host: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)

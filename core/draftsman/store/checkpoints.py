@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
+from draftsman.domain.read_models import Artifact, LogChunk, Step
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import (
@@ -29,40 +29,6 @@ MAX_CHECKPOINTS = 5
 """Number of newest checkpoints that are kept."""
 CHUNK = 1024 * 1024
 """Bytes of an artifact in a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A row of `job_steps`."""
-
-    key: str
-    status: str
-    invocation_id: str
-    result: Any
-    owner: str = Owner.HANDLER
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A row of `artifacts`; `size` in bytes."""
-
-    id: int
-    job: int
-    run: int
-    name: str
-    kind: str
-    size: int
-    sha256: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class LogChunk:
-    """A chunk of a run's log."""
-
-    run: int
-    seq: int
-    text: str
 
 
 async def checkpoint(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
@@ -20,7 +17,9 @@ from draftsman.domain.messages.delivery import (
     DeliveryTransition,
     RateLimit,
 )
+from draftsman.domain.messages.message_facts import MessageFacts
 from draftsman.domain.messages.target import Target
+from draftsman.domain.read_models import TargetRow
 from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import (
     Connection,
@@ -39,55 +38,6 @@ MAX_FILE_SIZE: Final = 10 * 1024 * 1024
 MAX_SEQ: Final = 2**63 - 1
 """Above every delivery number."""
 _Q = load("deliveries")
-
-
-@dataclass(frozen=True, slots=True)
-class MessageFacts:
-    """Data for a message: its job, the copy it rewrites, and the first message."""
-
-    number: int
-    job_id: UUID
-    type: str
-    status: str
-    mode: str
-    agent: str | None
-    repo_owner: str | None
-    repo_name: str | None
-    ticket_title: str | None
-    ticket_url: str | None
-    invoker_id: str
-    invoker_display_name: str | None
-    next_retry_at: datetime | None
-    last_error: str | None
-    error_class: str | None
-    cancel_requested_by: str | None
-    cancel_reason: str | None
-    result: dict[str, Any] | None
-    created_at: datetime
-    finished_at: datetime | None
-    copy_id: UUID | None
-    copy_status: DeliveryStatus | None
-    copy_in_doubt: bool | None
-    copy_kind: DeliveryKind | None
-    copy_ref: str | None
-    copy_created_at: datetime | None
-    root: str | None
-    moved: str | None
-    """Replacement of a target that no longer exists."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetRow:
-    """A row of `job_targets`."""
-
-    job: int
-    ordinal: int
-    channel: ChannelName
-    target: str
-    thread: str | None
-    kinds: list[str]
-    outcomes: list[str] | None
-    created_at: datetime
 
 
 async def add_targets(conn: Connection, targets: Sequence[tuple[int, Sequence[Target]]]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
+from draftsman.domain.read_models import FinishedJob
 from draftsman.store.postgres.database import (
     Connection,
     execute,
@@ -39,22 +39,6 @@ class LockedJob:
 async def lock(conn: Connection, job: int) -> LockedJob | None:
     """Lock a job."""
     return await fetch_one(conn, _Q["lock"], {"job": job}, LockedJob)
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedJob:
-    """A finished job; `wanted` says whether it matches the filters."""
-
-    number: int
-    status: Status
-    type: str
-    agent: str | None
-    ticket_title: str | None
-    last_error: str | None
-    finished_at: datetime
-    wanted: bool
-    followed_by: int | None
-    """Its retry, None without a retry."""
 
 
 async def finished(

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Source
 from draftsman.domain.people import directory as reading
 from draftsman.domain.people.directory import Directory
+from draftsman.domain.read_models import IdentityLink
 from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.store.queries import load
 
 _Q = load("people")
-
-
-@dataclass(frozen=True, slots=True)
-class IdentityLink:
-    """An identity of a channel, and the person it is linked to."""
-
-    channel: Source
-    external_id: str
-    display_name: str
-    person: str
-    linked_by: str
-    linked_at: datetime
 
 
 async def create_link_code(

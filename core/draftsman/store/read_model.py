@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from draftsman.domain.event import Event
-from draftsman.domain.job import TERMINAL, Job, Mode, Status
+from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.read_models import ActivityBucket, JobSummary, RetryLink, ServerHealth
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import JobFacts
 from draftsman.store.postgres.database import (
@@ -26,86 +26,6 @@ _Q = load("read_model")
 _INVARIANTS = load("invariants")
 EventCursor = tuple[int, int, int]
 """Position in the event feed: epoch, transaction, event."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobSummary:
-    """A job in a list."""
-
-    number: int
-    id: UUID
-    type: str
-    queue: str
-    status: Status
-    mode: Mode
-    source: str
-    agent: str | None
-    repo_owner: str | None
-    repo_name: str | None
-    ticket_title: str | None
-    invoker_id: str
-    tags: list[str]
-    attempts: int
-    max_attempts: int
-    retry_count: int
-    max_retries: int
-    run_count: int
-    next_retry_at: datetime | None
-    run_at: datetime | None
-    last_error: str | None
-    error_class: str | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    due_in: float | None = field(compare=False)
-    """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLink:
-    """A job of a retry chain."""
-
-    number: int
-    status: Status
-    retry_of: int | None
-    chain_length: int
-    last_error: str | None
-    error_class: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The display name, such as `D-142`."""
-        return f"D-{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class ActivityBucket:
-    """The activity of some seconds; `at` is the bucket's number since the epoch."""
-
-    at: int
-    ended: int
-    """Jobs that finished."""
-    answers: list[float]
-    """Seconds until the answer, for each answered question."""
-
-    def __add__(self, other: ActivityBucket | None) -> ActivityBucket:
-        if other is None:
-            return self
-        return ActivityBucket(self.at, self.ended + other.ended, self.answers + other.answers)
-
-
-@dataclass(frozen=True, slots=True)
-class ServerHealth:
-    """The server's settings; `clock` is its Unix time in seconds."""
-
-    version: str
-    clock: float
-    fsync: str
-    synchronous_commit: str
-    local: bool
-    role: str
-    kind: str
-    """Rights of the session: owner, worker, bot, person, reader or none."""
 
 
 async def get(conn: Connection, number: int) -> Job | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, fetch_all, rows
 from draftsman.store.queries import load
-from draftsman.store.sweeps import LeaderTerm
 
 _Q = load("reminders")
 

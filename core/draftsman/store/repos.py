@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_catalog import LabelMapping, Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.run import Lease
@@ -23,18 +22,6 @@ from draftsman.store.postgres.database import (
 from draftsman.store.queries import load
 
 _Q = load("repos")
-
-
-@dataclass(frozen=True, slots=True)
-class SavedProfile:
-    """A stored profile with the results of its last check."""
-
-    profile: RepoProfile
-    checked_at: datetime | None
-    checked_commit: str | None
-    checks: list[dict[str, Any]]
-    updated_by: str
-    updated_at: datetime
 
 
 async def all_repos(conn: Connection, limit: int) -> list[Repo]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
-from draftsman.domain.run import Lease, RunStatus
+from draftsman.domain.run import Lease, LeaseState, RunStatus
 from draftsman.store.postgres.database import Connection, execute, rows
 from draftsman.store.queries import load
 
@@ -68,15 +68,6 @@ async def settle(conn: Connection, lease: Lease, ending: RunEnd) -> SettledJob |
     }
     records = await rows(conn, _Q["settle"], params)
     return SettledJob(Status(records[0][0]), records[0][1]) if records else None
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseState:
-    """A run's lease as reported by a heartbeat."""
-
-    token: int
-    owned: bool
-    canceled: bool
 
 
 async def heartbeat(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.job import Status
+from draftsman.domain.read_models import RecentDuplicate
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
 from draftsman.store.queries import load
@@ -33,15 +34,6 @@ class SubmitResult:
     status: Status
     request_digest: str
     how: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecentDuplicate:
-    """A job with the same text, submitted `ago` seconds before."""
-
-    number: int
-    status: Status
-    ago: float
 
 
 async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:

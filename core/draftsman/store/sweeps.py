@@ -10,24 +10,11 @@ from uuid import UUID
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
+from draftsman.domain.run import LeaderTerm
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("sweeps")
-
-NO_OWNER = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderTerm:
-    """The lease that a sweep proves; without a term, a sweep run by hand proves none."""
-
-    owner: UUID = NO_OWNER
-    term: int | None = None
-
-    def params(self, limit: int) -> dict[str, Any]:
-        """Return the parameters of all sweep statements."""
-        return {"owner": self.owner, "term": self.term, "limit": limit}
 
 
 @dataclass(frozen=True, slots=True)

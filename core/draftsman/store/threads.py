@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
+from draftsman.domain.read_models import CardTopic, QuestionMessage, ThreadTopic
 from draftsman.store.postgres.database import Connection, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
@@ -16,41 +16,6 @@ MAX_JOBS: Final = 20
 """Maximum number of jobs read for a thread."""
 MAX_OPEN_QUESTIONS: Final = 100
 """Maximum number of open questions read for a channel."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadTopic:
-    """A job of a thread; `question` is set where a question's message is the thread's root."""
-
-    job: int
-    question: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionMessage:
-    """The message of an open question.
-
-    `ref` is its reference in a Receipt, `thread` the thread of its target, and `root` the reference
-    of the job's status message: the parent where the target has no thread.
-    """
-
-    job: int
-    question: int
-    ref: str
-    thread: str | None
-    root: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class CardTopic:
-    """A job that posts to a card, with a question asked on it.
-
-    `ref` is the reference of the question's comment, None where it is unknown whether it exists.
-    """
-
-    job: int
-    question: int | None
-    ref: str | None
 
 
 async def slack(conn: Connection, channel: str, thread: str) -> list[ThreadTopic]:

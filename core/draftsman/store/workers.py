@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
+from draftsman.domain.read_models import RegisteredWorker
 from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("workers")
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredWorker:
-    """A registered worker; `silent` is in seconds, `busy` is the number of its jobs."""
-
-    id: UUID
-    host: str
-    host_id: str
-    pid: int
-    pid_started: float
-    version: str
-    types: list[str]
-    queues: list[str]
-    slots: int
-    draining: bool
-    started_at: datetime
-    heartbeat_at: datetime
-    busy: int
-    silent: float
-    connected: bool
-    leader: bool
 
 
 async def register(

@@ -18,11 +18,11 @@ from draftsman.domain.messages.delivery import (
 from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.run import LeaderTerm
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.store import people as store
-from draftsman.store.sweeps import LeaderTerm
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.channel import SlackChannel
 from tests.bots.slack.channel_fixtures import Json, actionable, message, shown, slack_channel

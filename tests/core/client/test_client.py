@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
@@ -16,6 +17,7 @@ from draftsman import BlockingClient, Client, Draftsman
 from draftsman.client.asynchronous import JobName
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import (
     DraftsmanError,
     IdempotencyConflict,
@@ -25,6 +27,8 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.runtime import Runtime, login
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, Factory
 from tests.support.waits import wait_blocked
 
@@ -156,6 +160,26 @@ async def test_a_job_exists_if_the_callers_transaction_commits(
         assert (await client.get(made.number)).status is Status.QUEUED
         again = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
         assert (again.how, again.number) == ("deduplicated", made.number)
+
+
+@pytest.mark.parametrize("kind", ["async", "blocking"])
+async def test_a_submission_uses_only_the_connection_of_the_caller(
+    rt: Runtime, owner: Actor, database_url: str, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    @asynccontextmanager
+    async def refuse(_: Database, wait: float | None = None) -> AsyncIterator[Connection]:
+        raise AssertionError("the submission took a connection of the pool")
+        yield
+
+    url = "https://example.org/acme/pay.git"
+    made = invocation(type="run_agent", agent="tidy", mode="fix", repo=url)
+    async with await psycopg.AsyncConnection.connect(database_url) as conn:
+        with psycopg.connect(database_url) as blocking, monkeypatch.context() as patch:
+            patch.setattr(Database, "connection", refuse)
+            theirs = conn if kind == "async" else blocking
+            [job] = await rt.submissions.submit_many([made], owner, connection=theirs)
+        await conn.commit()
+    assert (await rt.read_model.job(job.number)).status is Status.QUEUED
 
 
 async def test_a_request_that_joins_a_job_leaves_its_event_in_the_callers_transaction(

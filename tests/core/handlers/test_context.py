@@ -10,19 +10,22 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Parked
+from draftsman.domain.question import QuestionSpec
+from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.reserved_names import Owner
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost, UsageError
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.loops.workers import (
     last_event,
     run_of,
     running_worker,
     runtime_with,
     wait_for_end,
+    wait_for_question,
     wait_for_status,
 )
 from tests.factories import Factory
@@ -274,6 +277,56 @@ async def test_an_artifact_and_usage_are_stored(rt: Runtime, make: Factory) -> N
         await ctx.artifact("big", bytes(25 * 2**20 + 1))
 
 
+# --- the worker's side ---------------------------------------------------------------------------
+
+
+async def test_the_worker_side_of_a_run_asks_counts_and_closes_the_log(
+    rt: Runtime, make: Factory
+) -> None:
+    beats: list[int] = []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        run = worker_run(ctx)
+        question = QuestionSpec(key="word", text="Which word?", choices=("yes", "no"))
+        run.check_question(question)
+        known = await run.find_answer(question)
+        if known is None:
+            assert (run.parked, run.ending) == (False, False)
+            await run.ask_or_park(question)
+        await run.step("agent:example", lambda invocation_id: 1)
+        within = [await run.spend(Quota.STEPS, 10, QuotaLimit(1, 100)) for _ in range(2)]
+        ctx.on_heartbeat(lambda: beats.append(1))
+        run.beat()
+        print("once more")  # noqa: T201
+        opened = run.has_open_log
+        await run.close()
+        return Done({"known": known is not None, "within": within, "opened": opened})
+
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": handler}, leader=True):
+        await wait_for_question(rt, number)
+        await make.answer(number, "yes")
+        job = await wait_for_end(rt, number)
+    assert job.result == {"known": True, "within": [True, False], "opened": True}
+    assert beats[0] == 1
+    assert [step.owner for step in await rt.checkpoints.steps(number)] == [Owner.WORKER]
+
+
+def test_the_context_of_a_handler_has_no_member_of_the_worker() -> None:
+    """Members of both sides are the ones that handlers use as well."""
+    names = [{name for name in dir(side) if name[0] != "_"} for side in (RunContext, WorkerRun)]
+    shared = {"finish_step", "log", "note_step", "on_heartbeat", "step", "stopping"}
+    assert names[0] & names[1] == shared
+
+
+async def test_the_old_spelling_of_canceled_warns(rt: Runtime, make: Factory) -> None:
+    ctx = context(rt, await make.running())
+    with pytest.warns(DeprecationWarning, match="use ctx.canceled"):
+        assert not ctx.cancelled
+    worker_run(ctx).stopping = "shutdown"
+    assert (ctx.canceled, ctx.stopping) == (True, "shutdown")
+
+
 # --- fencing -------------------------------------------------------------------------------------
 
 WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
@@ -308,7 +361,7 @@ async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
     with pytest.raises(LeaseLost, match=f"D-{work.number}"):
         await WRITES[write](ctx)
     ctx.log("late")
-    await ctx.close()
+    await worker_run(ctx).close()
     assert await everything(rt, work.number) == before
 
 

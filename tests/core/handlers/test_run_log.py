@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Snooze
+from draftsman.domain.run import LeaderTerm
 from draftsman.handlers import run_log
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
@@ -16,7 +17,6 @@ from draftsman.handlers.run_log import BUFFER_LIMIT, CHUNK, RunLog
 from draftsman.runtime import Runtime
 from draftsman.services.runs.checkpoints import Checkpoints
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
     BlockingHandler,

@@ -41,7 +41,7 @@ async def test_a_notification_stops_the_handler_and_settles_the_job(
         told = await rt.job_control.cancel(number, make.owner, "not needed any more")
         job = await wait_for_end(rt, number)
         assert (told.status, told.requested) == (S.RUNNING, True)
-        assert (ctx.cancelled, ctx.stopping) == (True, "canceled")
+        assert (ctx.canceled, ctx.stopping) == (True, "canceled")
     assert (job.status, job.cancel_reason) == (S.CANCELED, "not needed any more")
     assert (await run_of(rt, number)).status == "canceled"
     assert (await event_kinds(rt, number))[-2:] == ["cancel_requested", "job_canceled"]
@@ -149,7 +149,7 @@ async def test_a_forced_cancel_ends_the_job_at_once_and_stops_the_run(
         assert (told.status, told.requested) == (S.CANCELED, False)
         before = await rt.read_model.job_events(number)
         await until(lambda: nothing_runs(crew.worker.running), "the handler's end")
-        assert ctx.cancelled
+        assert ctx.canceled
     assert await rt.read_model.job_events(number) == before
 
 

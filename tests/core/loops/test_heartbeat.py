@@ -12,13 +12,13 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.run import LeaderTerm
 from draftsman.handlers.context import RunContext
 from draftsman.loops import heartbeat
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
     UNREACHABLE_URL,

@@ -12,12 +12,12 @@ import pytest
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.domain.question import Answered
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.loops.workers import (
     BlockingHandler,
     before_deadline,

@@ -12,7 +12,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.errors import DatabaseUnreachable
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.loops.claim_loop import CLEANUP_TIMEOUT, ClaimLoop
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.leader import Leader
@@ -88,7 +88,7 @@ async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
         await ctx.checkpoint({"at": 7})
         crew.shut_down("test")
         job = await wait_for_status(rt, number, S.RESUMED)
-        assert (ctx.cancelled, ctx.stopping) == (True, "shutdown")
+        assert (ctx.canceled, ctx.stopping) == (True, "shutdown")
     assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
     assert (await last_event(rt, number, "job_handed_back")).payload == {"reason": "shutdown"}
@@ -190,7 +190,7 @@ class Ending(BlockingHandler):
         try:
             await asyncio.Event().wait()
         finally:
-            ctx.ending = True
+            worker_run(ctx).ending = True
             await self.go.wait()
             self.whole = True
         return Done({})

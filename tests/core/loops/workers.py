@@ -16,6 +16,7 @@ import pytest
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.run import Run
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
@@ -30,7 +31,6 @@ from draftsman.settings import (
     WorkerSettings,
 )
 from draftsman.store.postgres.database import Database
-from draftsman.store.workers import RegisteredWorker
 from tests.support.waits import until
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import pytest
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.messages.target import parse
 from draftsman.domain.outcome import Done
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.outbox.chat_harness import CHAT, ChatHarness
 from tests.core.outbox.rows import deliveries_of, kinds_and_statuses
 from tests.factories import GATE, QUESTION, Factory

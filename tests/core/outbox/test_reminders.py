@@ -12,14 +12,13 @@ from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.messages.target import parse
 from draftsman.domain.question import OnExpire, QuestionSpec
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime, wire
 from draftsman.services.deliveries.message_builder import build_message
 from draftsman.settings import Settings
 from draftsman.store import deliveries
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.outbox.rows import LOG, claim, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

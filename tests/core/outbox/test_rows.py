@@ -8,11 +8,10 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, Unconfirmed
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import QuestionSpec
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.outbox.rows import LOG, RECEIPT, claim, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People

@@ -11,11 +11,11 @@ import pytest
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.question import QuestionStatus
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import QuestionClosed, Refused
 from draftsman.runtime import Runtime
 from draftsman.store import sweeps
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -9,12 +9,10 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
 from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.run import ClaimedJob, Lease
+from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease, LeaseState
 from draftsman.errors import Failure, LeaseLost
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.run_state import LeaseState
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.statements import rows
 

@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.store import sweeps, workers
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession, hold_commits

@@ -10,10 +10,10 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.question import OnExpire
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.store import reminders, workers
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.outbox.rows import LOG, deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock

@@ -12,13 +12,13 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.quota import Quota, QuotaLimit
-from draftsman.domain.run import ClaimedJob, RunStatus
+from draftsman.domain.run import ClaimedJob, LeaderTerm, RunStatus
 from draftsman.errors import Failure, LeaseLost, Refused
 from draftsman.runtime import Runtime
 from draftsman.store import claim as claims
 from draftsman.store import sweeps
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm, RescuedJob
+from draftsman.store.sweeps import RescuedJob
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.races import FirstSession

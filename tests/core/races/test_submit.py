@@ -11,12 +11,12 @@ import pytest
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import IdempotencyConflict, Refused
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation, row
 from draftsman.store import submissions
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.races import FirstSession
 from tests.support.waits import background, wait_blocked

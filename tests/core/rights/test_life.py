@@ -12,12 +12,12 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.question import OnDeny, OnExpire
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.runs.worker_registry import SessionLock
 from draftsman.store import submissions, workers
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

@@ -10,10 +10,10 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.domain.messages.target import Targets
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.statements import value

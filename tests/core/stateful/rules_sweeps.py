@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store import sweeps as store
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.sweeps import Term
 from tests.core.stateful.rules_submission import seldom, sessions
@@ -76,7 +76,7 @@ class SweepRules(Driver):
     @rule(session=sessions, what=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
     def lead(self, session: int, what: str) -> None:
         mine, term = worker_id(session), (session, self.model.term)
-        held = store.LeaderTerm(mine, self.model.term)
+        held = LeaderTerm(mine, self.model.term)
         match what:
             case "acquire":
                 self.run_transaction(
@@ -118,7 +118,7 @@ class SweepRules(Driver):
 
 
 async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:
-    proof = store.LeaderTerm() if term is None else store.LeaderTerm(worker_id(term[0]), term[1])
+    proof = LeaderTerm() if term is None else LeaderTerm(worker_id(term[0]), term[1])
     if dead:
         return await rt.sweeps.rescue(proof, [worker_id(one) for one in dead])
     return await rt.sweeps.names[name](proof)

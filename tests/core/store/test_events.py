@@ -8,10 +8,10 @@ import pytest
 
 from draftsman.domain.event import Event
 from draftsman.domain.job import INITIAL, TRANSITIONS, Status
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.support.statements import rows, run, value

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.store import workers
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows, run, value

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.run import LeaderTerm
 from draftsman.store import reminders
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.soak.calls.call import FEW, Call
 from tests.soak.history import WORKER
 

@@ -7,11 +7,11 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from draftsman.domain.messages.target import parse
+from draftsman.domain.run import LeaderTerm
 from draftsman.store import sweeps, workers
 from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, rows
 from draftsman.store.queries import load
-from draftsman.store.sweeps import LeaderTerm
 from tests.soak.calls.call import MIDDLE, Call
 from tests.soak.history import WORKER, WORKERS
 

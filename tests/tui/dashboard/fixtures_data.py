@@ -15,11 +15,12 @@ from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKi
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
+from draftsman.domain.read_models import ActivityBucket, JobSummary
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.domain.wait_reason import WaitReason
-from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity, ActivityBucket, JobSummary
+from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity
 from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
 from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats

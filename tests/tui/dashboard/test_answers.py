@@ -9,8 +9,8 @@ import pytest
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Choice, OnExpire, QuestionKind, QuestionSpec
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from draftsman_tui.dashboard.actions import question_watch
 from tests.core.loops.agent_jobs import job_at_gate
 from tests.factories import GATE, Factory

@@ -9,7 +9,7 @@ from typing import Any, Final
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.people.policy import Verb
 from draftsman.domain.question import Question
-from draftsman.services.jobs.read_model import JobSummary
+from draftsman.domain.read_models import JobSummary
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import (

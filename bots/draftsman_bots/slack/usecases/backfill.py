@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from draftsman.domain.question import Question, QuestionStatus
+from draftsman.domain.read_models import QuestionMessage
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.runtime import Runtime
-from draftsman.services.threads import QuestionMessage
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.messages.target import parse
+from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import is_repo_url
 from draftsman.errors import DraftsmanError, IdempotencyConflict, NotFound, UsageError
-from draftsman.services.jobs.submissions import RecentDuplicate, SubmittedJob, invocation
+from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman_bots.slack.parsers.command_parser import JobRequest
 from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply

@@ -74,7 +74,9 @@ class Subject:
     invoker: str = ""
     error: str | None = None
     denied: bool = False
-    """Whether a person denied it; `error` has the person and the reason."""
+    """Whether the denial of an approval failed the job; `error` states it as text."""
+    denied_by: tuple[str, ...] = ()
+    denial_reason: str | None = None
     canceled_by: str | None = None
     cancel_reason: str | None = None
     next_retry_at: datetime | None = None

@@ -312,9 +312,9 @@ def job_outcome_parts(subject: Subject, again: str | None = None) -> tuple[str, 
                 f": {subject.cancel_reason}" if subject.cancel_reason else "",
             )
         case Status.FAILED if subject.denied:
-            # the error of a denial is `denied by VOTER: REASON`
-            head, colon, reason = (subject.error or "denied").partition(": ")
-            return f"was {head}", f"{colon}{reason}{then}"
+            by = f" by {', '.join(subject.denied_by)}" if subject.denied_by else ""
+            reason = f": {subject.denial_reason}" if subject.denial_reason else ""
+            return f"was denied{by}", f"{reason}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
             return _ENDED[subject.status], f": {subject.error}{then}"
         case Status.EXPIRED:

@@ -13,7 +13,7 @@ from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AnswerMessage,
@@ -162,12 +162,12 @@ class AgentSession:
         item = message.question()
         try:
             check_key(item.key, Owner.HANDLER, "question")
-            self._ctx.check(item)
+            worker_run(self._ctx).check_question(item)
         except UsageError as error:
             self._ctx.log(f"[refused] {message.type}: {error}")
             await self._send(process, RefusedMessage(id=message.id, reason=str(error)))
             return
-        answer = await self._ctx.find_answer(item, self.patch_sha256)
+        answer = await worker_run(self._ctx).find_answer(item, self.patch_sha256)
         if answer is None:
             if self.question is None:
                 await self._quotas.spend(Quota.QUESTIONS)

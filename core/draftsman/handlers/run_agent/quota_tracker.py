@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from draftsman.domain.quota import Quota, QuotaLimit, quota_failure
 from draftsman.errors import Failure
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import QuotaSettings
 
@@ -31,7 +31,7 @@ class QuotaTracker:
     """Counts the messages of an agent's run. Raises Failure `quota:…`, of class PERMANENT."""
 
     def __init__(self, ctx: RunContext) -> None:
-        self._ctx = ctx
+        self._run = worker_run(ctx)
         self._quotas = ctx.settings.quotas
         self._messages = 0
 
@@ -46,7 +46,7 @@ class QuotaTracker:
     async def spend(self, quota: Quota, size: int = 0) -> None:
         """Count a use, with its bytes, for the job."""
         limit = limit_of(self._quotas, quota)
-        if not await self._ctx.spend(quota, size, limit):
+        if not await self._run.spend(quota, size, limit):
             settings = [str(quota)]
             text = f"the job has more than {limit.count:,} {quota}"
             if (setting := BYTE_LIMITS.get(quota)) is not None:

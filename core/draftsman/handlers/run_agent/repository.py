@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from draftsman.domain.invocation import RepoResolution
 from draftsman.domain.question import Answered, Choice
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_catalog import (
     CONFIDENCE,
     AmbiguousRepo,
@@ -23,10 +24,10 @@ from draftsman.domain.repos.repo_catalog import (
 )
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure, NotFound, UsageError
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.question_mapping import build_ask
-from draftsman.services.repos import Repos, SavedProfile
+from draftsman.services.repos import Repos
 
 T = TypeVar("T")
 STEP: Final = "agent:repository"
@@ -100,7 +101,7 @@ async def _pinned_record(ctx: RunContext) -> dict[str, Any]:
     repository = await _resolve(ctx)
     resolution: dict[str, Any] = {"method": repository.method, "confidence": repository.confidence}
     record = {"source": repository.repo.remote_url, **resolution, "path": repository.path}
-    return dict(await ctx.worker_step(STEP, lambda _: record))
+    return dict(await worker_run(ctx).step(STEP, lambda _: record))
 
 
 async def _resolve(ctx: RunContext) -> ResolvedRepo:
@@ -130,7 +131,7 @@ async def _ask(ctx: RunContext, ambiguous: AmbiguousRepo) -> ResolvedRepo:
             question = build_ask(
                 key=key, text=f"{problem}{QUESTION}", choices=choices, freeform=True
             )
-            answer = await ctx.ask_or_park(question)
+            answer = await worker_run(ctx).ask_or_park(question)
         if not isinstance(answer, Answered):
             break
         resolved = await _resolve_answer(ctx, answer.value or answer.text or "")
@@ -211,5 +212,5 @@ async def _wait(ctx: RunContext, call: Callable[[Repos], Awaitable[T]]) -> T:
     """Call the service; retry while the database is unreachable."""
     worker = ctx.settings.worker
     return await wait_for_database(
-        ctx.job.name, lambda: call(ctx.repos), worker, lambda: ctx.cancelled
+        ctx.job.name, lambda: call(ctx.repos), worker, lambda: ctx.canceled
     )

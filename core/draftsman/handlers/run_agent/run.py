@@ -20,12 +20,13 @@ from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import QuestionSpec
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_profile import effective_profile
 from draftsman.domain.reserved_names import KEYS, Owner
 from draftsman.errors import Failure
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.agent_session import AgentSession
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
@@ -38,7 +39,6 @@ from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
 from draftsman.handlers.run_agent.validation import add_validation, run_setup, validate
 from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.services.repos import SavedProfile
 from draftsman.settings import AgentSettings
 
 BASE: Final = "agent:base"
@@ -71,7 +71,7 @@ async def run_agent(ctx: RunContext) -> Outcome:
     try:
         workspace = await workspace.with_sandbox(ctx.settings.sandbox)
         if pinned is None:
-            await ctx.worker_step(BASE, lambda _: workspace.base_sha)
+            await worker_run(ctx).step(BASE, lambda _: workspace.base_sha)
             await ctx.event("repo_resolved", repository.as_event(workspace.base_sha), Owner.WORKER)
         assert workspace.sandbox is not None  # noqa: S101 - see above
         await ctx.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
@@ -85,7 +85,7 @@ async def run_agent(ctx: RunContext) -> Outcome:
             session,
             await _start_message(ctx, agent, workspace, repository, checkpoint),
         )
-        ctx.ending = False
+        worker_run(ctx).ending = False
         if session.question is not None:
             await _park(ctx, session, session.question)
         return await _finish_job(ctx, workspace, session, repository.saved)
@@ -128,7 +128,7 @@ async def _run_session(
                 await asyncio.wait([listener], timeout=ctx.settings.worker.abort)
             raise
         finally:
-            ctx.ending = True
+            worker_run(ctx).ending = True
             process.kill()  # its exit ends the listener even if a cancellation is lost
             listener.cancel()
             disk.cancel()
@@ -142,7 +142,7 @@ async def _park(ctx: RunContext, session: AgentSession, question: QuestionSpec) 
     """
     if (patch := await session.patch()) is not None:
         await ctx.patch(patch)
-    await ctx.ask_or_park(question, session.patch_sha256)
+    await worker_run(ctx).ask_or_park(question, session.patch_sha256)
 
 
 async def _finish_job(
@@ -170,7 +170,7 @@ async def _finish_job(
     await ctx.patch(await workspace.diff(snapshot))
     if ctx.job.mode is Mode.FIX:
         result = add_validation(result, await validate(ctx, workspace, profile))
-        result["commit"] = await ctx.worker_step(
+        result["commit"] = await worker_run(ctx).step(
             PUBLISH, lambda _: _publish(ctx, workspace, snapshot)
         )
         result["branch"] = workspace.branch

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
-from draftsman.services.repos import SavedProfile
 
 SETUP: Final = "setup"
 """Failure code of a setup command, which may have failed because of the network."""

@@ -30,6 +30,7 @@ from draftsman.domain.messages.delivery import (
     Unconfirmed,
     after_attempt,
 )
+from draftsman.domain.messages.message_facts import MessageFacts
 from draftsman.domain.messages.target import Target
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import QuestionStatus
@@ -223,7 +224,7 @@ class DeliverySender:
             await store.copy_to(conn, item.seq, receipt.absent)
 
     async def _find_copy(
-        self, message: Message, facts: store.MessageFacts, channel: Channel
+        self, message: Message, facts: MessageFacts, channel: Channel
     ) -> DeliveryOutcome:
         """Return the copy to rewrite; Obsolete where there is none."""
         if facts.copy_ref is not None:

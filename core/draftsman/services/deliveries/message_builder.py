@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
@@ -16,11 +16,11 @@ from draftsman.domain.messages.delivery import (
     Message,
     Subject,
 )
+from draftsman.domain.messages.message_facts import MessageFacts
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.log import redact
-from draftsman.store import deliveries as store
 from draftsman.store import people
 from draftsman.store.postgres.database import Connection
 
@@ -31,7 +31,7 @@ MAX_LINKS: Final = 10_000
 
 
 def build_message(
-    item: ClaimedDelivery, facts: store.MessageFacts, question: Question | None, policy: Policy
+    item: ClaimedDelivery, facts: MessageFacts, question: Question | None, policy: Policy
 ) -> Message:
     """Return the redacted message of a delivery."""
     return Message(
@@ -39,7 +39,7 @@ def build_message(
         seq=item.seq,
         kind=item.kind,
         target=facts.moved or item.target,
-        subject=_subject(facts, facts.job_id),
+        subject=_subject(facts, facts.job_id, facts.denial),
         created_at=item.created_at,
         thread=None if facts.moved else item.thread,
         root=facts.root,
@@ -49,14 +49,16 @@ def build_message(
     )
 
 
-def build_result(job: Job) -> Message:
-    """Return the redacted result message of a job, as if it had just finished."""
+def build_result(job: Job, questions: Sequence[Question] = ()) -> Message:
+    """Build the message of a job's result, redacted; `questions` are those of the job."""
+    resolutions = [question.resolution or {} for question in questions]
+    denials = [each for each in resolutions if each.get("outcome") == "denied"]
     return Message(
         marker=str(job.id),
         seq=0,
         kind=DeliveryKind.RESULT,
         target="",
-        subject=_subject(job, job.id),
+        subject=_subject(job, job.id, denials[-1] if denials else None),
         created_at=job.updated_at,
     )
 
@@ -87,7 +89,9 @@ def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     )
 
 
-def _subject(facts: store.MessageFacts | Job, id: UUID) -> Subject:
+def _subject(facts: MessageFacts | Job, id: UUID, resolution: Mapping[str, Any] | None) -> Subject:
+    denied = facts.error_class == ErrorClass.DENIED
+    denial = _redacted(dict(resolution or {})) if denied else {}
     repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
     return Subject(
         number=facts.number,
@@ -100,7 +104,9 @@ def _subject(facts: store.MessageFacts | Job, id: UUID) -> Subject:
         url=facts.ticket_url,
         invoker=facts.invoker_display_name or facts.invoker_id,
         error=_redacted(facts.last_error),
-        denied=facts.error_class == ErrorClass.DENIED,
+        denied=denied,
+        denied_by=tuple(denial.get("by", ())),
+        denial_reason=denial.get("reason"),
         canceled_by=actor_name(facts.cancel_requested_by) if facts.cancel_requested_by else None,
         cancel_reason=_redacted(facts.cancel_reason),
         next_retry_at=facts.next_retry_at,

@@ -9,6 +9,7 @@ from draftsman.domain.messages.delivery import Delivery, DeliveryKind, DeliveryS
 from draftsman.domain.messages.target import Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import TargetRow
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean_within_limit
 from draftsman.errors import CommandHint, LeaseLost, NotFound, Refused, UsageError
@@ -48,7 +49,7 @@ class Outbox:
                 return await store.of_job(conn, job, statuses, limit)
             return await store.page(conn, statuses or list(DeliveryStatus), limit, before)
 
-    async def targets(self, job: int) -> list[store.TargetRow]:
+    async def targets(self, job: int) -> list[TargetRow]:
         """Return the notification targets of a job."""
         async with self._db.connection() as conn:
             return await store.targets(conn, job)

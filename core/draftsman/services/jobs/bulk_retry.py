@@ -8,13 +8,11 @@ from typing import Final
 
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.read_models import FinishedJob
 from draftsman.errors import Conflict, NotFound, Refused, UsageError
 from draftsman.services.jobs.job_control import JobControl
 from draftsman.services.jobs.submissions import SubmittedJob
 from draftsman.store import job_control as store
-from draftsman.store.job_control import (
-    FinishedJob as FinishedJob,
-)
 from draftsman.store.postgres.database import Database
 
 PAGE: Final = 1000

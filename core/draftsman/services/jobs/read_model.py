@@ -12,6 +12,13 @@ from typing import Any, Final
 from draftsman.domain.event import Event
 from draftsman.domain.ids import JobRef
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
+from draftsman.domain.read_models import (
+    ActivityBucket,
+    JobSummary,
+    RegisteredWorker,
+    RetryLink,
+    ServerHealth,
+)
 from draftsman.domain.run import Run
 from draftsman.domain.wait_reason import WaitReason, expiring_question, explain
 from draftsman.errors import CommandHint, NotFound, UsageError
@@ -19,9 +26,6 @@ from draftsman.store import questions, workers
 from draftsman.store import read_model as store
 from draftsman.store.postgres.database import Database, translate_errors
 from draftsman.store.postgres.notifications import receives_notifications
-from draftsman.store.read_model import ActivityBucket as ActivityBucket
-from draftsman.store.read_model import JobSummary as JobSummary
-from draftsman.store.read_model import RetryLink as RetryLink
 
 FOLLOW_INTERVAL: Final = 0.2
 """Poll interval of followed events and statuses, in seconds."""
@@ -47,7 +51,7 @@ NOTIFICATION_TIMEOUT: Final = 2.0
 class JobPage:
     """Jobs, newest first."""
 
-    jobs: list[store.JobSummary]
+    jobs: list[JobSummary]
     scanned_to: int | None = None
     """Job number where the scan stopped before the page was full.
 
@@ -127,7 +131,7 @@ class ReadModel:
             raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
         return status_and_version
 
-    async def jobs(self, **filters: Any) -> list[store.JobSummary]:
+    async def jobs(self, **filters: Any) -> list[JobSummary]:
         """Return the jobs of `page`."""
         return (await self.page(**filters)).jobs
 
@@ -247,7 +251,7 @@ class ReadModel:
             last = current
             yield current[0]
 
-    async def workers(self) -> list[workers.RegisteredWorker]:
+    async def workers(self) -> list[RegisteredWorker]:
         """Return every registered worker."""
         async with self._db.connection() as conn:
             return await workers.all_workers(conn)
@@ -318,7 +322,7 @@ class ReadModel:
             before = remaining
         return Activity(by_number, end, min(by_number) + 1)
 
-    async def health(self) -> tuple[store.ServerHealth, float]:
+    async def health(self) -> tuple[ServerHealth, float]:
         """Return the server's settings, and by how many seconds the local clock is ahead."""
         async with self._db.connection() as conn:
             before = time.time()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -20,6 +21,7 @@ from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.messages.target import NONE, Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
@@ -34,9 +36,6 @@ from draftsman.store.postgres.database import (
     Database,
     retry_conflicts,
     translate_errors,
-)
-from draftsman.store.submissions import (
-    RecentDuplicate as RecentDuplicate,
 )
 
 CHAT_SOURCES = frozenset({Source.SLACK, Source.TRELLO})
@@ -91,17 +90,17 @@ class Submissions:
     ) -> list[SubmittedJob]:
         """Create the jobs in one statement; results are in the order of the invocations.
 
-        `connection` is the caller's: the jobs are created in its transaction. Otherwise the batch
+        With the caller's `connection`, all statements run in its transaction. Otherwise the batch
         is not atomic: an IdempotencyConflict names the first conflicting key, and the other jobs
         exist by then; the same batch can be sent again safely.
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
         rows = [row(item, actor, self._limits) for item in invocations]
-        await self._set_repo_names(invocations, rows)
+        await self._set_repo_names(invocations, rows, connection)
         await self._check_schemas(invocations)
         if actor.channel in CHAT_SOURCES:
-            await self._refuse_folders(invocations)
+            await self._refuse_folders(invocations, connection)
         targets_of_rows = [self._targets_for(item) for item in invocations]
         for values, targets in zip(rows, targets_of_rows, strict=True):
             values["has_targets"] = bool(targets)
@@ -113,8 +112,8 @@ class Submissions:
             batch = [rows[index] for index in missing]
             batch_targets = [targets_of_rows[index] for index in missing]
             if connection is not None:
-                with translate_errors():
-                    inserted = await _insert(adapt(connection), batch, batch_targets, actor.name)
+                async with self._connection(connection) as conn:
+                    inserted = await _insert(conn, batch, batch_targets, actor.name)
             else:
                 inserted = await retry_conflicts(
                     partial(self._send, batch, batch_targets, actor.name)
@@ -133,27 +132,42 @@ class Submissions:
             for _, item in sorted(results.items())
         ]
 
+    @asynccontextmanager
+    async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
+        """Yield the caller's connection, or one of the pool if the caller gave none."""
+        if connection is None:
+            async with self._db.connection() as own:
+                yield own
+            return
+        with translate_errors():
+            yield adapt(connection)
+
     async def _set_repo_names(
-        self, invocations: Sequence[Invocation], rows: list[dict[str, Any]]
+        self,
+        invocations: Sequence[Invocation],
+        rows: list[dict[str, Any]],
+        connection: CallersConnection | None,
     ) -> None:
         """Set the repository name of each row where the repository is registered."""
         sources = {item.repo for item in invocations if item.repo}
         if not sources:
             return
-        async with self._db.connection() as conn:
+        async with self._connection(connection) as conn:
             names = repo_names_by_source(await repos.all_repos(conn, MAX_REPOS), sources)
         for item, values in zip(invocations, rows, strict=True):
             if item.repo:
                 values["repo_owner"], values["repo_name"] = names[item.repo]
 
-    async def _refuse_folders(self, invocations: Sequence[Invocation]) -> None:
+    async def _refuse_folders(
+        self, invocations: Sequence[Invocation], connection: CallersConnection | None
+    ) -> None:
         """Raise UsageError for a local folder that is not a registered repository."""
         for item in invocations:
             about = item.stored_payload.get("repo")
             source = about.get("source") if isinstance(about, dict) else about
             if not source or not is_folder(str(source)):
                 continue
-            async with self._db.connection() as conn:
+            async with self._connection(connection) as conn:
                 if not await _is_registered(conn, str(source)):
                     raise UsageError(
                         "requests from chat cannot name a local folder; use the name of a"

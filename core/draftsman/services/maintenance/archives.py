@@ -18,6 +18,8 @@ from typing import Final
 from draftsman import host
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.read_models import Archive, JobArchive
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import CommandHint, Conflict, LostRace, Refused
 from draftsman.services.maintenance.archive_file import (
     BLOCK,
@@ -29,7 +31,6 @@ from draftsman.services.maintenance.archive_file import (
 from draftsman.settings import RetentionSettings
 from draftsman.store import archives as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 
 LOCK_TIMEOUT: Final = "1s"
 """Maximum time that others may wait behind this lock on the events; then pruning is put off."""
@@ -102,17 +103,17 @@ class Archives:
         ]
         return sorted(plan, key=lambda entry: entry.month)
 
-    async def all(self) -> Sequence[store.Archive]:
+    async def all(self) -> Sequence[Archive]:
         """Return the archived months, oldest first."""
         async with self._db.connection() as conn:
             return await store.archives(conn)
 
-    async def of_job(self, number: int) -> Sequence[store.JobArchive]:
+    async def of_job(self, number: int) -> Sequence[JobArchive]:
         """Return the archived months with events of a job."""
         async with self._db.connection() as conn:
             return await store.of_job(conn, number)
 
-    async def after(self, cursor: tuple[int, int, int]) -> Sequence[store.Archive]:
+    async def after(self, cursor: tuple[int, int, int]) -> Sequence[Archive]:
         """Return the archived months with events after a cursor."""
         return [
             archive

@@ -8,9 +8,9 @@ from typing import Final
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.people.quiet_hours import QuietHours, next_allowed
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.run import LeaderTerm
 from draftsman.store import reminders as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 
 
 class Reminders:

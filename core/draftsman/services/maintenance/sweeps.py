@@ -11,6 +11,7 @@ from draftsman.domain.job import OnLost, Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_this_host
 from draftsman.services.jobs.job_control import insert_retry
@@ -53,7 +54,7 @@ class Sweeps:
         self._fallback = fallback
         self._leading = db.dedicated_session(pinned=False)
         """Session of the leader's lease, so that it never waits for a pooled connection."""
-        self.names: Final[dict[str, Callable[[store.LeaderTerm], Awaitable[int]]]] = {
+        self.names: Final[dict[str, Callable[[LeaderTerm], Awaitable[int]]]] = {
             "expire": self.expire,
             "remind": reminders.remind,
             "promote": self.promote,
@@ -69,9 +70,9 @@ class Sweeps:
         self._policy.check(self._policy.resolve(actor), Verb.SWEEP)
         if name not in self.names:
             raise UsageError(f"unknown sweep {name!r}; choose: {', '.join(self.names)}")
-        return await self.names[name](store.LeaderTerm())
+        return await self.names[name](LeaderTerm())
 
-    async def expire(self, term: store.LeaderTerm) -> int:
+    async def expire(self, term: LeaderTerm) -> int:
         """Escalate or close expired questions, by their on_expire."""
         limit = self._settings.limit
 
@@ -81,11 +82,11 @@ class Sweeps:
 
         return await self._bounded(work)
 
-    async def promote(self, term: store.LeaderTerm) -> int:
+    async def promote(self, term: LeaderTerm) -> int:
         """Queue scheduled and retrying jobs that are due."""
         return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
 
-    async def rescue(self, term: store.LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
+    async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
         """Rescue the jobs of dead workers; `gone` are workers known to be dead.
 
         A worker is dead when its process on this host has ended, when it was silent with its
@@ -94,9 +95,7 @@ class Sweeps:
         dead = [*await self._dead(), *known_dead]
         return await self._bounded(lambda conn: self.rescue_runs(conn, term, dead))
 
-    async def rescue_runs(
-        self, conn: Connection, term: store.LeaderTerm, dead: Sequence[UUID]
-    ) -> int:
+    async def rescue_runs(self, conn: Connection, term: LeaderTerm, dead: Sequence[UUID]) -> int:
         """Rescue the jobs of these workers and those without a heartbeat; return their number.
 
         A job that ends with `on_lost = new_job` gets its new job in the same transaction.
@@ -107,7 +106,7 @@ class Sweeps:
                 await _insert_replacement(conn, job.number)
         return len(rescued)
 
-    async def notify(self, term: store.LeaderTerm) -> int:
+    async def notify(self, term: LeaderTerm) -> int:
         """Send dead letters without a target to the fallback; without a fallback, log them."""
         limit, fallback = self._settings.limit, self._fallback
         letters = await self._db.run_transaction(
@@ -119,13 +118,13 @@ class Sweeps:
             )
         return len(letters)
 
-    async def reap(self, term: store.LeaderTerm) -> int:
+    async def reap(self, term: LeaderTerm) -> int:
         """Delete dead workers that hold no jobs."""
         dead = await self._dead()
         after = self._settings.reap_after
         return await self._bounded(lambda conn: store.reap(conn, term, dead=dead, after=after))
 
-    async def partitions(self, term: store.LeaderTerm) -> int:
+    async def partitions(self, term: LeaderTerm) -> int:
         """Create the event partitions of the coming months."""
         return await self._bounded(lambda conn: store.partitions(conn, term, MONTHS_AHEAD))
 
@@ -140,12 +139,12 @@ class Sweeps:
         async with self._db.connection() as conn:
             return await workers.acquire(conn, LEADER, owner, seconds, dead)
 
-    async def renew(self, term: store.LeaderTerm, seconds: float) -> bool:
+    async def renew(self, term: LeaderTerm, seconds: float) -> bool:
         """Renew the lease of this term; False when it has expired."""
         async with self._leading.connection(LEASE_WAIT) as conn:
             return await workers.renew(conn, LEADER, term.owner, term.term or 0, seconds)
 
-    async def resign(self, term: store.LeaderTerm) -> None:
+    async def resign(self, term: LeaderTerm) -> None:
         """Release the lease and its session."""
         try:
             async with self._leading.connection(LEASE_WAIT) as conn:

@@ -11,6 +11,7 @@ from typing import Any
 
 from draftsman.domain.ids import new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
+from draftsman.domain.read_models import Artifact, LogChunk, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
 from draftsman.domain.run import Lease
 from draftsman.domain.text import (
@@ -71,7 +72,7 @@ class Checkpoints:
         key: str,
         invocation_id: str | None = None,
         owner: Owner = Owner.HANDLER,
-    ) -> tuple[store.Step, bool]:
+    ) -> tuple[Step, bool]:
         """Record that an effect is about to happen; return the step, and whether it is new.
 
         Raises UsageError for a key of the other owner.
@@ -80,13 +81,13 @@ class Checkpoints:
         check_key(key, owner, "step")
         invocation = clean(invocation_id) if invocation_id else str(new_id())
 
-        async def work(conn: Connection) -> tuple[bool, store.Step | None]:
+        async def work(conn: Connection) -> tuple[bool, Step | None]:
             return await store.begin_step(conn, lease, key, invocation, owner)
 
         owned, existing = await self._db.run_transaction(work)
         if not owned:
             raise _lost(lease)
-        new = store.Step(key, "pending", invocation, None, owner)
+        new = Step(key, "pending", invocation, None, owner)
         return (existing, False) if existing else (new, True)
 
     async def finish_step(
@@ -98,7 +99,7 @@ class Checkpoints:
         result = clean_within_limit(result, REQUEST_LIMIT, f"the result of step {key!r}")
         await self._fenced(lease, lambda conn: store.finish_step(conn, lease, key, result, owner))
 
-    async def steps(self, job: int) -> Sequence[store.Step]:
+    async def steps(self, job: int) -> Sequence[Step]:
         """Return the steps of a job."""
         async with self._db.connection() as conn:
             return await store.steps(conn, job)
@@ -158,14 +159,14 @@ class Checkpoints:
         """Record the run's usage so far."""
         await self._fenced(lease, lambda conn: run_state.usage(conn, lease, clean(amounts)))
 
-    async def artifacts(self, job: int) -> Sequence[store.Artifact]:
+    async def artifacts(self, job: int) -> Sequence[Artifact]:
         """Return the artifacts of a job."""
         async with self._db.connection() as conn:
             return await store.artifacts(conn, job)
 
     async def read_artifact(
         self, job: int, name: str, most: int | None = None
-    ) -> tuple[store.Artifact, bytes]:
+    ) -> tuple[Artifact, bytes]:
         """Return the newest artifact of that name and its bytes, limited to `most` MiB.
 
         Raises NotFound, which lists the names.
@@ -177,19 +178,19 @@ class Checkpoints:
                 raise NotFound(f"D-{job} has no artifact {name!r}; artifacts: {names or 'none'}")
             return artifact, await store.content(conn, artifact.id, most)
 
-    async def patch(self, job: int, run: int | None = None) -> store.Artifact | None:
+    async def patch(self, job: int, run: int | None = None) -> Artifact | None:
         """Return the patch of a run, or the newest patch of the job."""
         async with self._db.connection() as conn:
             return await store.find_patch(conn, job, run)
 
-    async def content(self, artifact: store.Artifact, most: int | None = None) -> bytes:
+    async def content(self, artifact: Artifact, most: int | None = None) -> bytes:
         """Return an artifact's bytes, limited to `most` MiB."""
         async with self._db.connection() as conn:
             return await store.content(conn, artifact.id, most)
 
     async def logs(
         self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
-    ) -> Sequence[store.LogChunk]:
+    ) -> Sequence[LogChunk]:
         """Return the chunks of a job's logs after (run, seq)."""
         async with self._db.connection() as conn:
             return await store.logs(conn, job, after, limit)
@@ -200,7 +201,7 @@ class Checkpoints:
         after: tuple[int, int] = (0, 0),
         before: tuple[int, int] = (MAX_RUN, 0),
         limit: int = 100,
-    ) -> Sequence[store.LogChunk]:
+    ) -> Sequence[LogChunk]:
         """Return the newest chunks of a job's logs between two (run, seq), oldest first."""
         async with self._db.connection() as conn:
             return (await store.log_end(conn, job, after, before, limit))[::-1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.domain.run import ClaimedJob, Lease
+from draftsman.domain.run import ClaimedJob, Lease, LeaseState
 from draftsman.store import claim as store
 from draftsman.store import run_state
 from draftsman.store.postgres.database import Database, retry_conflicts
@@ -94,10 +94,10 @@ class Claim:
 
     async def heartbeat(
         self, leases: Sequence[Lease], *, draining: bool
-    ) -> tuple[bool, list[run_state.LeaseState]]:
+    ) -> tuple[bool, list[LeaseState]]:
         """Send the heartbeat of the worker and its runs, in one statement."""
 
-        async def work() -> tuple[bool, list[run_state.LeaseState]]:
+        async def work() -> tuple[bool, list[LeaseState]]:
             async with self.heartbeat_session.connection(CONNECT_TIMEOUT) as conn:
                 return await run_state.heartbeat(conn, self._worker, leases, draining=draining)
 

@@ -86,6 +86,11 @@ SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)
 SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
        j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
        j.next_retry_at, j.last_error, j.error_class::text, j.cancel_requested_by, j.cancel_reason,
+       (SELECT q.resolution FROM draftsman.job_questions q
+         WHERE q.job = j.number AND j.error_class = 'DENIED'
+           AND q.resolution ->> 'outcome' = 'denied'
+         ORDER BY q.ordinal DESC
+         LIMIT 1) AS denial,
        j.result, j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
        o.created_at AS copy_created_at,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.messages.attachment import file_content, overflow_files
-from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     change_summary,
     counts_summary,
+    job_outcome_parts,
     pr_url,
     raw_data,
     render_brief,
@@ -105,3 +107,23 @@ def test_what_has_no_words_is_in_the_file(result: dict[str, Any]) -> None:
     said = change_summary(result) + counts_summary(result)
     assert "/root" not in said
     assert "{" not in said
+
+
+def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:
+    denied = Subject(
+        7,
+        UUID(int=7),
+        "noop",
+        Status.FAILED,
+        "Tidy up",
+        error="any text: with a colon",
+        denied=True,
+        denied_by=("slack:U0BEN@T9", "carol"),
+        denial_reason="not: today",
+    )
+    assert job_outcome_parts(denied, again="") == (
+        "was denied by slack:U0BEN@T9, carol",
+        ": not: today",
+    )
+    without_names = replace(denied, denied_by=(), denial_reason=None)
+    assert job_outcome_parts(without_names, again="") == ("was denied", "")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.domain.run import LeaderTerm
 from draftsman.handlers.run_agent import agent_session
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.handlers.run_agent.test_run_agent import WORK, done, guards
 from tests.core.loops.agent_jobs import (
     agent_worker,

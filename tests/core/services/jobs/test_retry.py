@@ -9,11 +9,11 @@ import pytest
 from draftsman.domain.answer import Response
 from draftsman.domain.job import TERMINAL, Mode, OnLost, Source, Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs import job_control
 from draftsman.services.jobs.submissions import invocation
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
 

@@ -11,9 +11,9 @@ from draftsman.domain.ids import worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.outcome import Cancel, Done
 from draftsman.domain.question import OnExpire
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 

@@ -13,13 +13,13 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Conflict, LostRace, NotPermitted, Refused
 from draftsman.runtime import Runtime
 from draftsman.services.maintenance.archive_file import ArchiveContent, ArchiveWriter, check_archive
 from draftsman.settings import Settings
 from draftsman.store import archives as store
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import (

@@ -8,11 +8,10 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.question import QuestionStatus
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.store import questions, sweeps
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import run

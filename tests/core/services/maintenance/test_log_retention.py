@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.outcome import Done
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import over_a_year, with_retention

@@ -8,12 +8,12 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store import sweeps as store
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -8,10 +8,10 @@ import pytest
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import SYSTEM, Actor
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound, NotPermitted, QuestionClosed
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows

@@ -9,10 +9,9 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.question import OnExpire, QuestionSpec, QuestionStatus
-from draftsman.domain.run import ClaimedJob
+from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime, wire
-from draftsman.store.sweeps import LeaderTerm
 from tests.core.outbox.rows import LOG, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

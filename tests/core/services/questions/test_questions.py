@@ -9,7 +9,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import OnExpire, QuestionKind, QuestionSpec, QuestionStatus
-from draftsman.domain.run import RunStatus
+from draftsman.domain.run import LeaderTerm, RunStatus
 from draftsman.errors import (
     LeaseLost,
     NotFound,
@@ -20,7 +20,6 @@ from draftsman.errors import (
 )
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -9,11 +9,10 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.run import ClaimedJob, Lease, RunStatus
+from draftsman.domain.run import ClaimedJob, LeaderTerm, Lease, RunStatus
 from draftsman.runtime import Runtime
 from draftsman.services.runs.claim import Claim
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 

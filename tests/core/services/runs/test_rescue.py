@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import OnLost, Status
-from draftsman.domain.run import RunStatus
+from draftsman.domain.run import LeaderTerm, RunStatus
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation, row
 from draftsman.store import submissions, sweeps
 from draftsman.store.postgres.database import Connection
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 

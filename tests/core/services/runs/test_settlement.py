@@ -10,11 +10,10 @@ import pytest
 from draftsman.domain.ids import worker_name
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
-from draftsman.domain.run import ClaimedJob, RunStatus
+from draftsman.domain.run import ClaimedJob, LeaderTerm, RunStatus
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.message_builder import build_result
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 

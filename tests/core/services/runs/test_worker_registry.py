@@ -7,11 +7,11 @@ import os
 from uuid import uuid4
 
 from draftsman import host
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.services.runs.worker_registry import WorkerRegistration
 from draftsman.store import workers
 from draftsman.store.postgres.database import Connection, Database
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.waits import until

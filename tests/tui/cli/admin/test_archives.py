@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.event_history import age_events, with_retention

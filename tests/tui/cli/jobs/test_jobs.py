@@ -11,9 +11,9 @@ import pytest
 from rich.cells import cell_len
 
 from draftsman.domain.job import Status
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli, Terminal
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from draftsman.domain.question import OnExpire, QuestionSpec
+from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -9,9 +9,9 @@ from draftsman.domain.answer import Response
 from draftsman.domain.ids import worker_name
 from draftsman.domain.outcome import Cancel, Done
 from draftsman.domain.question import QuestionSpec
+from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People

@@ -87,7 +87,9 @@ async def preview(
         if job is not None:
             from draftsman.services.deliveries.message_builder import build_result
 
-            message = build_result(await rt.read_model.job(await number_of(rt, job)))
+            number = await number_of(rt, job)
+            questions, _ = await rt.questions.of_job(number)
+            message = build_result(await rt.read_model.job(number), questions)
         if config is None and override is None:
             config = await _only(rt)
     from draftsman_bots.trello.markdown import with_marker

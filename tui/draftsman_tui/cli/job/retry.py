@@ -20,8 +20,9 @@ from draftsman_tui.common.output import as_data, line, styled
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
     from draftsman.domain.people.actor import Actor
+    from draftsman.domain.read_models import FinishedJob
     from draftsman.runtime import Runtime
-    from draftsman.services.jobs.bulk_retry import FinishedJob, RetryResult
+    from draftsman.services.jobs.bulk_retry import RetryResult
 
 PROGRESS_INTERVAL: Final = 2.0
 """Seconds between progress messages."""

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
+    from draftsman.domain.read_models import RetryLink
     from draftsman.domain.run import Run
     from draftsman.domain.wait_reason import WaitReason
-    from draftsman.services.jobs.read_model import RetryLink
 
 MAX_CHAIN: Final = 6
 """Maximum number of jobs listed from a chain of retries."""

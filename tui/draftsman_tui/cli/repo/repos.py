@@ -15,8 +15,8 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.output import as_data, line, styled
 
 if TYPE_CHECKING:
+    from draftsman.domain.read_models import SavedProfile
     from draftsman.domain.repos.repo_catalog import Catalog, Repo
-    from draftsman.services.repos import SavedProfile
 
 
 @click.group(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from draftsman.domain.read_models import RetryLink
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
-from draftsman.services.jobs.read_model import RetryLink
 from draftsman_tui.common import times
 from draftsman_tui.common.artifact_text import file_text
 from draftsman_tui.common.job_text import DENIED, status_text

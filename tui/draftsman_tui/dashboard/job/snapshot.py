@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from draftsman.domain.event import Event
     from draftsman.domain.job import Job
     from draftsman.domain.messages.delivery import Delivery
+    from draftsman.domain.read_models import RetryLink
     from draftsman.domain.run import Run
     from draftsman.domain.wait_reason import WaitReason
-    from draftsman.services.jobs.read_model import RetryLink
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from draftsman.domain.job import Status
-from draftsman.services.jobs.read_model import JobSummary
+from draftsman.domain.read_models import JobSummary
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.views.jobs import JobsResource
 

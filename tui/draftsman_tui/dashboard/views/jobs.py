@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from draftsman.domain.job import WAITING, Status
+from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
-from draftsman.services.jobs.read_model import JobSummary
 from draftsman_tui.common import times
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Filter, FilterFields

@@ -1,0 +1,47 @@
+"""The facts of a job that a message states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFacts:
+    """Data for a message: its job, the copy it rewrites, and the first message."""
+
+    number: int
+    job_id: UUID
+    type: str
+    status: str
+    mode: str
+    agent: str | None
+    repo_owner: str | None
+    repo_name: str | None
+    ticket_title: str | None
+    ticket_url: str | None
+    invoker_id: str
+    invoker_display_name: str | None
+    next_retry_at: datetime | None
+    last_error: str | None
+    error_class: str | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
+    denial: dict[str, Any] | None
+    """The resolution of the question whose denial failed the job."""
+    result: dict[str, Any] | None
+    created_at: datetime
+    finished_at: datetime | None
+    copy_id: UUID | None
+    copy_status: DeliveryStatus | None
+    copy_in_doubt: bool | None
+    copy_kind: DeliveryKind | None
+    copy_ref: str | None
+    copy_created_at: datetime | None
+    root: str | None
+    moved: str | None
+    """Replacement of a target that no longer exists."""

@@ -1,0 +1,272 @@
+"""Read models: the immutable values that services return to front ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+from uuid import UUID
+
+from draftsman.domain.job import Mode, Source, Status
+from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.reserved_names import Owner
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A job in a list."""
+
+    number: int
+    id: UUID
+    type: str
+    queue: str
+    status: Status
+    mode: Mode
+    source: str
+    agent: str | None
+    repo_owner: str | None
+    repo_name: str | None
+    ticket_title: str | None
+    invoker_id: str
+    tags: list[str]
+    attempts: int
+    max_attempts: int
+    retry_count: int
+    max_retries: int
+    run_count: int
+    next_retry_at: datetime | None
+    run_at: datetime | None
+    last_error: str | None
+    error_class: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_in: float | None = field(compare=False)
+    """Seconds until its scheduled time, by the database's clock; None: not scheduled."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLink:
+    """A job of a retry chain."""
+
+    number: int
+    status: Status
+    retry_of: int | None
+    chain_length: int
+    last_error: str | None
+    error_class: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The display name, such as `D-142`."""
+        return f"D-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """A finished job; `wanted` says whether it matches the filters."""
+
+    number: int
+    status: Status
+    type: str
+    agent: str | None
+    ticket_title: str | None
+    last_error: str | None
+    finished_at: datetime
+    wanted: bool
+    followed_by: int | None
+    """Its retry, None without a retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentDuplicate:
+    """A job with the same text, submitted `ago` seconds before."""
+
+    number: int
+    status: Status
+    ago: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A row of `job_steps`."""
+
+    key: str
+    status: str
+    invocation_id: str
+    result: Any
+    owner: str = Owner.HANDLER
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A row of `artifacts`; `size` in bytes."""
+
+    id: int
+    job: int
+    run: int
+    name: str
+    kind: str
+    size: int
+    sha256: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A chunk of a run's log."""
+
+    run: int
+    seq: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """A row of `job_targets`."""
+
+    job: int
+    ordinal: int
+    channel: ChannelName
+    target: str
+    thread: str | None
+    kinds: list[str]
+    outcomes: list[str] | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityBucket:
+    """The activity of some seconds; `at` is the bucket's number since the epoch."""
+
+    at: int
+    ended: int
+    """Jobs that finished."""
+    answers: list[float]
+    """Seconds until the answer, for each answered question."""
+
+    def __add__(self, other: ActivityBucket | None) -> ActivityBucket:
+        if other is None:
+            return self
+        return ActivityBucket(self.at, self.ended + other.ended, self.answers + other.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHealth:
+    """The server's settings; `clock` is its Unix time in seconds."""
+
+    version: str
+    clock: float
+    fsync: str
+    synchronous_commit: str
+    local: bool
+    role: str
+    kind: str
+    """Rights of the session: owner, worker, bot, person, reader or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredWorker:
+    """A registered worker; `silent` is in seconds, `busy` is the number of its jobs."""
+
+    id: UUID
+    host: str
+    host_id: str
+    pid: int
+    pid_started: float
+    version: str
+    types: list[str]
+    queues: list[str]
+    slots: int
+    draining: bool
+    started_at: datetime
+    heartbeat_at: datetime
+    busy: int
+    silent: float
+    connected: bool
+    leader: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityLink:
+    """An identity of a channel, and the person it is linked to."""
+
+    channel: Source
+    external_id: str
+    display_name: str
+    person: str
+    linked_by: str
+    linked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SavedProfile:
+    """A stored profile with the results of its last check."""
+
+    profile: RepoProfile
+    checked_at: datetime | None
+    checked_commit: str | None
+    checks: list[dict[str, Any]]
+    updated_by: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTopic:
+    """A job of a thread; `question` is set where a question's message is the thread's root."""
+
+    job: int
+    question: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionMessage:
+    """The message of an open question.
+
+    `ref` is its reference in a Receipt, `thread` the thread of its target, and `root` the reference
+    of the job's status message: the parent where the target has no thread.
+    """
+
+    job: int
+    question: int
+    ref: str
+    thread: str | None
+    root: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CardTopic:
+    """A job that posts to a card, with a question asked on it.
+
+    `ref` is the reference of the question's comment, None where it is unknown whether it exists.
+    """
+
+    job: int
+    question: int | None
+    ref: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """An archived month: its file, and the cursor of its last event (None: no events)."""
+
+    month: date
+    events: int
+    sha256: str
+    host: str
+    path: str
+    archived_at: datetime
+    last_epoch: int | None
+    last_txid: int | None
+    last_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobArchive:
+    """An archived month, with the number of events of a job in it."""
+
+    month: date
+    events: int
+    host: str
+    path: str
