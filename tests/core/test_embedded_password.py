@@ -152,7 +152,7 @@ async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: Embe
     file.write_text(right.replace(secret, "wrong"))
     with pytest.raises(DatabaseUnreachable, match=f"rejected the password in {file}") as refused:
         await migrate.migrate(server.ensure())
-    assert "remove that file" in str(refused.value)
+    assert "delete that file" in str(refused.value)
     assert "\n" not in str(refused.value)
     file.unlink()
     await migrate.migrate(server.ensure())

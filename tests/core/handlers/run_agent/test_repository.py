@@ -104,7 +104,7 @@ async def test_an_answer_that_names_nothing_is_asked_about_again(
     starts = [
         "",
         "Unknown repository 'the usual one'",
-        "An address is stored",
+        "A repository URL is stored",
         "An answer cannot be",
     ]
     async with agent_worker(rt, tmp_path / "data", WORK):
