@@ -1,4 +1,4 @@
-"""The people of a soak."""
+"""Actors of the simulated users."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from draftsman.domain.people.actor import Actor
 
 
 def actor_for(name: str) -> Actor:
-    """Return somebody as the command line knows them; the configuration has their roles."""
+    """Return the actor of a person on the command line; the configuration has the roles."""
     return Actor(Source.CLI, name, name)

@@ -1,10 +1,10 @@
-"""The world outside: effects that a kill can hit, and everybody who asked for one.
+"""Simulated external system: idempotent effects and the requests for them.
 
-    FOLDER/<job>/<invocation id>    the effect: its key and its value, made whole or not at all
-    FOLDER/<job>/requests           a line for each request before, and each record after it
+    FOLDER/<job>/<invocation id>    the effect: key and value, written atomically
+    FOLDER/<job>/requests           a line before each request, and after each recorded result
 
-It is like a good payment provider: the same invocation id again makes nothing, and gets what was
-made the first time.
+A repeated invocation id creates no second effect and returns the first value, as the idempotency
+keys of a payment provider do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REQUESTS: Final = "requests"
 
 @dataclass(frozen=True, slots=True)
 class EffectRequest:
-    """One line: run `run` was about to ask for the effect `key`, or has it `recorded`."""
+    """A line: run `run` requests the effect `key`, or has `recorded` its result."""
 
     run: int
     key: str
@@ -30,20 +30,20 @@ class EffectRequest:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What was made for one job: (key, value) by invocation id, and the requests in order."""
+    """Effects of a job: (key, value) by invocation id, and the requests in order."""
 
     made: dict[str, tuple[str, str]] = field(default_factory=dict)
     requests: tuple[EffectRequest, ...] = ()
 
 
 class ExternalSystem:
-    """The effects of one job."""
+    """The effects of a job."""
 
     def __init__(self, folder: Path, job: int) -> None:
         self._folder = folder / str(job)
 
     def make(self, run: int, key: str, invocation: str) -> str:
-        """Make the effect of this invocation id once; return its value."""
+        """Create the effect of an invocation id unless it exists; return its value."""
         self._note(f"ask {run} {key}")
         value = uuid4().hex
         draft = self._folder / f".{value}"
@@ -54,18 +54,18 @@ class ExternalSystem:
         return self.find(invocation) or value
 
     def find(self, invocation: str) -> str | None:
-        """Return the value that was made for an invocation id, if one was."""
+        """Return the value of an invocation id, or None."""
         try:
             return (self._folder / invocation).read_text().split()[1]
         except FileNotFoundError:
             return None
 
     def recorded(self, run: int, key: str) -> None:
-        """Note that the run has the effect on record: no later run may ask for it."""
+        """Log that the run recorded the result: no later run may request the effect."""
         self._note(f"has {run} {key}")
 
     def _note(self, line: str) -> None:
-        """Write a line whole or not at all: one write, which no kill can cut."""
+        """Append a line in a single write, which a kill cannot split."""
         self._folder.mkdir(parents=True, exist_ok=True)
         file = os.open(self._folder / REQUESTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
@@ -75,17 +75,17 @@ class ExternalSystem:
 
 
 def read_effects(folder: Path, job: int) -> Effects:
-    """Return what was made for a job."""
-    place = folder / str(job)
-    if not place.is_dir():
+    """Return the effects and requests of a job."""
+    job_folder = folder / str(job)
+    if not job_folder.is_dir():
         return Effects()
     made = {}
-    for path in place.iterdir():
+    for path in job_folder.iterdir():
         if path.name != REQUESTS and not path.name.startswith("."):
             key, value = path.read_text().split()
             made[path.name] = (key, value)
     with contextlib.suppress(FileNotFoundError):
-        lines = (line.split() for line in (place / REQUESTS).read_text().splitlines())
+        lines = (line.split() for line in (job_folder / REQUESTS).read_text().splitlines())
         return Effects(
             made, tuple(EffectRequest(int(run), key, verb == "has") for verb, run, key in lines)
         )

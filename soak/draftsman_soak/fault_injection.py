@@ -35,7 +35,7 @@ def shift_clock(server: EmbeddedServer, seconds: float) -> None:
 
 
 def _ask(url: str, query: Path | str, params: dict[str, object] | None = None) -> object:
-    """Run one statement; return the first value, or None where there is no row."""
+    """Run a statement; return the first value, or None if there is no row."""
     statement = (query.read_text() if isinstance(query, Path) else query).encode()
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT) as connection:
@@ -43,5 +43,5 @@ def _ask(url: str, query: Path | str, params: dict[str, object] | None = None) -
             row = cursor.fetchone() if cursor.description else None
     except psycopg.Error as error:
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
-        raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error
+        raise DatabaseUnreachable(f"cannot connect to the database: {reason}") from error
     return row[0] if row else None

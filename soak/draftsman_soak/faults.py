@@ -1,4 +1,4 @@
-"""What goes wrong: a deck of faults, shuffled anew each time that it is through."""
+"""Fault injection: a shuffled deck of faults, reshuffled when it is empty."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from draftsman_soak.seed_environment import SeedEnvironment
 from draftsman_soak.worker_fleet import WorkerFleet, WorkerSlot
 
 EVERY: Final = (0.7, 3.0)
-"""Seconds between two faults: some hit a worker that has not begun to work."""
+"""Seconds between two faults; short, to hit workers during startup as well."""
 DOWN: Final = (0.0, 2.0)
-"""Seconds that the database stays down."""
+"""Seconds of a database outage."""
 MIXED: Final = (0.5, 3.0)
-"""Seconds in which old sessions have the old clock and new ones the new."""
+"""Seconds during which old and new sessions have different clocks."""
 REVIVAL: Final = 20.0
-"""Seconds that the workers get to start a killed server again before we do."""
+"""Seconds for the workers to restart a killed server before the soak does."""
 LOOKOUT: Final = 5.0
-"""Seconds to look out for an agent that could be killed."""
+"""Seconds to wait for a running agent to kill."""
 PING: Final = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 RUN: Final = re.compile(r"/runs/D-(\d+)\.")
 
 
 @dataclass(slots=True)
 class FaultInjector:
-    """Does one thing after the other, and undoes it."""
+    """Injects faults in sequence and reverts each."""
 
     place: SeedEnvironment
     crew: WorkerFleet
@@ -50,28 +50,28 @@ class FaultInjector:
     chance: random.Random
     agents: bool = True
     other_clocks: bool = True
-    _asleep: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _suspended: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def run(self, seconds: float) -> None:
-        """Let things go wrong for so long; return when all of it is undone."""
+        """Inject faults for a time; return when all are reverted."""
         end, deck = time.monotonic() + seconds, list[str]()
         try:
-            while (left := end - time.monotonic()) > 0:
-                await asyncio.sleep(min(left, self.chance.uniform(*EVERY)))
+            while (remaining := end - time.monotonic()) > 0:
+                await asyncio.sleep(min(remaining, self.chance.uniform(*EVERY)))
                 deck = deck or self._deck()
                 if time.monotonic() < end:
                     await self._act(deck.pop())
         finally:
-            await asyncio.gather(*self._asleep, return_exceptions=True)
+            await asyncio.gather(*self._suspended, return_exceptions=True)
 
     async def _act(self, kind: str) -> None:
-        done = len(self.ledger.faults)
+        before = len(self.ledger.faults)
         await self._acts()[kind]()
-        if len(self.ledger.faults) == done:
+        if len(self.ledger.faults) == before:
             self.ledger.missed[kind] += 1
 
     def _deck(self) -> list[str]:
-        """Return the kinds in the order, from the last, in which they come; workers die most."""
+        """Return the kinds of the next round, last first; worker kills are most frequent."""
         kinds = [*self._acts(), *["worker killed"] * 4, "worker stopped", "worker drained"]
         kinds = [kind for kind in kinds if self.agents or kind != "agent killed"]
         kinds = [kind for kind in kinds if self.other_clocks or kind != "worker on another clock"]
@@ -95,28 +95,28 @@ class FaultInjector:
         }
 
     async def _kill_worker(self) -> None:
-        hand, worker = self._a_worker()
+        slot, worker = self._random_worker()
         if worker is None:
             return
-        name = await self._name(worker)
-        if not hand.supervised:
-            hand.kill()
+        name = await self._worker_id(worker)
+        if not slot.supervised:
+            slot.kill()
         with contextlib.suppress(psutil.Error):
             worker.kill()
         self._note("worker killed", worker=name)
 
     async def _stop_worker(self) -> None:
-        """Stop it for longer than its lease, in the background; it wakes and finds itself lost."""
-        _, worker = self._a_worker()
+        """Suspend a worker for longer than its lease, in the background."""
+        _, worker = self._random_worker()
         if worker is None:
             return
-        name = await self._name(worker)
+        name = await self._worker_id(worker)
         with contextlib.suppress(psutil.Error):
             worker.send_signal(signal.SIGSTOP)
             self._note("worker stopped", worker=name)
             task = asyncio.create_task(self._wake(worker, LEASE + self.chance.uniform(1, 3)))
-            self._asleep.add(task)
-            task.add_done_callback(self._asleep.discard)
+            self._suspended.add(task)
+            task.add_done_callback(self._suspended.discard)
 
     async def _wake(self, worker: psutil.Process, seconds: float) -> None:
         try:
@@ -126,42 +126,42 @@ class FaultInjector:
                 worker.send_signal(signal.SIGCONT)
 
     async def _drain_worker(self) -> None:
-        hand, worker = self._a_worker()
+        slot, worker = self._random_worker()
         if worker is not None:
-            name = await self._name(worker)
-            hand.terminate()
+            name = await self._worker_id(worker)
+            slot.terminate()
             self._note("worker drained", worker=name)
 
     async def _other_clock(self) -> None:
-        """Kill one that is not supervised; the next in its place has a monotonic clock ahead."""
-        hands = [hand for hand in self.crew.slots if not hand.supervised and hand.worker()]
+        """Kill an unsupervised worker; its successor has another monotonic clock."""
+        hands = [slot for slot in self.crew.slots if not slot.supervised and slot.worker()]
         if hands:
-            hand = self.chance.choice(hands)
-            hand.other_clock = not hand.other_clock
-            worker = hand.worker()
-            name = await self._name(worker) if worker else None
-            hand.kill()
+            slot = self.chance.choice(hands)
+            slot.other_clock = not slot.other_clock
+            worker = slot.worker()
+            name = await self._worker_id(worker) if worker else None
+            slot.kill()
             self._note("worker on another clock", worker=name)
 
     async def _kill_agent(self) -> None:
         for _ in range(round(LOOKOUT / PING)):
-            if agents := [agent for hand in self.crew.slots for agent in hand.agents()]:
+            if agents := [agent for slot in self.crew.slots for agent in slot.agents()]:
                 break
             await asyncio.sleep(PING)
         if agents:
             agent = self.chance.choice(agents)
             with contextlib.suppress(psutil.Error):
-                found = RUN.search(agent.cwd())
+                match = RUN.search(agent.cwd())
                 agent.kill()
-                self._note("agent killed", job=int(found[1]) if found else None)
+                self._note("agent killed", job=int(match[1]) if match else None)
 
     async def _kill_supervisor(self) -> None:
-        """Its worker notices, and drains."""
-        hand = self.crew.slots[0]
-        worker = hand.worker()
+        """Kill the supervisor; its worker detects that and drains."""
+        slot = self.crew.slots[0]
+        worker = slot.worker()
         if worker is not None:
-            name = await self._name(worker)
-            hand.kill()
+            name = await self._worker_id(worker)
+            slot.kill()
             self._note("supervisor killed", worker=name)
 
     async def _stop_database(self, mode: str) -> None:
@@ -171,7 +171,7 @@ class FaultInjector:
         await asyncio.to_thread(self.place.server.ensure)
 
     async def _kill_database(self) -> None:
-        """Kill the server's first process; the workers bring it back."""
+        """Kill the server's main process; the workers restart it."""
         pid = (await asyncio.to_thread(self.place.server.status)).pid
         if pid is None:
             return
@@ -191,7 +191,7 @@ class FaultInjector:
             self._note("connections cut")
 
     async def _shift(self, sign: int) -> None:
-        """Give new sessions another time, let both be for a moment, then end the old ones."""
+        """Shift the clock of new sessions, wait, then end the old sessions."""
         minutes = self.chance.uniform(0.5, 5) * sign
         await self.clock.set(self.clock.offset + 60 * minutes)
         self._note("clock put on" if sign > 0 else "clock put back", interrupts=False)
@@ -200,15 +200,15 @@ class FaultInjector:
         await asyncio.sleep(self.chance.uniform(*MIXED))
         await self.clock.apply_to_all()
 
-    def _a_worker(self) -> tuple[WorkerSlot, psutil.Process | None]:
-        working = [hand for hand in self.crew.slots if hand.worker() is not None]
-        hand = self.chance.choice(working or list(self.crew.slots))
-        return hand, hand.worker()
+    def _random_worker(self) -> tuple[WorkerSlot, psutil.Process | None]:
+        running = [slot for slot in self.crew.slots if slot.worker() is not None]
+        slot = self.chance.choice(running or list(self.crew.slots))
+        return slot, slot.worker()
 
-    async def _name(self, worker: psutil.Process) -> str | None:
-        """Return the id under which the worker's runs are in the trail; None before it has one."""
-        known = await retry_until_reachable(lambda: self.session.read_model.workers())
-        return next((str(one.id) for one in known if one.pid == worker.pid), None)
+    async def _worker_id(self, worker: psutil.Process) -> str | None:
+        """Return the worker's id in the events, or None before it registered."""
+        workers = await retry_until_reachable(lambda: self.session.read_model.workers())
+        return next((str(known.id) for known in workers if known.pid == worker.pid), None)
 
     def _note(
         self,

@@ -1,4 +1,4 @@
-"""What a soak counts; the fields are the keys of `--json`."""
+"""Figures of a soak; the fields are the keys of `--json`."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Figures:
 
     jobs: int = 0
     ended: Counter[str] = field(default_factory=Counter)
-    """Jobs by how they ended."""
+    """Finished jobs by status."""
     runs: int = 0
     answers_given: int = 0
     answers_accepted: int = 0
     kills: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    """Everything that was done, kills included, by its kind."""
+    """Injected faults by kind, kills included."""
     faults_missed: Counter[str] = field(default_factory=Counter)
-    """What found nothing to hit, as an agent that was to be killed where none ran."""
+    """Faults without a target by kind, such as an agent kill while no agent ran."""
     restarts: int = 0
     ended_by_themselves: Counter[int] = field(default_factory=Counter)
-    """Workers that nobody told to end, by exit code."""
+    """Unexpected exits of workers by exit code."""
     effects: int = 0
     effects_refused: int = 0
-    """Requests that came twice, as of a run that was suspended, and made nothing outside."""
+    """Repeated requests, such as a suspended run's, that created no effect."""
     recovered: int = 0
-    """Times that a fault hit a running job and it went on."""
+    """Number of times that a job recovered from a fault."""
     recovery_p50: float | None = None
     recovery_p95: float | None = None
     recovery: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    """`recovered`, `p50` and `p95` by the kind of the fault, the slowest kind first."""
+    """`recovered`, `p50` and `p95` by kind of fault, slowest first."""
     effects_doubled: int = 0
     answers_lost: int = 0
     jobs_lost: int = 0
@@ -49,43 +49,43 @@ class Figures:
     jobs_ended_wrongly: int = 0
     invariants_broken: int = 0
     could_not_run: list[str] = field(default_factory=list)
-    """What this machine lacks."""
+    """Faults that this machine does not support."""
     findings: list[str] = field(default_factory=list)
-    """One line for each of the counts that must be 0."""
+    """A line for each violation."""
     failed: dict[int, str] = field(default_factory=dict)
-    """Folder with the logs, by the seed that broke a promise."""
+    """Folder with the logs, by failed seed."""
     _times: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether there are no violations."""
         return not self.findings
 
     def add(self, seed: int, world: FinalState, ledger: Ledger, verdict: Violations) -> None:
-        """Count one more seed."""
+        """Add the figures of a seed."""
         jobs = world.jobs.values()
         self.jobs += len(ledger.jobs)
         self.ended.update(job.status for job in jobs)
         self.runs += sum(moment.kind == "job_started" for job in jobs for moment in job.job_events)
         self.answers_given += len(ledger.submitted_answers)
-        self.answers_accepted += sum(given.accepted for given in ledger.submitted_answers)
+        self.answers_accepted += sum(answer.accepted for answer in ledger.submitted_answers)
         self.faults.update(fault.kind for fault in ledger.faults)
         self.faults_missed.update(ledger.missed)
         self.kills = sum(self.faults[kind] for kind in KILLS)
         self.restarts += ledger.restarts
         self.ended_by_themselves.update(ledger.exits)
         self._count_effects(world)
-        self._recover(recoveries(jobs, ledger.faults))
+        self._add_recoveries(recoveries(jobs, ledger.faults))
         self.could_not_run = sorted({*self.could_not_run, *ledger.unsupported})
-        self._judge(seed, verdict)
+        self._add_violations(seed, verdict)
 
     def _count_effects(self, world: FinalState) -> None:
         for job in world.jobs.values():
             self.effects += len(job.effects.made)
-            asked = sum(not request.recorded for request in job.effects.requests)
-            self.effects_refused += max(0, asked - len(job.effects.made))
+            requests = sum(not request.recorded for request in job.effects.requests)
+            self.effects_refused += max(0, requests - len(job.effects.made))
 
-    def _recover(self, times: Iterable[tuple[str, float]]) -> None:
+    def _add_recoveries(self, times: Iterable[tuple[str, float]]) -> None:
         self._times += times
         seconds = [value for _, value in self._times]
         self.recovered = len(seconds)
@@ -103,7 +103,7 @@ class Figures:
             for kind, values in sorted(kinds.items(), key=lambda item: -max(item[1]))
         }
 
-    def _judge(self, seed: int, verdict: Violations) -> None:
+    def _add_violations(self, seed: int, verdict: Violations) -> None:
         self.effects_doubled += len(verdict.doubled)
         self.answers_lost += len(verdict.answers_lost)
         self.jobs_lost += len(verdict.jobs_lost)

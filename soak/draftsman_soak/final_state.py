@@ -1,4 +1,4 @@
-"""What is there at the end of a seed: each job with its trail, answers, steps and effects."""
+"""Final state of a seed: each job with its events, answers, steps and effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_ONCE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """A step: `pending` or `done`, and the value on record."""
+    """A step: `pending` or `done`, and its recorded value."""
 
     key: str
     status: str
@@ -28,7 +28,7 @@ class RecordedStep:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """An answer as it is kept; `said` is its value, approve or deny."""
+    """A stored answer; `value` is its value, `approve` or `deny`."""
 
     question: int
     event: str
@@ -38,7 +38,7 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
-    """A question and how it was resolved."""
+    """A question and its resolution."""
 
     ordinal: int
     key: str
@@ -50,7 +50,7 @@ class RecordedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event of the trail; `at` is the machine's Unix time, whatever the clock was put to."""
+    """An event of a job; `at` is Unix time of the machine, without the shift of the clock."""
 
     kind: str
     at: float
@@ -61,7 +61,7 @@ class RecordedEvent:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """One job and all that belongs to it."""
+    """A job with its steps, questions, answers, events and effects."""
 
     number: int
     type: str
@@ -77,32 +77,34 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """All jobs that are there, by number, and what `doctor --invariants` says of the data."""
+    """All jobs by number, and the violations that `doctor --invariants` reports."""
 
     jobs: dict[int, JobRecord] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
 
 
 async def read_final_state(runtime: Runtime, numbers: Iterable[int], outside: Path) -> FinalState:
-    """Return what is there of these jobs; one that is not there is left out."""
+    """Return the final state of jobs; missing jobs are left out."""
     gate, jobs = asyncio.Semaphore(AT_ONCE), dict[int, JobRecord]()
 
-    async def one(number: int) -> None:
+    async def read(number: int) -> None:
         async with gate:
             try:
-                jobs[number] = await retry_until_reachable(lambda: _found(runtime, number, outside))
+                jobs[number] = await retry_until_reachable(
+                    lambda: _read_job(runtime, number, outside)
+                )
             except NotFound:
                 return
 
-    await asyncio.gather(*(one(number) for number in numbers))
+    await asyncio.gather(*(read(number) for number in numbers))
     rows = await retry_until_reachable(lambda: runtime.read_model.invariants())
-    broken = [f"{name}: D-{row[0]}: {row[1]}" for name, found in rows.items() for row in found]
+    broken = [f"{name}: D-{row[0]}: {row[1]}" for name, group in rows.items() for row in group]
     return FinalState(jobs, tuple(broken))
 
 
-async def _found(runtime: Runtime, number: int, outside: Path) -> JobRecord:
+async def _read_job(runtime: Runtime, number: int, outside: Path) -> JobRecord:
     job = await runtime.read_model.job(number)
-    asked, answers = await runtime.questions.of_job(number)
+    questions, answers = await runtime.questions.of_job(number)
     steps = await runtime.checkpoints.steps(number)
     return JobRecord(
         number,
@@ -110,37 +112,44 @@ async def _found(runtime: Runtime, number: int, outside: Path) -> JobRecord:
         str(job.status),
         job.result or {},
         job.last_error,
-        tuple(RecordedStep(one.key, one.status, one.invocation_id, one.result) for one in steps),
+        tuple(
+            RecordedStep(step.key, step.status, step.invocation_id, step.result) for step in steps
+        ),
         tuple(
             RecordedQuestion(
-                one.ordinal,
-                one.key,
-                str(one.status),
-                (one.resolution or {}).get("outcome"),
-                (one.resolution or {}).get("value"),
-                tuple((one.resolution or {}).get("by", ())),
+                question.ordinal,
+                question.key,
+                str(question.status),
+                (question.resolution or {}).get("outcome"),
+                (question.resolution or {}).get("value"),
+                tuple((question.resolution or {}).get("by", ())),
             )
-            for one in asked
+            for question in questions
         ),
         tuple(
-            RecordedAnswer(one.question, one.source_event_id, _said(one.payload), one.accepted)
-            for one in answers
+            RecordedAnswer(
+                answer.question,
+                answer.source_event_id,
+                _answer_value(answer.payload),
+                answer.accepted,
+            )
+            for answer in answers
         ),
-        await _trail(runtime, number),
+        await _read_events(runtime, number),
         await asyncio.to_thread(read_effects, outside, number),
     )
 
 
-async def _trail(runtime: Runtime, number: int) -> tuple[RecordedEvent, ...]:
-    found: list[RecordedEvent] = []
+async def _read_events(runtime: Runtime, number: int) -> tuple[RecordedEvent, ...]:
+    recorded: list[RecordedEvent] = []
     last = 0
     while events := await runtime.read_model.job_events(number, last):
         last = events[-1].id
-        for one in events:
-            at = one.created_at.timestamp()
-            found.append(RecordedEvent(one.kind, at, one.actor, one.run, one.to_status))
-    return tuple(found)
+        for event in events:
+            at = event.created_at.timestamp()
+            recorded.append(RecordedEvent(event.kind, at, event.actor, event.run, event.to_status))
+    return tuple(recorded)
 
 
-def _said(payload: dict[str, Any]) -> str | None:
+def _answer_value(payload: dict[str, Any]) -> str | None:
     return payload.get("value") or payload.get("decision") or payload.get("text")

@@ -1,7 +1,7 @@
-"""What draftsman acknowledged, and what was done to it: the other half of every comparison.
+"""Ledger of acknowledged calls and injected faults, to compare with the final state.
 
-Written down when the call has returned, as somebody does who relies on the answer. What was not
-acknowledged, because the database went away in the middle, is asked again until it is.
+A call is recorded when it returns. A call that failed because the database was unreachable is
+repeated until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from draftsman.errors import DatabaseUnreachable, LostRace
 
 T = TypeVar("T")
 RETRY_DELAY: Final = 0.2
-"""Seconds before the same thing is asked again."""
+"""Seconds before a call is repeated."""
 RETRY_TIMEOUT: Final = 120.0
-"""Seconds after which a database that was not reached counts as gone."""
+"""Seconds after which an unreachable database is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedAnswer:
-    """An answer or a vote, and what became of it; `said` is the value, approve or deny."""
+    """An answer or vote and its result; `value` is the answer, `approve` or `deny`."""
 
     job: int
     question: int
@@ -37,9 +37,9 @@ class SubmittedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something done at `at` (Unix time) to one worker (its id), to the run of one job, or to all.
+    """A fault at `at` (Unix time) of a worker (its id), of a job's run, or of the whole system.
 
-    `interrupts` tells whether it can interrupt a run at all.
+    `interrupts` is set if the fault can interrupt a run.
     """
 
     kind: str
@@ -51,12 +51,12 @@ class Fault:
 
 @dataclass(slots=True)
 class Ledger:
-    """Everything of one seed."""
+    """Acknowledged calls and faults of a seed."""
 
     requests: dict[str, set[int]] = field(default_factory=dict)
-    """The numbers that were acknowledged for each key."""
+    """Acknowledged job numbers by idempotency key."""
     jobs: dict[int, str] = field(default_factory=dict)
-    """Type by the number of every job that was acknowledged, retries included."""
+    """Job type by number of every acknowledged job, retries included."""
     submitted_answers: list[SubmittedAnswer] = field(default_factory=list)
     cancels: set[int] = field(default_factory=set)
     """Jobs whose cancel was acknowledged."""
@@ -64,20 +64,20 @@ class Ledger:
     retries: dict[int, set[int]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     missed: Counter[str] = field(default_factory=Counter)
-    """Faults that had nothing to hit, by kind."""
+    """Faults without a target, by kind."""
     restarts: int = 0
     exits: Counter[int] = field(default_factory=Counter)
-    """Exit codes of workers that nobody had told to end."""
+    """Exit codes of unexpected worker exits."""
     unsupported: set[str] = field(default_factory=set)
-    """What this machine cannot do, and why."""
+    """Faults that this machine does not support, with the reason."""
     unexpected_errors: list[str] = field(default_factory=list)
-    """Errors that no service should have raised."""
+    """Errors that no service should raise."""
 
 
 async def retry_until_reachable(call: Callable[[], Awaitable[T]]) -> T:
-    """Call until the database says something, as an honest client with a key of its own does.
+    """Repeat a call until the database responds, as a client with an idempotency key does.
 
-    Raises the last error when that takes longer than any fault does.
+    Raises the last error after RETRY_TIMEOUT, which is longer than any fault.
     """
     end = time.monotonic() + RETRY_TIMEOUT
     while True:

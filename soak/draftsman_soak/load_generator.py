@@ -1,4 +1,4 @@
-"""The load: requests of every kind, some of them sent by several at once."""
+"""Load generator: requests of every job type, some sent by several sessions at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from draftsman_soak.ledger import Ledger, retry_until_reachable
 from draftsman_soak.seed_config import PEOPLE, PREFIX
 
 LIVE: Final = 40
-"""Jobs that have not ended, above which no more are asked for."""
+"""Live jobs above which no more are submitted."""
 BATCH: Final = 4
 LOOK: Final = 0.25
-"""Seconds between two looks how much there is to do."""
+"""Seconds between two checks of the number of live jobs."""
 AGENTS: Final = 2
-"""Jobs of the sample agent at the same time: each is a clone and a dozen programs."""
+"""Maximum concurrent jobs of the sample agent; each clones a repository and runs a dozen
+programs."""
 WEIGHTS: Final = {
     "steps": 5,
     "ask": 4,
@@ -37,39 +38,39 @@ WEIGHTS: Final = {
 
 @dataclass(slots=True)
 class LoadGenerator:
-    """Asks for jobs of one seed, through several sessions."""
+    """Submits the jobs of a seed through several sessions."""
 
     sessions: Sequence[Runtime]
     ledger: Ledger
     chance: random.Random
     folder: Path
     repo: Path | None = None
-    """What the sample agent works on; None where there is no git."""
+    """Repository of the sample agent; None without git."""
     on_made: Callable[[int], object] = lambda _: None
     _count: int = field(default=0, init=False)
 
     async def run(self) -> None:
-        """Ask for more whenever there is little to do, until cancelled."""
+        """Submit jobs while fewer than LIVE are live, until canceled."""
         while True:
             counts = await retry_until_reachable(lambda: self.sessions[0].read_model.stats())
             live = sum(count for status, count in counts.jobs.items() if status not in TERMINAL)
             if live < LIVE:
                 await asyncio.gather(*(self.submit(self.request()) for _ in range(BATCH)))
-                await self._agent()
+                await self._submit_agent_job()
             await asyncio.sleep(LOOK)
 
     async def submit(self, request: Invocation) -> None:
-        """Send one request, sometimes through every session at once; all must find the same job."""
+        """Submit a request, sometimes through all sessions at once; all must get the same job."""
         copies = self.chance.choice((1, 1, len(self.sessions)))
         actor = actor_for(PEOPLE[0])
 
         async def send(session: Runtime) -> None:
-            made = await retry_until_reachable(lambda: session.submissions.submit(request, actor))
-            known = made.number in self.ledger.jobs
-            self.ledger.requests.setdefault(str(request.key), set()).add(made.number)
-            self.ledger.jobs[made.number] = request.type
+            job = await retry_until_reachable(lambda: session.submissions.submit(request, actor))
+            known = job.number in self.ledger.jobs
+            self.ledger.requests.setdefault(str(request.key), set()).add(job.number)
+            self.ledger.jobs[job.number] = request.type
             if not known:
-                self.on_made(made.number)
+                self.on_made(job.number)
 
         await asyncio.gather(*(send(session) for session in self.sessions[:copies]))
 
@@ -89,7 +90,7 @@ class LoadGenerator:
         }
         return invocation(type=f"{PREFIX}{name}", key=self._key(), payload=payload)
 
-    async def _agent(self) -> None:
+    async def _submit_agent_job(self) -> None:
         if self.repo is None:
             return
         lines = await retry_until_reachable(

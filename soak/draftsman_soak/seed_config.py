@@ -1,4 +1,4 @@
-"""What every seed has in common: the people, the times, the configuration."""
+"""Configuration shared by all seeds: people, timeouts and settings."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Final
 from draftsman_soak import handlers
 
 LEASE: Final = 5.0
-"""Seconds without a heartbeat after which a run is lost: short, so that a soak sees many."""
+"""Seconds of a run's lease; short, so that a soak has many lost runs."""
 GRACE: Final = 90.0
-"""Seconds after the last fault and the last answer until a job that has not ended is stuck."""
+"""Seconds after the last fault and answer until a live job counts as stuck."""
 LOSSES: Final = 20
-"""Lost workers that a job survives: a soak kills the same job's more often than three times."""
+"""Maximum lost runs of a job; a soak kills the worker of the same job more than three times."""
 PREFIX: Final = "soak:"
 PEOPLE: Final = ("anna", "ben", "cleo", "dirk")
-"""Who answers and approves; the first also asks for the jobs, and approves none."""
+"""People who answer and approve; the first person submits the jobs and approves none."""
 
 
 def configuration(data_dir: Path, *, git: bool) -> str:
-    """Return the file that every process of a seed reads: ordinary settings, short times."""
+    """Return the configuration file of a seed: ordinary settings with short timeouts."""
     lines = [
         f"data_dir = {json.dumps(str(data_dir))}",
         *("[embedded]", "idle_stop = 60"),

@@ -1,4 +1,4 @@
-"""The throw-away place of one seed: a folder, a configuration, a server; nothing of the user's."""
+"""Temporary environment of a seed: a folder, a configuration and a database server."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from draftsman_soak.seed_config import configuration
 
 PREFIX: Final = "draftsman-soak-"
 TEMPORARY: Final = "tmp"
-"""Folder for the temporary files of workers, which leave some when they are killed."""
+"""Folder for the workers' temporary files, which remain after a kill."""
 KILL_TIMEOUT: Final = 10.0
-"""Seconds that killed processes get to go."""
+"""Seconds to wait for killed processes."""
 
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder for seeds; remove it unless one of them was kept in it."""
+    """Create a folder for seeds; remove it if no seed was kept."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-    if os.geteuid() == 0:  # PostgreSQL runs as another user then
+    if os.geteuid() == 0:  # PostgreSQL runs as another user
         folder.chmod(0o755)
     try:
         yield folder
@@ -40,7 +40,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def without_user_config() -> Iterator[None]:
-    """Hide the user's configuration: a `DRAFTSMAN_*` variable would win over the file of a soak."""
+    """Unset `DRAFTSMAN_*` variables, which would override the configuration of the soak."""
     hidden = {name: os.environ[name] for name in list(os.environ) if name.startswith("DRAFTSMAN_")}
     for name in hidden:
         del os.environ[name]
@@ -52,7 +52,7 @@ def without_user_config() -> Iterator[None]:
 
 @dataclass(slots=True)
 class SeedEnvironment:
-    """A folder with everything that belongs to one seed."""
+    """Folder, configuration and server of a seed."""
 
     folder: Path
     git: bool
@@ -60,51 +60,55 @@ class SeedEnvironment:
     server: EmbeddedServer = field(init=False)
 
     def __post_init__(self) -> None:
-        # PostgreSQL does not run as root: its user has to get in
+        # PostgreSQL does not run as root, and its user needs access
         self.folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700)
         self.effects.mkdir()
         (self.folder / TEMPORARY).mkdir(mode=0o711)
         self.config.write_text(configuration(self.folder / "data", git=self.git))
         self.settings = settings.load(self.config)
         if self.settings.database_url is not None or self.folder not in self.data.parents:
-            raise Refused(f"{self.config} does not name a database of the soak's own")
+            raise Refused(f"{self.config} does not configure a separate database for the soak")
         self.server = EmbeddedServer(self.data, self.settings.embedded.idle_stop)
 
     @property
     def config(self) -> Path:
-        """The file that every process reads."""
+        """The configuration file."""
         return self.folder / "draftsman.toml"
 
     @property
     def data(self) -> Path:
-        """Where the database and the clones are."""
+        """The folder of the database and the clones."""
         return self.settings.data_dir
 
     @property
     def effects(self) -> Path:
-        """The world outside."""
+        """The folder of the external effects."""
         return self.folder / "outside"
 
     def processes(self) -> list[psutil.Process]:
-        """Return every process that was started with a file of this place, or works in it."""
-        return [one for one in psutil.process_iter() if one.pid != os.getpid() and self._ours(one)]
+        """Return every process with a path of this folder in its command, or working in it."""
+        return [
+            process
+            for process in psutil.process_iter()
+            if process.pid != os.getpid() and self._owns(process)
+        ]
 
     def close(self) -> None:
-        """End every process of this place, the server last."""
-        ours = self.processes()
-        for process in ours:
+        """Kill every process of this environment, the server last."""
+        owned = self.processes()
+        for process in owned:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(ours, KILL_TIMEOUT)
+        psutil.wait_procs(owned, KILL_TIMEOUT)
         self.server.stop("immediate")
 
     def remove(self) -> None:
-        """Remove it all, where the server's data lies elsewhere (see `embedded.place`) that too."""
-        found = self.server.status()
-        for folder in (found.data_dir.parent, found.socket_dir, self.folder):
+        """Remove all files, including server data outside the folder (see `embedded.layout`)."""
+        status = self.server.status()
+        for folder in (status.data_dir.parent, status.socket_dir, self.folder):
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _ours(self, process: psutil.Process) -> bool:
+    def _owns(self, process: psutil.Process) -> bool:
         mark = str(self.folder)
         with contextlib.suppress(psutil.Error):
             command = process.cmdline()

@@ -1,4 +1,4 @@
-"""One seed, from an empty folder to the verdict."""
+"""Run of a seed, from an empty folder to its final state."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from draftsman_soak.worker_fleet import WorkerFleet, lacks_time_namespace
 
 PLANNED: Final = (Status.SCHEDULED, Status.RETRYING)
 LOOK: Final = 0.3
-"""Seconds between two looks whether all has ended."""
-WINDS: Final = 20
-"""How often the clock is put on at the end: each time to the last planned time."""
+"""Seconds between two checks for live jobs."""
+MAX_ADVANCES: Final = 20
+"""Maximum number of clock advances at the end, each to the last scheduled time."""
 
 
 class SeedRun:
-    """One seed in a folder of its own."""
+    """A seed in a separate folder."""
 
     def __init__(self, seed: int, folder: Path, workers: int) -> None:
         self.ledger = Ledger()
         self.stage = "starting"
         self.began = time.monotonic()
-        """When the load began, once it has."""
+        """Start of the load, in monotonic seconds."""
         self.place = SeedEnvironment(folder, git=shutil.which("git") is not None)
         self._chance = random.Random(seed)
         self._workers = workers
@@ -51,22 +51,22 @@ class SeedRun:
             self.ledger.unsupported.add(f"time namespace: {reason}")
 
     async def run(self, seconds: float) -> FinalState:
-        """Load and break for so long, let all of it end, and return what is there then."""
+        """Run load and faults for a time, wait for all jobs to end, and return the final state."""
         async with self._sessions() as (left, right):
             sessions = (left, right)
             crowd = SimulatedUsers(sessions, self.ledger, self._stream())
             crew = WorkerFleet(self._workers, self.place.config, self.ledger)
             crew.start()
-            async with self._meanwhile(crew.run), self._meanwhile(crowd.run):
-                await self._storm(sessions, crowd, crew, seconds)
+            async with self._in_background(crew.run), self._in_background(crowd.run):
+                await self._inject(sessions, crowd, crew, seconds)
                 crowd.cancels = False
-                await self._calm(left)
+                await self._settle(left)
             self.stage = "stopping"
             await crew.stop()
             self.stage = "looking"
             return await read_final_state(left, self.ledger.jobs, self.place.effects)
 
-    async def _storm(
+    async def _inject(
         self,
         sessions: tuple[Runtime, Runtime],
         crowd: SimulatedUsers,
@@ -92,38 +92,38 @@ class SeedRun:
             other_clocks=not any(lack.startswith("time") for lack in self.ledger.unsupported),
         )
         self.stage, self.began = "loaded", time.monotonic()
-        async with self._meanwhile(load.run):
+        async with self._in_background(load.run):
             try:
                 await faults.run(seconds)
             except DraftsmanError as error:
-                self._surprise(error)
+                self._record_error(error)
 
-    async def _calm(self, session: Runtime) -> None:
-        """Wait until every job has ended, as long as they move or people are asked.
+    async def _settle(self, session: Runtime) -> None:
+        """Wait until every job has ended, as long as there is progress or an open question.
 
-        What is planned for later, by a clock that was put back or a delay that grew, is not stuck:
-        the clock is put on to it.
+        Jobs scheduled for later, after a clock shift or a long retry delay, are not stuck: the
+        clock is advanced to their time.
         """
         self.stage = "settling"
         if self._clock.offset < self._clock.max_offset:
             await self._clock.shift(0)
-        winds, deadline = 0, time.monotonic() + GRACE
+        advances, deadline = 0, time.monotonic() + GRACE
         last = deadline + 2 * GRACE
         while time.monotonic() < min(deadline, last):
             stats = await retry_until_reachable(lambda: session.read_model.stats())
             live = {status for status, count in stats.jobs.items() if count} - TERMINAL
             if not live:
                 return
-            if live <= set(PLANNED) and winds < WINDS:
-                winds += 1
-                await self._wind(session)
+            if live <= set(PLANNED) and advances < MAX_ADVANCES:
+                advances += 1
+                await self._advance_clock(session)
                 deadline = time.monotonic() + GRACE
             elif stats.open_questions:
                 deadline = time.monotonic() + GRACE
             await asyncio.sleep(LOOK)
 
-    async def _wind(self, session: Runtime) -> None:
-        """Put the clock on to the last time that a job waits for."""
+    async def _advance_clock(self, session: Runtime) -> None:
+        """Advance the clock to the last scheduled time."""
         jobs = await retry_until_reachable(
             lambda: session.read_model.jobs(statuses=PLANNED, limit=1000)
         )
@@ -139,20 +139,20 @@ class SeedRun:
         return self.place.folder / "inventory"
 
     def _stream(self) -> random.Random:
-        """Return chances of its own for one part, so that the order of the parts is no matter."""
+        """Return an independent random stream, so that components do not affect each other."""
         return random.Random(self._chance.random())
 
     @asynccontextmanager
     async def _sessions(self) -> AsyncIterator[tuple[Runtime, Runtime]]:
-        """Connect twice: races are between sessions."""
+        """Open two sessions, since races occur between sessions."""
         settings = self.place.settings
         async with open_runtime(settings) as left, open_runtime(settings) as right:
             yield left, right
 
     @asynccontextmanager
-    async def _meanwhile(self, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-        """Run it beside the block; what it should not have raised is a finding, and it goes on."""
-        task = asyncio.create_task(self._steadily(work))
+    async def _in_background(self, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Run a task during the block; an unexpected error is recorded, and the task restarted."""
+        task = asyncio.create_task(self._run_with_restarts(work))
         try:
             yield
         finally:
@@ -160,13 +160,13 @@ class SeedRun:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _steadily(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _run_with_restarts(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await work()
             except DraftsmanError as error:
-                self._surprise(error)
+                self._record_error(error)
                 await asyncio.sleep(1)
 
-    def _surprise(self, error: DraftsmanError) -> None:
+    def _record_error(self, error: DraftsmanError) -> None:
         self.ledger.unexpected_errors.append(f"unexpected {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""The people: they answer, vote, cancel and retry, often two at once, and never give up."""
+"""Simulated users who answer, vote, cancel and retry, often concurrently."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from draftsman_soak.ledger import Ledger, SubmittedAnswer, retry_until_reachable
 from draftsman_soak.seed_config import PEOPLE
 
 LOOK: Final = 0.1
-"""Seconds between two looks at what is open."""
+"""Seconds between two reads of the open questions."""
 CANCELED: Final = 0.08
-"""Share of the jobs that somebody cancels, whatever they are doing by then."""
+"""Share of the jobs to cancel, in any status."""
 SAFE: Final = "safe fixes"
-"""What the sample agent is told, if it is a choice."""
+"""Preferred answer to the sample agent's question."""
 
 
 @dataclass(slots=True)
 class SimulatedUsers:
-    """Everybody who has to do with the jobs of one seed."""
+    """All users of a seed."""
 
     sessions: Sequence[Runtime]
     ledger: Ledger
     chance: random.Random
     cancels: bool = True
-    """Whether jobs are canceled still."""
-    _left: set[str] = field(default_factory=set, init=False)
-    """Questions that nobody answers: they decide themselves."""
+    """Whether new jobs may be canceled."""
+    _left_to_default: set[str] = field(default_factory=set, init=False)
+    """Questions that are left to their default."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def run(self) -> None:
-        """Answer what is open and retry what is dead, until cancelled."""
+        """Answer open questions and retry dead letters, until canceled."""
         try:
             while True:
-                asked = await retry_until_reachable(lambda: self.sessions[0].questions.open())
-                await asyncio.gather(*(self._attend(question) for question in asked))
+                questions = await retry_until_reachable(lambda: self.sessions[0].questions.open())
+                await asyncio.gather(*(self._respond(question) for question in questions))
                 await self._retry_dead()
                 await asyncio.sleep(LOOK)
         finally:
@@ -52,74 +52,75 @@ class SimulatedUsers:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def made(self, job: int) -> None:
-        """Hear of a new job; some are canceled, often as they end."""
+        """Schedule the cancel of some new jobs, often near their end."""
         if self.cancels and self.chance.random() < CANCELED:
             after = self.chance.uniform(0, self.chance.choice((0.3, 4)))
             task = asyncio.create_task(self._cancel(job, after))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _attend(self, question: Question) -> None:
-        """Decide once whether anybody cares, then answer: alone, twice, or against another."""
-        if question.name in self._left:
+    async def _respond(self, question: Question) -> None:
+        """Answer a question: once, twice, or against another user; or leave it to its default."""
+        if question.name in self._left_to_default:
             return
         if question.default_value is not None and self.chance.random() < 0.5:
-            self._left.add(question.name)
+            self._left_to_default.add(question.name)
             return
         first, second = self.chance.sample(PEOPLE[1:], 2)
-        one, other = self._response(question, first), self._response(question, second)
+        response, other = self._response(question, first), self._response(question, second)
         left, right = self.sessions[0], self.sessions[-1]
         match self.chance.randrange(4):
             case 0:
-                await self._give(left, question, one, first)
-            case 1:  # the same click twice, one after the other
-                await self._give(left, question, one, first)
-                await self._give(right, question, one, first)
+                await self._submit(left, question, response, first)
+            case 1:  # the same click twice in sequence
+                await self._submit(left, question, response, first)
+                await self._submit(right, question, response, first)
             case 2:  # the same click twice at once
                 await asyncio.gather(
-                    self._give(left, question, one, first), self._give(right, question, one, first)
+                    self._submit(left, question, response, first),
+                    self._submit(right, question, response, first),
                 )
             case _:  # two people at once
                 await asyncio.gather(
-                    self._give(left, question, one, first),
-                    self._give(right, question, other, second),
+                    self._submit(left, question, response, first),
+                    self._submit(right, question, other, second),
                 )
 
     def _response(self, question: Question, name: str) -> Response:
-        """Return what somebody says, under an id of its own: another word is another message."""
+        """Return a response whose event id depends on its value, as a new message would."""
         event = f"{name}:{question.name}"
         if question.kind is QuestionKind.APPROVAL:
             approves = self.chance.random() < 0.9
             return Response(source_event_id=f"{event}:{approves}", decision=approves)
         values = question.labels()
-        said = SAFE if SAFE in values else self.chance.choice(list(values))
-        return Response(source_event_id=f"{event}:{said}", text=said)
+        text = SAFE if SAFE in values else self.chance.choice(list(values))
+        return Response(source_event_id=f"{event}:{text}", text=text)
 
-    async def _give(
+    async def _submit(
         self, session: Runtime, question: Question, response: Response, name: str
     ) -> None:
-        """Give an answer until it is acknowledged, and write down what was said to it."""
+        """Submit an answer until it is acknowledged, and record the verdict."""
 
         async def call() -> Verdict:
             actor = actor_for(name)
             return await session.questions.answer(question.job, question.ordinal, response, actor)
 
         verdict = await retry_until_reachable(call)
-        said = response.text or ("approve" if response.decision else "deny")
+        value = response.text or ("approve" if response.decision else "deny")
         self.ledger.submitted_answers.append(
             SubmittedAnswer(
                 question.job,
                 question.ordinal,
                 response.source_event_id,
                 name,
-                said,
+                value,
                 verdict.accepted,
                 is_decided(verdict),
             )
         )
 
     async def _cancel(self, job: int, after: float) -> None:
-        """Cancel it once; an acknowledgement that was lost leaves it open what came of it."""
+        """Cancel a job once; without an acknowledgement, the outcome is unknown."""
         await asyncio.sleep(after)
         self.ledger.cancel_tries.add(job)
         try:
@@ -129,29 +130,29 @@ class SimulatedUsers:
         self.ledger.cancels.add(job)
 
     async def _retry_dead(self) -> None:
-        """Retry what spent its budget, through two sessions at once: both must find one job."""
+        """Retry dead letters through two sessions at once; both must get the same job."""
         session = self.sessions[0]
         dead = await retry_until_reachable(
             lambda: session.read_model.jobs(statuses=[Status.DEAD_LETTER])
         )
-        for line in dead:
-            if line.number not in self.ledger.retries:
+        for job in dead:
+            if job.number not in self.ledger.retries:
                 await asyncio.gather(
-                    *(self._retry(session, line.number, line.type) for session in self.sessions)
+                    *(self._retry(session, job.number, job.type) for session in self.sessions)
                 )
 
     async def _retry(self, session: Runtime, job: int, type: str) -> None:
-        made = await retry_until_reachable(
+        retried = await retry_until_reachable(
             lambda: session.job_control.retry(job, actor_for(PEOPLE[0]))
         )
-        self.ledger.retries.setdefault(job, set()).add(made.number)
-        self.ledger.jobs[made.number] = type
+        self.ledger.retries.setdefault(job, set()).add(retried.number)
+        self.ledger.jobs[retried.number] = type
 
 
 def is_decided(verdict: Verdict) -> bool:
-    """Return whether people decided the question, as somebody who answers is told.
+    """Return whether an answer resolved the question, by the verdict.
 
-    An answer that is handed in again may find it closed otherwise: a cancel came in between.
+    A repeated answer may find the question closed by a cancel in between.
     """
     outcome = (verdict.resolution or {}).get("outcome")
     return verdict.resolved and outcome not in ("canceled", "expired")

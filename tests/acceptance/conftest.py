@@ -1,4 +1,4 @@
-"""Places for processes: on a database of the session's server, or with a server of their own."""
+"""Process environments with a database of the session's server, or an embedded server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes of draftsman, started as a user starts them, and killed as nobody should."""
+"""Real draftsman processes for tests, to start and kill."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROLES = ["invoker", "responder", "approver", "operator"]
 
 @dataclass
 class Process:
-    """A command that runs; what it says goes to a file."""
+    """A running command whose output goes to a file."""
 
     popen: subprocess.Popen[bytes]
     output: Path
@@ -44,11 +44,11 @@ class Process:
 
     @property
     def output_text(self) -> str:
-        """Return all that it said so far, on both streams."""
+        """Return the output so far, of both streams."""
         return self.output.read_text(errors="replace")
 
     async def says(self, part: str) -> None:
-        """Return once it said this."""
+        """Wait until the output contains a text."""
 
         async def look() -> bool:
             return part in self.output_text
@@ -56,7 +56,7 @@ class Process:
         await until(look, f"{part!r} of {self.output.name}")
 
     async def end(self) -> int:
-        """Return its exit code once it ended."""
+        """Wait for the exit; return the exit code."""
         return await asyncio.to_thread(self.popen.wait, DEADLINE)
 
     def signal(self, number: signal.Signals) -> None:

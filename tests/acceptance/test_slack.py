@@ -1,4 +1,4 @@
-"""The whole story in Slack, with every process killed on the way."""
+"""A job in Slack from request to result, with every process killed on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole story on a card, with every process killed on the way."""
+"""A job on a Trello card from label to result, with every process killed on the way."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         bots, worker = await story.anew(bots), place.start("worker")
 
         trello.comment(card, story.ben, "2")
-        await story.shown(card, "That did not count: D-1/1 was already answered by anna")
+        await story.shown(card, "Your answer was not accepted: D-1/1 was already answered by anna")
         bots = await story.anew(bots)
 
         await story.shown(card, "safe fixes applied")
@@ -142,7 +142,11 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         own = [one for one in trello.comments(card) if one.member == trello.bot_member]
         assert len(own) == 4, "status, question, the word for ben, result"
         assert (own[0].edited, "D-1" in own[0].text) == (True, True)
-        for part in ("Which fixes should be applied", "That did not count", "safe fixes applied"):
+        for part in (
+            "Which fixes should be applied",
+            "Your answer was not accepted",
+            "safe fixes applied",
+        ):
             assert len(story.says(card, part)) == 1, part
         assert trello.card_now(card)["idList"] == story.review
         files = {one.name.partition(" · ")[0] for one in trello.attachments(card)}

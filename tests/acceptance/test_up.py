@@ -1,4 +1,4 @@
-"""`draftsman up --headless`: what it starts, what it starts again, and what survives it."""
+"""`draftsman up --headless`: start, restart and survival of its processes."""
 
 from __future__ import annotations
 

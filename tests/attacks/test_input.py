@@ -105,7 +105,7 @@ async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
 async def test_a_long_name_is_refused_at_once(rt: Runtime, place: Installation) -> None:
     submitted = await place.run("submit", "--agent", "tidy", "--repo", "a" * 120_000, "x")
     assert submitted.returncode == 2
-    assert "has 2000 characters at most" in submitted.stderr
+    assert "must have at most 2000 characters" in submitted.stderr
     assert len(submitted.stderr) < 300
     started = time.process_time()
     with pytest.raises(NotFound, match="unknown repository"):

@@ -191,7 +191,7 @@ open("false", "w").write("--- a/docs\\n+++ b/docs\\n@@ -1 +1 @@\\n-a\\n+harmless
 if start["run"] == 1:
     for name in ("changes.patch", "Changes.PATCH ", "changes.patch\u200b"):
         refused("artifact", path="false", name=name)
-        assert "is draftsman's own" in heard[-1]["reason"], heard
+        assert "is reserved" in heard[-1]["reason"], heard
     os.remove("false")
     {EDIT}
     say("checkpoint", id="c", data=1); hear()

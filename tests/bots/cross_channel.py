@@ -31,7 +31,7 @@ from tests.support.waits import until
 from tests.tui.cli.cli_runner import Cli
 
 HOUR: Final = 3600.0
-NOT_ACCEPTED: Final = "That did not count"
+NOT_ACCEPTED: Final = "Your answer was not accepted"
 DENIAL_REASON: Final = "not on a Friday"
 
 
@@ -148,7 +148,7 @@ class CrossChannelJob:
         await self.quiet()
         assert actionable(self.question) == []
         comment = self.comments[1]
-        assert "Write a comment" not in comment
+        assert "To answer, comment" not in comment
         return [shown(self.question), comment]
 
     async def shell(self) -> str:

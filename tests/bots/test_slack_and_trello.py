@@ -42,7 +42,7 @@ class Both:
         asked = self.slack.messages(self.room, card["ts"])[0]
         comment = self.wall.comments[1]
         assert actionable(asked) == []
-        assert "Write a comment" not in comment
+        assert "To answer, comment" not in comment
         return [shown(asked), comment]
 
 

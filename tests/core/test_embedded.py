@@ -65,8 +65,7 @@ def copied(made: Path, empty: Path) -> Path:
 @pytest.fixture
 def server(made: Path) -> Iterator[EmbeddedServer]:
     """Give a server that is down and is never stopped for idleness."""
-    server = EmbeddedServer(made, 0)
-    down(server)
+    down(server := EmbeddedServer(made, 0))
     yield server
     down(server)
 

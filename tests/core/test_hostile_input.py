@@ -39,7 +39,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
     "a tally": SUMMARY_LINE.search,
     "a picture": lambda text: comment_parser._PICTURE.sub("", text),
-    "a link": lambda text: payloads._LINK.sub("", text),
+    "a link": lambda text: payloads._URL.sub("", text),
 }
 PIECES = ("a", "x@", " ", "![", "[](", "1 ", "1", "://", "a:", "<http:", "password=", "D-1/", "%")
 

@@ -14,7 +14,6 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 
 from draftsman.handlers.run_agent.protocol import (
-    MAX_LINE,
     AnswerBody,
     ChoiceBody,
     FromAgent,
@@ -23,6 +22,7 @@ from draftsman.handlers.run_agent.protocol import (
     StepState,
     ToAgent,
 )
+from draftsman.handlers.subprocesses.line_splitter import MAX_LINE
 from draftsman.settings import CommandSettings, FixSettings
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, get_args
 
-from draftsman.handlers.run_agent import protocol
+from draftsman.handlers.run_agent import protocol, protocol_codec
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.store.queries import load
 from tests.support.queries import QUERIES
@@ -88,7 +88,7 @@ def phase_points() -> set[str]:
     both = ("before", "after")
     found = {f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")}
     found |= {f"{name} {moment}" for name in file_calls() for moment in both}
-    said = {f"agent says {name}" for name in protocol.TYPES}
+    said = {f"agent says {name}" for name in protocol_codec.TYPES}
     said |= {
         f"agent is told {model.model_fields['type'].default}"
         for model in get_args(protocol.ToAgent)

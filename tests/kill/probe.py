@@ -22,7 +22,8 @@ from psycopg.pq import TransactionStatus
 
 from draftsman.handlers.clone import git as running
 from draftsman.handlers.run_agent import agent_session
-from draftsman.handlers.run_agent.protocol import MalformedLine, parse_line
+from draftsman.handlers.run_agent.protocol_codec import parse_line
+from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from tests.kill import kill_points
 

@@ -1,4 +1,4 @@
-"""What everybody needs who works for Trello here."""
+"""Shared state of the Trello bot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BotContext:
-    """The services, what is configured, and Trello itself."""
+    """Services, settings, Trello client and bot state."""
 
     rt: Runtime
     settings: TrelloSettings
@@ -28,10 +28,10 @@ class BotContext:
     health: BotHealth = field(default_factory=BotHealth)
     me: Identity = field(default_factory=Identity)
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
-    """What is done beside; whoever stops gives it a little time: `aside.close()`."""
+    """Background tasks; `background.close()` waits for them at shutdown."""
     scans: BoardScans = field(default_factory=BoardScans)
     _cards: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def alone(self, card: str) -> asyncio.Lock:
-        """Return the lock of a card: webhook and poller take turns there."""
+        """Return the lock of a card, which webhook and poller share."""
         return self._cards.setdefault(card, asyncio.Lock())

@@ -1,4 +1,4 @@
-"""What Trello knows us by, read where it is kept."""
+"""Trello API credentials from the configured secret sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from draftsman.settings import SecretSettings, TrelloSettings
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secrets of one app and one account; `secret` is empty where no webhook is wanted."""
+    """The secrets of an app and an account; `secret` is empty if webhooks are not used."""
 
     key: str = field(repr=False)
     token: str = field(repr=False)
@@ -19,21 +19,21 @@ class Credentials:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Each of them, longest first, for whoever takes them out of a text."""
+        """All secrets, longest first, for redaction."""
         return tuple(sorted((self.key, self.token, self.secret), key=len, reverse=True))
 
 
 def read(trello: TrelloSettings) -> Credentials:
-    """Return the secrets; raises ConfigError that names the place of one that is not there."""
-    found = Credentials(
+    """Return the credentials; raises ConfigError that names the source of a missing secret."""
+    credentials = Credentials(
         key=_read("key", trello.key),
         token=_read("token", trello.token),
         secret=_read("secret", trello.secret) if trello.secret is not None else "",
     )
-    if found.token in (found.key, found.secret):
-        other = "key" if found.token == found.key else "secret"
+    if credentials.token in (credentials.key, credentials.secret):
+        other = "key" if credentials.token == credentials.key else "secret"
         raise ConfigError(f"[trello] token and {other} are the same; see docs/trello.md")
-    return found
+    return credentials
 
 
 def _read(key: str, source: SecretSettings) -> str:
@@ -42,5 +42,5 @@ def _read(key: str, source: SecretSettings) -> str:
     except secret_values.MissingSecret as error:
         raise ConfigError(error.problem) from None
     if not value.isascii() or not value.isprintable() or set(value) & set(' "\\'):
-        raise ConfigError(f"[trello] {key}: it has characters that none has")
+        raise ConfigError(f"[trello] {key}: contains characters that are not allowed")
     return value

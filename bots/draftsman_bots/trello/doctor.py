@@ -1,4 +1,4 @@
-"""What `doctor` and `boards` find out about Trello; nothing is changed there."""
+"""Checks of the Trello account and its boards for `doctor` and `boards`; read-only."""
 
 from __future__ import annotations
 
@@ -26,181 +26,189 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.usecases.board_setup import BoardLayout
 
 TIMEOUT: Final = 10.0
-"""Seconds of one call."""
+"""Seconds for each API call."""
 LATE: Final = 120.0
-"""Seconds without a look, besides four of those that are due, after which nobody polls."""
-CHANGE: Final = "draftsman boards set {0} …, with what takes its place"
+"""Seconds, in addition to four poll intervals, after which a board counts as not polled."""
+CHANGE: Final = "draftsman boards set {0} …, with the replacement"
 
 
 @asynccontextmanager
 async def open_context(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[BotContext]:
-    """Give what a command needs of Trello; raises ConfigError where a secret is not there."""
+    """Open the Trello client for a command; raises ConfigError if a secret is missing."""
     async with connect(trello, credentials.read(trello), timeout=TIMEOUT) as account:
         yield BotContext(rt, trello, account)
 
 
 def failure_line(error: Failure, trello: TrelloSettings) -> str:
-    """Return a line about a call that went wrong: what to do, where that is the account."""
+    """Describe a failed call in a line, with the remedy if the account is the cause."""
     if error.code == ACCOUNT:
         return (
-            f"Trello refuses the bot: {error}; are [trello] key and token right, and is the token"
-            " not revoked? docs/trello.md says where both are found"
+            f"Trello rejected the bot's credentials: {error}; check [trello] key and token, and"
+            " that the token was not revoked (see docs/trello.md)"
         )
     if error.code == TIMED_OUT:
         return (
-            f"Trello does not answer within {TIMEOUT:g} s: {error}; see whether {trello.api_url}"
-            " is slow for others too, and whether a proxy or firewall swallows requests from here"
+            f"Trello did not respond within {TIMEOUT:g} s: {error}; check whether {trello.api_url}"
+            " is slow elsewhere too, and whether a proxy or firewall drops requests from this"
+            " machine"
         )
     if error.http_status is None and error.origin == "trello":
-        return f"Trello cannot be asked: {error}; is {trello.api_url} reached from here?"
-    return f"Trello says: {error}"
+        return (
+            f"cannot reach Trello: {error}; check that {trello.api_url} is reachable from this"
+            " machine"
+        )
+    return f"Trello returned an error: {error}"
 
 
 async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
-    """Yield what was found of the account and of every board; raises nothing of Trello's."""
+    """Yield the checks of the account and of every board; failed calls become checks."""
     try:
-        async with open_context(rt, trello) as desk:
-            async for one in _account(desk):
-                yield one
+        async with open_context(rt, trello) as context:
+            async for check in _account(context):
+                yield check
             for board in await rt.boards.all():
-                for one in await check_board(desk, board):
-                    yield one
+                for check in await check_board(context, board):
+                    yield check
     except ConfigError as error:
-        yield Check("fail", str(error), "docs/trello.md says where each is found")
+        yield Check("fail", str(error), "see docs/trello.md for where to find each value")
     except Failure as error:
         yield Check("fail", failure_line(error, trello))
 
 
-async def check_identity(desk: BotContext) -> Check:
-    """Find out whose the token is, and that it is nobody's who answers. Raises Failure."""
-    found = await desk.trello.get("/members/me", fields="username,fullName")
-    if not isinstance(found, dict) or not is_id(found.get("id")):
-        return Check("fail", "Trello does not say whose the token is")
-    desk.me.id, desk.me.username = found["id"], str(found.get("username") or "")
-    actor = await desk.rt.people.actor(Actor(Source.TRELLO, desk.me.id, desk.me.id))
-    text = f"the bot is @{desk.me.username} ({desk.me.id})"
+async def check_identity(context: BotContext) -> Check:
+    """Check that the token's account is not a linked person's; set `me`. Raises Failure."""
+    member = await context.trello.get("/members/me", fields="username,fullName")
+    if not isinstance(member, dict) or not is_id(member.get("id")):
+        return Check("fail", "Trello returned no account for the token")
+    context.me.id, context.me.username = member["id"], str(member.get("username") or "")
+    actor = await context.rt.people.actor(Actor(Source.TRELLO, context.me.id, context.me.id))
+    text = f"the bot is @{context.me.username} ({context.me.id})"
     if actor.person is not None:
-        then = "make the bot a Trello account of its own, and a token of that"
-        more = f"which is {actor.person}: their comments could not be told from the bot's"
-        return Check("fail", f"{text}, {more}", then)
+        then = "create a separate Trello account for the bot and use its token"
+        problem = f"the account of {actor.person}: the bot cannot tell its comments from theirs"
+        return Check("fail", f"{text}, {problem}", then)
     return Check("ok", text)
 
 
-async def check_board(desk: BotContext, board: BoardConfig) -> list[Check]:
-    """Look at a board as it is configured, `who` having been asked; raises Failure."""
+async def check_board(context: BotContext, board: BoardConfig) -> list[Check]:
+    """Check a board's configuration, after `check_identity`; raises Failure."""
     try:
-        there = await board_setup.fetch_layout(desk.trello, board.board_id)
+        layout = await board_setup.fetch_layout(context.trello, board.board_id)
     except NotFound as error:
-        then = f"invite the bot to it again, or: draftsman boards remove {board.board_id}"
+        then = f"invite the bot to the board again, or: draftsman boards remove {board.board_id}"
         return [Check("fail", f"board {board.name}: {error}", then)]
-    found = [
-        *await _rights(desk, board),
-        *_mappings(desk, board, there),
-        *await _webhook(desk, board),
-        *await _polled(desk, board),
+    results = [
+        *await _rights(context, board),
+        *_mappings(context, board, layout),
+        *await _webhook(context, board),
+        *await _polled(context, board),
     ]
-    wrong = [one for one in found if one.status != "ok"]
-    return wrong or [Check("ok", f"board {board.name}: {len(board.labels)} label(s) make jobs")]
+    problems = [check for check in results if check.status != "ok"]
+    text = f"board {board.name}: {len(board.labels)} label(s) create jobs"
+    return problems or [Check("ok", text)]
 
 
-async def _account(desk: BotContext) -> AsyncIterator[Check]:
-    yield await check_identity(desk)
-    if not await desk.rt.boards.all():
+async def _account(context: BotContext) -> AsyncIterator[Check]:
+    yield await check_identity(context)
+    if not await context.rt.boards.all():
         then = "draftsman boards add https://trello.com/b/…"
-        yield Check("warn", "no board is watched, so no card makes a job", then)
-    if desk.settings.callback_url is None:
-        yield Check("ok", f"boards are polled every {desk.settings.poll:g} s; no webhook is wanted")
+        yield Check("warn", "no board is watched, so no card creates a job", then)
+    if context.settings.callback_url is None:
+        text = f"boards are polled every {context.settings.poll:g} s; callback_url is not set"
+        yield Check("ok", text)
         return
-    boards = {board.board_id for board in await desk.rt.boards.all()}
-    for hook in await webhooks.list_webhooks(desk):
+    boards = {board.board_id for board in await context.rt.boards.all()}
+    for hook in await webhooks.list_webhooks(context):
         if (
             hook.get("idModel") not in boards
-            and hook.get("callbackURL") == desk.settings.callback_url
+            and hook.get("callbackURL") == context.settings.callback_url
         ):
-            text = f"webhook {hook.get('id')} tells of {hook.get('idModel')}, which is not watched"
+            text = f"webhook {hook.get('id')} is for {hook.get('idModel')}, which is not watched"
             yield Check("warn", text, f"draftsman boards webhook remove {hook.get('id')}")
 
 
-async def _rights(desk: BotContext, board: BoardConfig) -> list[Check]:
-    """See that the bot may comment on cards of a board, move them and swap their labels."""
+async def _rights(context: BotContext, board: BoardConfig) -> list[Check]:
+    """Check that the bot may comment on a board's cards, move them and swap their labels."""
     name = f"board {board.name}"
-    rights = await desk.trello.token(fields="permissions")
+    rights = await context.trello.token(fields="permissions")
     if not _writes(rights, board.board_id):
-        then = "make a token with the scopes read,write: docs/trello.md"
-        return [Check("fail", f"{name}: the token may read, and write nothing", then)]
-    members = await listed(desk.trello, f"/boards/{board.board_id}/memberships")
-    mine = [one for one in members if one.get("idMember") == desk.me.id]
+        then = "create a token with the scopes read,write (see docs/trello.md)"
+        return [Check("fail", f"{name}: the token is read-only", then)]
+    members = await listed(context.trello, f"/boards/{board.board_id}/memberships")
+    mine = [member for member in members if member.get("idMember") == context.me.id]
     if not mine:
-        then = f"invite @{desk.me.username} to it"
-        return [Check("fail", f"{name}: the bot may see it, and is no member", then)]
+        then = f"invite @{context.me.username} to the board"
+        return [Check("fail", f"{name}: the bot is not a member", then)]
     if mine[0].get("memberType") == "observer":
-        then = "make it a normal member"
-        return [Check("fail", f"{name}: the bot is an observer and may change nothing", then)]
+        then = "make the bot a normal member"
+        return [Check("fail", f"{name}: the bot is an observer and cannot make changes", then)]
     return []
 
 
 def _writes(token: Any, board: str) -> bool:
     rights = token.get("permissions") if isinstance(token, dict) else None
     return any(
-        isinstance(one, dict)
-        and one.get("modelType") == "Board"
-        and one.get("idModel") in ("*", board)
-        and one.get("write") is True
-        for one in (rights if isinstance(rights, list) else [])
+        isinstance(right, dict)
+        and right.get("modelType") == "Board"
+        and right.get("idModel") in ("*", board)
+        and right.get("write") is True
+        for right in (rights if isinstance(rights, list) else [])
     )
 
 
-def _mappings(desk: BotContext, board: BoardConfig, there: BoardLayout) -> Iterator[Check]:
-    """Yield what the configuration names and the board has no more."""
+def _mappings(context: BotContext, board: BoardConfig, layout: BoardLayout) -> Iterator[Check]:
+    """Yield configured labels, lists and agents that no longer exist."""
     name, then = f"board {board.name}", CHANGE.format(board.board_id)
     for id, rule in board.labels.items():
-        if id not in there.labels:
-            yield Check("fail", f"{name} has no label {rule.name!r} ({id}) any more", then)
-        if rule.agent is not None and rule.agent not in desk.rt.settings.agents:
-            text = f"{name}: label {rule.name!r} is for the agent {rule.agent!r}, which is unknown"
+        if id not in layout.labels:
+            yield Check("fail", f"{name} no longer has the label {rule.name!r} ({id})", then)
+        if rule.agent is not None and rule.agent not in context.rt.settings.agents:
+            text = f"{name}: label {rule.name!r} uses agent {rule.agent!r}, which is not configured"
             yield Check("fail", text, f"add [agents.{rule.agent}], or: {then}")
     if not board.labels:
-        yield Check("warn", f"{name}: no label makes jobs", then)
-    if board.queued_label_id not in (None, *there.labels):
-        text = f"{name} has no label for queued cards ({board.queued_label_id}) any more"
+        yield Check("warn", f"{name}: no label creates jobs", then)
+    if board.queued_label_id not in (None, *layout.labels):
+        text = f"{name} no longer has the label for queued cards ({board.queued_label_id})"
         yield Check("fail", text, then)
-    places = {
+    lists = {
         **dict.fromkeys(board.ignored_list_ids, "an ignored list"),
         **{move.to: f"the list for {status}" for status, move in board.moves.items()},
     }
-    for id, what in places.items():
-        if id not in there.lists:
-            yield Check("warn", f"{name}: {what} ({id}) is archived or gone", then)
+    for id, purpose in lists.items():
+        if id not in layout.lists:
+            yield Check("warn", f"{name}: {purpose} ({id}) is archived or deleted", then)
 
 
-async def _webhook(desk: BotContext, board: BoardConfig) -> list[Check]:
-    """Compare the webhook that Trello has with the one that is configured."""
-    name, mend = f"board {board.name}", f"draftsman boards webhook repair {board.board_id}"
-    hook, callback = await webhooks.find(desk, board), desk.settings.callback_url
+async def _webhook(context: BotContext, board: BoardConfig) -> list[Check]:
+    """Compare the webhook in Trello with the configuration."""
+    name, repair = f"board {board.name}", f"draftsman boards webhook repair {board.board_id}"
+    hook, callback = await webhooks.find(context, board), context.settings.callback_url
     if callback is None:
         if hook is None:
             return []
-        text = f"{name}: a webhook tells {hook.get('callbackURL')}, and no callback_url is set"
+        text = f"{name}: a webhook calls {hook.get('callbackURL')}, but callback_url is not set"
         then = f"draftsman boards webhook remove {board.board_id}, or set [trello] callback_url"
         return [Check("warn", text, then)]
     if hook is None:
-        return [Check("warn", f"{name} has no webhook; it is polled meanwhile", mend)]
+        return [Check("warn", f"{name} has no webhook; polling is used instead", repair)]
     if hook.get("callbackURL") != callback:
-        text = f"{name}: its webhook tells {hook.get('callbackURL')}, callback_url is {callback}"
-        return [Check("fail", text, mend)]
+        text = (
+            f"{name}: the webhook calls {hook.get('callbackURL')}, but callback_url is {callback}"
+        )
+        return [Check("fail", text, repair)]
     if not webhooks.is_active(hook):
-        return [Check("fail", f"{name}: Trello switched its webhook off", mend)]
+        return [Check("fail", f"{name}: Trello disabled the webhook", repair)]
     if (trouble := webhooks.failure_warning(hook)) is not None:
-        then = "is draftsman bots running, and does the proxy leave body and address as they are?"
+        then = "check that draftsman bots is running and the proxy keeps body and URL unchanged"
         return [Check("warn", f"{name}: {trouble}", then)]
     return []
 
 
-async def _polled(desk: BotContext, board: BoardConfig) -> list[Check]:
-    cursor = await desk.rt.boards.cursor(board.board_id)
+async def _polled(context: BotContext, board: BoardConfig) -> list[Check]:
+    cursor = await context.rt.boards.cursor(board.board_id)
     if cursor is None:
-        return [Check("warn", f"board {board.name} was never looked at", "draftsman up")]
-    if cursor.age <= LATE + 4 * desk.settings.poll:
+        return [Check("warn", f"board {board.name} was never polled", "draftsman up")]
+    if cursor.age <= LATE + 4 * context.settings.poll:
         return []
-    text = f"board {board.name} was last looked at {cursor.age / 60:.0f} min ago: nobody polls"
+    text = f"board {board.name} was last polled {cursor.age / 60:.0f} min ago"
     return [Check("warn", text, "draftsman up, or draftsman bots")]

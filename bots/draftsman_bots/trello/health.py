@@ -1,4 +1,4 @@
-"""How the bot is: what is wrong with it now, and what it counts."""
+"""Health and metrics of the Trello bot."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from draftsman_bots.health import HealthState
 
 
 class BotHealth(HealthState):
-    """The state of one bot process."""
+    """Health and metrics of a bot process."""
 
     def __init__(self) -> None:
         super().__init__()
         self.registry = CollectorRegistry()
-        self._heard: float | None = None
-        self._polled: float | None = None
+        self._received_at: float | None = None
+        self._polled_at: float | None = None
         self.polling = False
-        """Whether it is this process that polls."""
+        """Whether this process holds the poller lease."""
         self._actions = Counter(
             "draftsman_trello_actions",
-            "What Trello told: by way and kind, and what became of it.",
+            "Trello actions received, by source, kind and outcome.",
             ("way", "kind", "outcome"),
             registry=self.registry,
         )
         self._refused = Counter(
             "draftsman_trello_http_refused",
-            "HTTP requests that were turned away before they were read as Trello's.",
+            "HTTP requests rejected before they were parsed, by reason.",
             ("reason",),
             registry=self.registry,
         )
         self._polls = Counter(
             "draftsman_trello_polls",
-            "Looks at boards, and how they ended.",
+            "Polls of boards, by outcome.",
             ("outcome",),
             registry=self.registry,
         )
-        wrong = Gauge("draftsman_trello_problems", "What is wrong now.", registry=self.registry)
-        wrong.set_function(lambda: len(self.problems))
+        problems = Gauge("draftsman_trello_problems", "Current problems.", registry=self.registry)
+        problems.set_function(lambda: len(self.problems))
 
     def count_action(self, way: str, kind: str, outcome: str) -> None:
-        """Count something that Trello told, by webhook or because it was asked."""
+        """Count an action received by webhook or poll."""
         if way == "webhook":
-            self._heard = time.time()
+            self._received_at = time.time()
         self._actions.labels(way, kind, outcome).inc()
 
     def count_rejected(self, reason: str, text: str) -> None:
-        """Count a request that was turned away; a line says so at most once a minute."""
+        """Count a rejected request; log it at most once a minute for each reason."""
         self._refused.labels(reason).inc()
-        self.rate_limited_warning(reason, f"HTTP request refused: {text}")
+        self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
 
     def count_poll(self, outcome: str) -> None:
-        """Count a look at a board."""
-        self._polled = time.time()
+        """Count a poll of a board."""
+        self._polled_at = time.time()
         self._polls.labels(outcome).inc()
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `/readyz` shows."""
+        """Return the body of `/readyz`."""
         return {
             "ready": self.ready,
             "problems": self.problems,
             "notes": self.notes,
             "polling": self.polling,
-            "last_request_seconds_ago": _age(self._heard),
-            "last_poll_seconds_ago": _age(self._polled),
+            "last_request_seconds_ago": _age(self._received_at),
+            "last_poll_seconds_ago": _age(self._polled_at),
         }
 
     def metrics(self) -> bytes:
-        """Return what `/metrics` shows, in Prometheus' text format."""
+        """Return the body of `/metrics` in the Prometheus text format."""
         return generate_latest(self.registry)
 
 

@@ -1,4 +1,4 @@
-"""Who the bot is in Trello: asked until Trello says it, and nobody else's account."""
+"""The bot's Trello account: read at startup, and never a linked person's account."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds until Trello is asked again who we are, one after the other; the last repeats."""
+"""Seconds before each retry; the last repeats."""
 PROBLEM: Final = "identity"
 
 
 @dataclass(slots=True)
 class Identity:
-    """The bot's own member; "" until Trello said it."""
+    """The bot's own member; empty until Trello returned it."""
 
     id: str = ""
     username: str = ""
@@ -30,33 +30,33 @@ class Identity:
         return bool(self.id)
 
 
-async def resolve_identity(desk: BotContext, stop: StopSignal) -> None:
-    """Ask Trello until it answers.
+async def resolve_identity(context: BotContext, stop: StopSignal) -> None:
+    """Read the bot's account from Trello, with retries.
 
-    Raises ConfigError where the account is a person's: what they say could not be told from what
-    the bot says.
+    Raises ConfigError if the account is linked to a person: their comments could not be
+    distinguished from the bot's.
     """
-    desk.health.pending(PROBLEM, "Trello has not said yet whose the token is")
+    context.health.pending(PROBLEM, "waiting for Trello to return the token's account")
     for attempt in range(10**9):
         try:
-            found = await desk.trello.get("/members/me", fields="username,fullName")
-            if is_id(found.get("id") if isinstance(found, dict) else None):
-                await _check(desk, found["id"])
-                desk.me.username = str(found.get("username") or "")
-                desk.me.id = found["id"]
-                desk.health.clear(PROBLEM)
+            member = await context.trello.get("/members/me", fields="username,fullName")
+            if is_id(member.get("id") if isinstance(member, dict) else None):
+                await _check(context, member["id"])
+                context.me.username = str(member.get("username") or "")
+                context.me.id = member["id"]
+                context.health.clear(PROBLEM)
                 return
-            desk.health.problem(PROBLEM, "Trello does not say whose the token is")
+            context.health.problem(PROBLEM, "Trello returned no account for the token")
         except (Failure, DatabaseUnreachable) as error:
-            desk.health.problem(PROBLEM, f"it is not known whose the Trello token is: {error}")
+            context.health.problem(PROBLEM, f"cannot read the account of the Trello token: {error}")
         if await stop.wait(BACKOFF[min(attempt, len(BACKOFF) - 1)]):
             return
 
 
-async def _check(desk: BotContext, id: str) -> None:
-    actor = await desk.rt.people.actor(Actor(Source.TRELLO, id, id))
+async def _check(context: BotContext, id: str) -> None:
+    actor = await context.rt.people.actor(Actor(Source.TRELLO, id, id))
     if actor.person is not None:
         raise ConfigError(
-            f"[trello] token: it belongs to {actor.person}, whose comments could not be told from"
-            " the bot's; make the bot a Trello account of its own"
+            f"[trello] token: belongs to {actor.person}, and the bot cannot tell its comments from"
+            " theirs; create a separate Trello account for the bot and use its token"
         )

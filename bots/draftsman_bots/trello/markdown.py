@@ -1,10 +1,9 @@
-"""People's text in Trello's Markdown: shown literally, and never longer than a comment. Pure.
+"""Escaping of text for Trello's Markdown, and comments within the size limit. Pure.
 
-What Markdown knows is escaped, a line's beginning included. `@name` rings somebody's bell wherever
-it stands, in code as well: a space of no width behind the `@` disarms it. Outside code, Trello also
-turns `:smile:` into an emoji and an address into a link, of which it may make a smart card: the
-same space disarms both. Only `link` makes links. A comment ends with the marker of its delivery,
-for it carries nothing else by which it could be found.
+Markdown syntax is escaped, also at the beginning of a line. `@name` notifies a member, even in
+code, so a zero-width space is inserted after each `@`. Outside code, Trello also turns `:smile:`
+into an emoji and a URL into a link or smart card; the same space prevents both. Only `link` creates
+links. A comment ends with the marker of its delivery, the only way to find it again.
 """
 
 from __future__ import annotations
@@ -26,59 +25,59 @@ from draftsman_bots.text import (
 )
 
 MAX_COMMENT: Final = 16_384
-"""Characters of a comment: of what is sent, escaped."""
+"""Maximum characters of a comment, escaped."""
 MAX_NAME: Final = 256
-"""Characters of an attachment's name."""
+"""Maximum characters of an attachment's name."""
 MAX_TEXT: Final = 4000
-"""Characters of one text among others."""
+"""Default maximum characters of a text within a comment."""
 _SPECIAL: Final = re.compile(r"[\\`*_\[\]<>~|&]")
 _BEGINS: Final = re.compile(r"(?m)^([ \t]*)(?:([-+=#])|(\d{1,9})([.)]))?")
 _MARK: Final = re.compile(r"`?draftsman:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`?")
 _EMOJI: Final = re.compile(r":(?=[\w+-]{1,100}:)(?!(?<=\d:)\d+:)")
-"""The colon that begins `:smile:`, but not those of a time."""
+"""The colon that begins `:smile:`, but not a colon in a time."""
 _ADDRESS: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{1,20}:(?=//)|www(?=\.))")
 _FENCES: Final = re.compile(r"(?m)^```")
 
 
 def escape(text: str) -> str:
-    """Return the text as a comment shows it literally."""
+    """Escape a text so that a comment shows it literally."""
     return "".join(_units(text))
 
 
 def escape_truncated(text: str, most: int = MAX_TEXT) -> str:
-    """Return as much of a text, escaped, as fits; what is cut ends with an ellipsis."""
+    """Escape a text and truncate it with an ellipsis."""
     return join_within(_units(text), most)
 
 
 def bold(text: str, most: int = MAX_TEXT) -> str:
-    """Return as much of a line, escaped, as fits, in bold; nothing of nothing."""
-    said = escape_truncated(" ".join(text.split()), most - 4)
-    return f"**{said}**" if said else ""
+    """Return a text as a bold line, escaped and truncated; an empty text stays empty."""
+    line = escape_truncated(" ".join(text.split()), most - 4)
+    return f"**{line}**" if line else ""
 
 
 def code(text: str, most: int = MAX_TEXT) -> str:
-    """Return as much of a text as fits in a code block, which nothing in it can end."""
+    """Return a truncated code block, with fences in the text broken up."""
     safe = strip_mentions(break_fences(replace_invisible(text))).strip("\n")
     return f"```\n{join_within(graphemes(safe), most - 8)}\n```"
 
 
 def blockquote(text: str) -> str:
-    """Return escaped lines as somebody's words: none of them is an answer."""
+    """Return escaped lines as a quote, which is never parsed as an answer."""
     return "\n".join(f"> {line}" for line in text.split("\n"))
 
 
 def strip_mentions(text: str) -> str:
-    """Return the text with nobody mentioned in it."""
+    """Disable mentions in a text."""
     return text.replace("@", "@\u200b")
 
 
 def strip_autolinks(text: str) -> str:
-    """Return the text with no emoji and no link made of it by accident."""
+    """Disable emoji codes and automatic links in a text."""
     return _EMOJI.sub(":\u200b", _ADDRESS.sub("\\1\u200b", text))
 
 
 def link(url: str) -> str:
-    """Return an address that shows where it leads; other than http and https is shown as text."""
+    """Return a link that shows its URL; other schemes than http and https become text."""
     if not is_link(url) or len(url) > MAX_TEXT // 2:
         return escape_truncated(url, MAX_TEXT // 2)
     safe = quote(replace_invisible(url), safe="!#$%&'()*+,/:;=?[]~-._").replace("@", "%40")
@@ -87,7 +86,7 @@ def link(url: str) -> str:
 
 
 def with_marker(body: str, marker: str) -> str:
-    """Return a whole comment: as much of the body as fits, and the marker."""
+    """Return a comment: the body, truncated, and the marker."""
     end = f"\n\n`draftsman:{marker}`"
     room = MAX_COMMENT - utf16_length(end)
     if utf16_length(body) > room:
@@ -98,14 +97,14 @@ def with_marker(body: str, marker: str) -> str:
 
 
 def marker_of(text: str) -> str | None:
-    """Return the marker of a comment of ours: its last line, unless that quotes one."""
+    """Return the marker in the last line of a comment, or None; a quoted line does not match."""
     lines = text.strip().splitlines()
     match = _MARK.fullmatch(lines[-1].strip()) if lines else None
     return match[1] if match else None
 
 
 def _units(text: str) -> Iterator[str]:
-    """Yield what people see as one character, with what it needs to be seen so."""
+    """Yield each grapheme, escaped."""
     text = strip_autolinks(replace_invisible(text))
     begins = {match.start(): match for match in _BEGINS.finditer(text) if match[0]}
     at = 0

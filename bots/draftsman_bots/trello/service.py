@@ -1,4 +1,4 @@
-"""Trello in one process: its poller, its webhook, and the mailroom that comments on cards."""
+"""Trello bot process: poller, webhook server and delivery of comments."""
 
 from __future__ import annotations
 
@@ -20,55 +20,57 @@ from draftsman_bots.trello.outbound.channel import TrelloChannel
 from draftsman_bots.trello.transport.client import connect
 
 CLOSING: Final = 5.0
-"""Seconds for what was begun beside."""
-READ_ONCE: Final = "comments are read once: what is changed later is not seen without a webhook"
+"""Seconds for background tasks to finish at shutdown."""
+READ_ONCE: Final = "without a webhook, later edits of comments are not seen"
 _log = logging.getLogger(__name__)
 
 
 class Service:
-    """All parts of Trello; when one of them breaks, all end."""
+    """All parts of the Trello bot; if one fails, all stop."""
 
     def __init__(self, rt: Runtime, trello: TrelloSettings, tokens: Credentials) -> None:
         self.stop = StopSignal()
         self.port: int | None = None
-        """Where HTTP is served, once it is."""
+        """Port of the webhook server, once it listens."""
         self._settings = trello
         self._secret = tokens.secret
         self._client = connect(trello, tokens, timeout=rt.settings.notifications.timeout)
-        self.desk = BotContext(rt, trello, self._client)
-        self.health = self.desk.health
-        self._mailroom = rt.delivery_process([TrelloChannel(self._client, rt.boards, self.health)])
-        self.poller = Poller(self.desk, trello.poll, self._mailroom.sender)
+        self.context = BotContext(rt, trello, self._client)
+        self.health = self.context.health
+        self._deliveries = rt.delivery_process(
+            [TrelloChannel(self._client, rt.boards, self.health)]
+        )
+        self.poller = Poller(self.context, trello.poll, self._deliveries.sender)
         self.health_port: int | None = None
-        """Where health is served, if it has a port of its own."""
+        """Port of the health server, if it is a separate server."""
         self._servers: list[Server] = []
 
     async def run(self) -> None:
-        """Serve until `end`; raises ConfigError where its address is taken, or the account."""
-        parts = [*self._listening(), self._mailroom.run(), self._poll()]
+        """Run until `end`; raises ConfigError if an address or the account cannot be used."""
+        parts = [*self._servers_to_run(), self._deliveries.run(), self._poll()]
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
-        how = "webhook and polling" if self._settings.callback_url else "polling"
-        _log.info("bots: Trello by %s, every %s s", how, self._settings.poll)
-        ends = await asyncio.gather(*tasks, return_exceptions=True)
-        await self.desk.background.close(CLOSING)
+        source = "webhook and polling" if self._settings.callback_url else "polling"
+        _log.info("bots: Trello by %s, every %s s", source, self._settings.poll)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await self.context.background.close(CLOSING)
         await self._client.close()
-        if broken := [end for end in ends if isinstance(end, BaseException)]:
-            raise broken[0]
+        if errors := [result for result in results if isinstance(result, BaseException)]:
+            raise errors[0]
 
     def end(self) -> None:
-        """Take nothing new, finish what was begun."""
+        """Stop accepting work and finish running work."""
         self.stop.set()
         self.poller.stop.set()
-        self._mailroom.stop()
+        self._deliveries.stop()
         for server in self._servers:
             server.end()
 
-    def _listening(self) -> list[Coroutine[Any, Any, None]]:
+    def _servers_to_run(self) -> list[Coroutine[Any, Any, None]]:
         parts = []
         if (address := self._settings.address) is not None:
-            app = application(self.desk, self._secret)
+            app = application(self.context, self._secret)
             server, serving, self.port = serve(app, address, "trello")
             self._servers.append(server)
             parts.append(serving)
@@ -80,15 +82,15 @@ class Service:
         return parts
 
     async def _poll(self) -> None:
-        """Poll once it is known who we are: what we said ourselves is no answer."""
-        await resolve_identity(self.desk, self.stop)
-        if self.desk.me:
+        """Poll once the bot's account is known: its own comments are not answers."""
+        await resolve_identity(self.context, self.stop)
+        if self.context.me:
             if self._settings.callback_url is None:
                 self.health.info("comments", READ_ONCE)
             await self.poller.run()
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
-        """End all when a part broke: half a bot would hear and not speak, or the reverse."""
+        """Stop all parts if one failed: a bot must not receive without replying."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s broke: %s", task.get_coro(), error)
+            _log.error("%s failed: %s", task.get_coro(), error)
             self.end()

@@ -17,7 +17,8 @@ def build_ask(**fields: Any) -> QuestionSpec:
         return QuestionSpec(**fields)
     except ValidationError as error:
         field, message = field_errors.first_error(error)
-        raise UsageError(f"question {fields.get('key')!r}: {field} {message}".strip()) from None
+        problem = f"{field} {message}".strip()
+        raise UsageError(f"question {fields.get('key')!r}: {problem}") from None
 
 
 def to_answer(question: Question) -> Answered | NoAnswer | None:

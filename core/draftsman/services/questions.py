@@ -240,7 +240,8 @@ class Questions:
     ) -> Verdict:
         locked = await self._locked(conn, job, ordinal)
         question = locked.question
-        if previous := await store.previous_answer(conn, job, ordinal, response.source_event_id):
+        event = response.source_event_id
+        if previous := await store.previous_answer(conn, job, ordinal, event):
             verdict = _verdict(locked, previous.accepted, previous.reason, duplicate=True)
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
@@ -249,7 +250,6 @@ class Questions:
         is_late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
         if is_late:
             refused = _closed_reason(locked)
-        event = response.source_event_id
         if refused is None and question.kind is QuestionKind.APPROVAL:
             votes = await store.votes(conn, job, ordinal)
             if response.decision and voter in votes:
@@ -257,17 +257,16 @@ class Questions:
             else:
                 denier = None if response.decision else voter
                 resolution = reading.tally(question, [*votes, voter], denier)
-        if is_late and refused is not None:
-            payload["late"] = True
+        payload |= {"late": True} if is_late and refused is not None else {}
         await self._store(conn, question, actor, voter, event, payload, refused)
         if refused is not None:
             return await self._with_votes(conn, _verdict(locked, False, refused), voter)
         if response.token is not None:
             await approval_tokens.spend(conn, question, response.token, actor)
         if resolution is None:
-            detail = {"question": ordinal, "voter": voter, "votes": len(votes) + 1}
+            detail = {"question": ordinal, "voter": voter, "votes": (count := len(votes) + 1)}
             await store.add_event(conn, job, "vote_received", actor.name, detail)
-            return replace(_verdict(locked, True, None), votes=len(votes) + 1)
+            return replace(_verdict(locked, True, None), votes=count)
         resolution = replace(
             resolution,
             by=resolution.by or (voter,),

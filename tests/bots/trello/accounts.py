@@ -1,4 +1,4 @@
-"""An account of Trello whose other end is what a test says."""
+"""Trello accounts for tests, connected to a given URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One board's day: what people do to cards, labels and comments, and which jobs come of it.
+"""Board scenario: interactions with cards, labels and comments, and the expected jobs.
 
     day = Day.begin(trello)        # boards, lists and labels: configure them, register webhooks
     await app.poll()               # the baseline

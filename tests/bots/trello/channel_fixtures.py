@@ -1,4 +1,4 @@
-"""A Trello, an account that speaks there, and messages for it."""
+"""Fixtures for the Trello channel: a fake Trello, an account and messages."""
 
 from __future__ import annotations
 

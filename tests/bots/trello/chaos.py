@@ -1,4 +1,4 @@
-"""Trello as a place where much goes wrong: by its own server, at random, with a seed."""
+"""Chaos board: a fake Trello with seeded random faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that does nothing but deliver to Trello.
+"""Process that only delivers to Trello.
 
 python -m tests.bots.trello.dispatch DATABASE API_URL KEY TOKEN TIMEOUT
 """

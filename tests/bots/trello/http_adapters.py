@@ -1,4 +1,4 @@
-"""How py-trello reaches the fake: `requests` or httpx behind its `http_service`, as it is."""
+"""HTTP adapters from py-trello to the fake: `requests` or httpx as its `http_service`."""
 
 from __future__ import annotations
 

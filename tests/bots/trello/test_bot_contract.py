@@ -19,7 +19,7 @@ COMMENTS, FILES = "/cards/{id}/actions/comments", "/cards/{id}/attachments"
 class TrelloSide(CardHarness):
     """A card of a board."""
 
-    invites = "Write a comment"
+    invites = "To answer, comment"
 
     def __init__(self, trello: FakeTrello, channel: TrelloChannel) -> None:
         super().__init__(trello)

@@ -1,4 +1,4 @@
-"""What happens to a card once something was said on it."""
+"""Updates of a card after a message."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_a_move_that_is_refused_for_good_keeps_no_message_back(stage: Stag
     assert isinstance(await stage.end(), Receipt)
     first, second = stage.note.split("; ")
     assert "was not moved" in first
-    assert "stays on" in second
+    assert "cannot remove label" in second
 
 
 async def test_a_card_that_is_gone_is_a_target_that_is_gone(stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""What is sent to Trello, and what its answers mean; the other end is respx."""
+"""Requests of the Trello client and their errors, with respx."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ class TestCase90Limits:
             with background():
                 for _ in range(most):
                     await trello.get("/boards/b1")
-                with pytest.raises(Failure, match="the limit is reached"):
+                with pytest.raises(Failure, match="rate limit reached"):
                     await trello.get("/boards/b1")
             await trello.get("/boards/b1")
         assert route.call_count == most + 1

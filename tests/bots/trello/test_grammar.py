@@ -1,4 +1,4 @@
-"""What a comment says to us."""
+"""Parser of comments."""
 
 from __future__ import annotations
 

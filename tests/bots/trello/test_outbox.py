@@ -88,7 +88,7 @@ async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
     await flow.quiet(work.number)
     status, asked = flow.comments
     assert "waiting for input" in status
-    assert "Write a comment with the number" in asked
+    assert "To answer, comment the number" in asked
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
@@ -97,7 +97,7 @@ async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
     status, closed, result = flow.comments
     assert "completed" in status
     assert "was answered by ben: red" in closed
-    assert "Write a comment" not in closed
+    assert "To answer, comment" not in closed
     assert r"done \*well\*" in result
     (patch,) = flow.trello.attachments(flow.card)
     assert patch.name.startswith("changes.patch · ")
@@ -131,7 +131,7 @@ async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) 
     await flow.rt.outbox.notice(job, "n", "*" * 40_000)
     await flow.quiet(job)
     notice = flow.comments[1]
-    assert "the whole is attached to the card" in notice
+    assert "The full text is attached to the card" in notice
     assert len(notice) <= MAX_COMMENT
     (file,) = flow.trello.attachments(flow.card)
     assert file.data == b"*" * 40_000

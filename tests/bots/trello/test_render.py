@@ -51,14 +51,14 @@ def test_a_question_says_what_to_write() -> None:
     asked = question(choices=[{"value": "r", "label": NASTY, "description": "1. x"}])
     text = render(said(DeliveryKind.QUESTION, question=asked))
     assert f"1. {SHOWN} - 1\\. x" in text
-    assert "Write a comment with the number, or `/answer` and your own words." in text
+    assert "To answer, comment the number, or `/answer` and free text." in text
 
 
 def test_one_without_choices_and_a_gate_say_so_as_well() -> None:
     free = render(said(DeliveryKind.QUESTION, question=question(choices=[])))
-    assert "Write a comment: `/answer` and your answer." in free
+    assert "To answer, comment `/answer` and your answer." in free
     gate = render(said(DeliveryKind.QUESTION, question=question(**GATE, quorum=2)))
-    assert "begins with `approve`, or with `deny` and why. 2 approvals are needed." in gate
+    assert "comment `approve`, or `deny` and a reason. Needs 2 approvals." in gate
 
 
 def test_many_choices_are_shown_as_far_as_they_fit() -> None:
@@ -88,7 +88,7 @@ def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer()
     text = render(said(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
     assert text.startswith("D-7/2 was answered by anna: red\n\n")
     assert "\n> Which?\n> 2" in text
-    assert "Write a comment" not in text
+    assert "To answer, comment" not in text
 
 
 def test_a_private_word_is_addressed() -> None:

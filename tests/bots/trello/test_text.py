@@ -1,4 +1,4 @@
-"""People's text in a comment."""
+"""Escaping of text in comments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A callback that hears webhooks, checks what signs them by itself, and answers as it is told."""
+"""Webhook receiver that verifies signatures and returns configured responses."""
 
 from __future__ import annotations
 

@@ -15,16 +15,15 @@ from draftsman.handlers.run_agent.protocol import (
     ApproveMessage,
     AskMessage,
     FromAgent,
-    MalformedLine,
     ParkMessage,
     Profile,
     RefusedMessage,
     StartMessage,
     ToAgent,
-    encode,
-    parse_line,
 )
+from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
 from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -17,33 +16,29 @@ from draftsman.handlers.clone.git import git_environment
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.protocol import (
-    AnswerBody,
     ArtifactMessage,
     AskMessage,
     CheckpointMessage,
     ErrorMessage,
     EventMessage,
     FromAgent,
-    MalformedLine,
     ParkMessage,
     RefusedMessage,
     ResultMessage,
     ToAgent,
 )
-from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
+from draftsman.handlers.subprocesses.line_splitter import MalformedLine
+from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import (
     DEADLINE,
     AgentTranscript,
-    Message,
-    listen,
     reply_with,
     run_agent,
     start_in,
 )
+from tests.core.agents.tidy_host import RUFF, TIDY, Host
 from tests.core.loops.agent_jobs import running_with
 
-TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
-RUFF = ProfileSettings()
 SED = ProfileSettings(
     validation_commands=(
         CommandSettings(name="one", command=("grep", "-q", "ONE", "notes.txt")),
@@ -314,44 +309,6 @@ def test_it_starts_without_anything_heavy() -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "draftsman.settings"}
     assert heavy.isdisjoint(shown.stdout.split())
-
-
-class Host:
-    """A machine of its own, whose worker is killed: what survives is what the database has."""
-
-    def __init__(self, source: Path, profile: ProfileSettings = RUFF) -> None:
-        self.source, self.profile = source, profile
-        self.runs = 0
-        self.checkpoint: Any = None
-        self.bundle: bytes | None = None
-        self.base: str | None = None
-        self.answers: dict[str, AnswerBody] = {}
-        self.workspace: Workspace
-        self.again = False  # whether the home of the next run has a file that says so
-
-    async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
-        self.runs += 1
-        self.workspace = workspace = await Workspace.prepare(
-            self.source.parent / f"host{self.runs}",
-            str(self.source),
-            job=1,
-            run=self.runs,
-            base=self.base,
-            bundle=self.bundle,
-        )
-        self.base = workspace.base_sha
-        (workspace.home / "again").touch() if self.again else None
-        start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
-        reply, heard = reply_with(answers), AgentTranscript()
-        async with aclosing(
-            listen(TIDY, start, workspace.path, workspace.home, reply, heard)
-        ) as messages:
-            async for message in messages:
-                if isinstance(message, CheckpointMessage):
-                    snapshot = await workspace.snapshot("work in progress")
-                    self.bundle = await workspace.bundle(snapshot)
-                    self.checkpoint = message.data
-                yield message
 
 
 async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) -> None:

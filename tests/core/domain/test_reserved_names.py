@@ -17,7 +17,7 @@ IN_SQL: Final = re.compile(
 """A kind, before the actor of its event (of a new job: its status)."""
 CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z_]+)'")
 IN_PYTHON: Final = re.compile(
-    r"(?:\badd_event\(\s*conn,[^\"]*|_remark\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
+    r"(?:\badd_event\(\s*conn,[^\"]*|_record_change\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
 )
 
 

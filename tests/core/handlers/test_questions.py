@@ -195,7 +195,10 @@ async def test_another_action_needs_another_approval(
             {"text": "W?", "choices": ["a", "A"]},
             "two choices have the same value; make them differ",
         ),
-        ({"text": "W?", "choices": ["a"], "default": "a"}, "goes with on_expire='default'"),
+        (
+            {"text": "W?", "choices": ["a"], "default": "a"},
+            "a default requires on_expire='default'",
+        ),
         (
             {"text": "W?", "choices": ["a"], "on_expire": "default", "default": "b"},
             "the default 'b' is not among the choices",

@@ -6,9 +6,8 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import psycopg
 import pytest
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
@@ -18,16 +17,12 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import Answered
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
-from draftsman.loops.leader import Leader
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from draftsman.services.maintenance.reminders import Reminders
-from draftsman.services.maintenance.sweeps import Sweeps
-from draftsman.store.postgres.database import Connection, translate_errors
+from draftsman.store.postgres.database import Connection
 from tests.core.loops.cuttable_proxy import open_proxied
 from tests.core.loops.workers import (
     CapturedLog,
-    before_deadline,
     event_kinds,
     last_event,
     noop,
@@ -40,7 +35,7 @@ from tests.core.loops.workers import (
 )
 from tests.factories import Factory
 from tests.support.statements import rows, value
-from tests.support.waits import background, until, wait_blocked
+from tests.support.waits import until, wait_blocked
 
 S = Status
 SELDOM = {"interval": 3600}
@@ -375,34 +370,3 @@ async def test_two_that_both_think_they_lead_do_no_harm(
         assert (await event_kinds(rt, number)).count("job_promoted") == 1
     assert {(await rt.read_model.job(number)).attempts for number in lost} == {1}
     assert not any((await rt.read_model.invariants()).values())
-
-
-class CutSweeps(Sweeps):
-    """Its connection breaks while a statement is being canceled, and raises that error."""
-
-    inside: asyncio.Event
-
-    async def next_due(self) -> float | None:
-        """Break when cancelled, once."""
-        if self.inside.is_set():
-            return None
-        self.inside.set()
-        with translate_errors():
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                raise psycopg.OperationalError("the connection is gone") from None
-        return None
-
-
-async def test_a_cancellation_that_a_broken_connection_swallows_does_not_stop_the_leader(
-    rt: Runtime,
-) -> None:
-    reminders = Reminders(rt.db, rt.policy, None, 100)
-    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives, reminders)
-    sweeps.inside = asyncio.Event()
-    leader = Leader(sweeps, rt.settings.sweeps, uuid4())
-    async with background(leader.run()) as running:
-        await before_deadline(sweeps.inside.wait())
-        leader.stop.set()
-        await before_deadline(asyncio.shield(running))

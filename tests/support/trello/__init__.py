@@ -1,4 +1,4 @@
-"""A fake Trello that py-trello talks to unchanged: REST, and webhooks that are signed.
+"""Fake Trello server for an unmodified py-trello: the REST API and signed webhooks.
 
     async with FakeTrello() as trello:
         anna = trello.member("anna")

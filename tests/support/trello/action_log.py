@@ -1,4 +1,4 @@
-"""Writes down what somebody did, and for whom a webhook is to carry it away."""
+"""Records actions and queues them for webhooks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _delivery(world: World, webhook: Webhook, action: Json) -> Delivery:
 
 
 def model(world: World, id: str) -> Json | None:
-    """Return the thing that is watched, as it is now; None if there is none, or no more."""
+    """Return the watched model in its current state, or None if it does not exist."""
     if (board := world.boards.get(id)) is not None:
         return serializers.board(world, board)
     if (card := world.cards.get(id)) is not None:
@@ -75,7 +75,7 @@ def model(world: World, id: str) -> Json | None:
 
 
 def of_card(world: World, card: Card, /, *, listed: bool = True, **more: Any) -> Json:
-    """Return the data of what happens to a card; label actions do not name its list."""
+    """Return the data of a card action; label actions do not name the list."""
     data: Json = {"card": brief(card), "board": of_board(world, card.board)}
     if listed:
         data["list"] = of_list(world.lists[card.column])
@@ -83,23 +83,23 @@ def of_card(world: World, card: Card, /, *, listed: bool = True, **more: Any) ->
 
 
 def brief(card: Card, **more: Any) -> Json:
-    """Return how an action names a card."""
+    """Return a card as in the data of an action."""
     named = {"id": card.id, "name": card.name, "idShort": card.short, "shortLink": card.link}
     return more | named
 
 
 def of_board(world: World, id: str) -> Json:
-    """Return how an action names a board."""
+    """Return a board as in the data of an action."""
     board = world.boards[id]
     return {"id": board.id, "name": board.name, "shortLink": board.link}
 
 
 def of_list(one: List) -> Json:
-    """Return how an action names a list."""
+    """Return a list as in the data of an action."""
     return {"id": one.id, "name": one.name}
 
 
 def of_label(label: Label) -> Json:
-    """Return how an action names a label: one without a colour has no `color`."""
+    """Return a label as in the data of an action; `color` is absent without a color."""
     named = {"id": label.id, "name": label.name}
     return named if label.color is None else named | {"color": label.color}

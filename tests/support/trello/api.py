@@ -1,4 +1,4 @@
-"""Answers the calls of the REST interface, each through the limits, the faults and the record."""
+"""REST API of the fake: applies limits and faults, and records every request."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Api:
         self._faults = faults
         self._meter = meter
         self.broken: list[Exception] = []
-        """What went wrong in the fake itself; it is no test of the app."""
+        """Errors of the fake itself."""
         self.attachment_most = 10 * 2**20
         """Bytes of the largest attachment: 10 MB is common knowledge, no source of Trello's."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what is served."""
+        """Return the ASGI application."""
         return [web.route("*", "/1/{path:.*}", self.serve)]
 
     async def serve(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""How Trello says no: a status and a line of plain text."""
+"""Errors of Trello: a status and a line of plain text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_PERMISSION: Final = "unauthorized permission requested"
 
 
 class ApiError(Exception):
-    """A call that Trello refuses with this status and this text."""
+    """A call that Trello rejects with a status and a text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status} {text}")
@@ -19,15 +19,15 @@ class ApiError(Exception):
 
 
 def not_found() -> ApiError:
-    """Refuse what names something that is not there."""
+    """Return the error for a missing resource."""
     return ApiError(404, NOT_FOUND)
 
 
 def invalid_value(name: str) -> ApiError:
-    """Refuse a value."""
+    """Return the error for an invalid value."""
     return ApiError(400, f"invalid value for {name}")
 
 
 def forbidden() -> ApiError:
-    """Refuse what this member may not do."""
+    """Return the error for missing permissions."""
     return ApiError(401, NO_PERMISSION)

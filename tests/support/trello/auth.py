@@ -1,4 +1,4 @@
-"""Who asks: the key and the token, in the header, the query or the body."""
+"""Authentication by key and token in the header, the query or the body."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def taken(header: str, query: Json, body: Json) -> tuple[str, str, str]:
 
 
 def check(world: World, key: str, token: str) -> None:
-    """Refuse who is not known; `invalid key` comes first."""
+    """Reject unknown credentials; `invalid key` comes first."""
     if key != world.key:
         raise ApiError(401, "invalid key")
     if not token:

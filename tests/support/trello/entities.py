@@ -1,4 +1,4 @@
-"""What a Trello holds: people, boards and what is on them, and who watches."""
+"""Entities of the fake: members, boards, cards, webhooks and requests."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Board:
     link: str
     members: set[str] = field(default_factory=set)
     observers: set[str] = field(default_factory=set)
-    """Members that may only look."""
+    """Members with read-only access."""
     closed: bool = False
     shorts: int = 0
-    """The last number that a card got."""
+    """Number of the last card."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file or an address at a card."""
+    """A file or URL attached to a card."""
 
     id: str
     name: str
@@ -114,7 +114,7 @@ class Comment:
 
 @dataclass
 class Webhook:
-    """Who wants to hear of what happens to a model."""
+    """A webhook of a model."""
 
     id: str
     model: str

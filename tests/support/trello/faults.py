@@ -1,4 +1,4 @@
-"""What the server does wrong when it is told to."""
+"""Injected faults of the fake server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fault:
 
     @property
     def after(self) -> bool:
-        """Say whether the call is done all the same."""
+        """Whether the call is applied despite the fault."""
         return self.name.endswith("after")
 
     @staticmethod
@@ -69,7 +69,7 @@ error = Fault.error
 
 @dataclass
 class Faults:
-    """Which call meets which fault: first those that were named, then by chance."""
+    """Selects the fault of each call: first the planned faults, then random faults."""
 
     routes: frozenset[Route]
     """What can be named."""
@@ -96,13 +96,13 @@ class Faults:
         self._spare = frozenset(spare)
 
     def clear(self) -> None:
-        """Work well from now on."""
+        """Stop injecting faults."""
         self._next.clear()
         self._random = None
 
     @property
     def left(self) -> int:
-        """Count the named faults that nobody met so far."""
+        """Return the number of planned faults that are left."""
         return sum(map(len, self._next.values()))
 
     def take(self, route: Route) -> Fault:

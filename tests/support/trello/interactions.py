@@ -1,4 +1,4 @@
-"""What people do in Trello, as methods of the fake. `by` and `member` are people's ids."""
+"""Interactions of people with the fake Trello. `by` and `member` are member ids."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Interactions:
         return boards.add_member(self.world, name).id
 
     def username(self, member: str) -> str:
-        """Return what a person is mentioned by."""
+        """Return the username of a member."""
         return self.world.members[member].username
 
     def board(self, name: str, members: Sequence[str] = (), *, bot: bool = True) -> str:
@@ -37,7 +37,7 @@ class Interactions:
         return boards.add_board(self.world, name, who).id
 
     def board_url(self, board: str) -> str:
-        """Return the address of a board that people see."""
+        """Return the URL of a board."""
         return str(serializers.board(self.world, self.world.boards[board])["url"])
 
     def list(self, board: str, name: str) -> str:
@@ -80,7 +80,7 @@ class Interactions:
         members: Sequence[str] = (),
         by: str | None = None,
     ) -> str:
-        """Make a card with labels on it, if so; return the id."""
+        """Create a card, optionally with labels; return the id."""
         assert self.world.lists[place].board == board, "the list is on another board"
         who = by or self.someone
         made = cards.make(
@@ -100,7 +100,7 @@ class Interactions:
         return made
 
     def later(self, seconds: float) -> None:
-        """Let time pass here."""
+        """Advance the clock of the fake."""
         self.world.offset += seconds
 
     def next_second(self) -> None:
@@ -129,15 +129,15 @@ class Interactions:
         cards.change(self.world, card, by or self.someone, closed=False)
 
     def rename(self, card: str, name: str, by: str | None = None) -> None:
-        """Give a card another title."""
+        """Change the title of a card."""
         cards.change(self.world, card, by or self.someone, name=name)
 
     def describe(self, card: str, desc: str, by: str | None = None) -> None:
-        """Give a card another description."""
+        """Change the description of a card."""
         cards.change(self.world, card, by or self.someone, desc=desc)
 
     def delete_card(self, card: str, by: str | None = None) -> None:
-        """Delete a card for good."""
+        """Delete a card."""
         cards.delete(self.world, card, by or self.someone)
 
     def assign(self, card: str, member: str, by: str | None = None) -> None:
@@ -145,11 +145,11 @@ class Interactions:
         cards.join(self.world, card, member, by or self.someone)
 
     def add_label(self, card: str, label: str, by: str | None = None) -> None:
-        """Put a label on a card."""
+        """Add a label to a card."""
         labels.put(self.world, card, label, by or self.someone)
 
     def remove_label(self, card: str, label: str, by: str | None = None) -> None:
-        """Take a label from a card."""
+        """Remove a label from a card."""
         labels.take(self.world, card, label, by or self.someone)
 
     def comment(self, card: str, member: str, text: str) -> str:
@@ -157,12 +157,12 @@ class Interactions:
         return str(comments.say(self.world, card, member, text)["id"])
 
     def edit_comment(self, comment: str, text: str, by: str | None = None) -> None:
-        """Change a comment; who wrote it does so."""
+        """Edit a comment as its author."""
         author = comments.find(self.world, comment)["idMemberCreator"]
         comments.edit(self.world, comment, by or author, text)
 
     def delete_comment(self, comment: str, by: str | None = None) -> None:
-        """Delete a comment; who wrote it does so."""
+        """Delete a comment as its author."""
         author = comments.find(self.world, comment)["idMemberCreator"]
         comments.delete(self.world, comment, by or author)
 

@@ -1,4 +1,4 @@
-"""What things look like in answers and in deliveries."""
+"""JSON of entities in responses and webhooks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def list_(one: List) -> Json:
 
 
 def label(one: Label) -> Json:
-    """Return a label as REST has it: one without a colour says null."""
+    """Return a label for the REST API; without a color, `color` is null."""
     return {
         "id": one.id, "idBoard": one.board, "name": one.name, "color": one.color, "uses": 0,
     }  # fmt: skip

@@ -57,7 +57,7 @@ class FakeTrello(Interactions):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop listening and hang up."""
+        """Stop the server and close the connections."""
         await self.webhook_delivery.close()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -81,7 +81,7 @@ class FakeTrello(Interactions):
 
     @property
     def secret(self) -> str:
-        """Return what webhooks are signed with."""
+        """Return the secret that signs webhooks."""
         return self.world.secret
 
     @property
@@ -90,7 +90,7 @@ class FakeTrello(Interactions):
         return self.world.calls
 
     async def heard(self) -> None:
-        """Return at the next call of the app's."""
+        """Wait for the next call of the app."""
         self.world.called.clear()
         await self.world.called.wait()
 
@@ -119,7 +119,7 @@ class FakeTrello(Interactions):
         )
 
     def deactivate(self, webhook: str, failures: int = 30) -> None:
-        """Let a webhook be switched off, as after many failures."""
+        """Deactivate a webhook, as after many failures."""
         found = self.world.webhooks[webhook]
         found.active, found.failures = False, failures
 

@@ -1,4 +1,4 @@
-"""Brings what happened to the callbacks, as often and in which order is asked."""
+"""Delivery of webhooks in the requested order and number of copies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ack:
 
 
 class WebhookDelivery:
-    """Delivers what is pending, signed, over real HTTP."""
+    """Delivers pending actions, signed, over real HTTP."""
 
     def __init__(self, world: World) -> None:
         self.patience = PATIENCE

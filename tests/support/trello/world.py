@@ -1,4 +1,4 @@
-"""Everything that the fake knows, and a clock of its own."""
+"""State and clock of the fake Trello."""
 
 from __future__ import annotations
 

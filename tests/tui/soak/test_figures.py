@@ -1,4 +1,4 @@
-"""What the soak counts, and what it says of it."""
+"""Figures of the soak and their output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world outside makes an effect once for an invocation id, and tells what was asked."""
+"""Simulated external system: idempotent effects and recorded requests."""
 
 from __future__ import annotations
 

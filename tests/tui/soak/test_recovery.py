@@ -1,4 +1,4 @@
-"""How recovery is measured: from a fault that hit a running job to its next sign of work."""
+"""Measurement of recovery, from a fault during a run to the job's next progress."""
 
 from __future__ import annotations
 

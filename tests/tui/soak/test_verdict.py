@@ -1,4 +1,4 @@
-"""The verdict can fail: one promise broken in a world that is sound, one finding that says so."""
+"""Violations: each broken guarantee in a sound final state gives a finding."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ AGENT = JobRecord(6, "run_agent", "completed", {"summary": "tidy"})
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Return what was acknowledged in a sound world."""
+    """Return the ledger of a sound final state."""
     made = Ledger(
         requests={f"request-{job}": {job} for job in (1, 2, 3, 4, 5, 6)},
         jobs={job.number: job.type for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)},
@@ -97,7 +97,7 @@ def ledger() -> Ledger:
 
 
 def world(**changes: JobRecord | None) -> FinalState:
-    """Return the sound world, with jobs replaced or taken away: `D1=…`."""
+    """Return the sound final state, with jobs replaced or removed: `D1=…`."""
     jobs = {job.number: job for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)}
     for name, job in changes.items():
         number = int(name.removeprefix("D"))
@@ -127,27 +127,27 @@ def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]
 
 
 def asked(**changes: object) -> FinalState:
-    """Return the world with something else about D-1."""
+    """Return the final state with changed fields of D-1."""
     return world(D1=replace(ASKED, **changes))  # type: ignore[arg-type]
 
 
 def made(**also: tuple[str, str]) -> Effects:
-    """Return the effects of D-1 with others beside or instead."""
+    """Return the effects of D-1 with added or replaced effects."""
     return replace(ASKED.effects, made={**ASKED.effects.made, **also})
 
 
 def requests(*also: EffectRequest) -> Effects:
-    """Return the effects of D-1 with more requests after all."""
+    """Return the effects of D-1 with added requests."""
     return replace(ASKED.effects, requests=(*ASKED.effects.requests, *also))
 
 
 def said(**result: dict[str, str]) -> FinalState:
-    """Return the world in which the handler of D-1 tells another result."""
+    """Return the final state with another result of D-1."""
     return asked(result={**ASKED.result, **result})
 
 
 def trail(*order: int) -> FinalState:
-    """Return the world with the trail of D-1 in another order."""
+    """Return the final state with the events of D-1 in another order."""
     return asked(job_events=tuple(TRAIL[place] for place in order))
 
 
@@ -161,20 +161,28 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         (
             "doubled",
             asked(effects=made(i9=("before", "v9"))),
-            "D-1: effect before was made 2 times",
+            "D-1: effect before was created 2 times",
         ),
-        ("doubled", asked(effects=made(i1=("before", "v9"))), "recorded as 'v1', made as 'v9'"),
-        ("doubled", asked(effects=made(i9=("other", "v9"))), "other was made, and no step knows"),
-        ("doubled", asked(steps=STEPS[:1]), "after-0 was made, and no step knows of it"),
+        (
+            "doubled",
+            asked(effects=made(i1=("before", "v9"))),
+            "recorded as 'v1', but was created as 'v9'",
+        ),
+        (
+            "doubled",
+            asked(effects=made(i9=("other", "v9"))),
+            "other was created, but no step recorded",
+        ),
+        ("doubled", asked(steps=STEPS[:1]), "after-0 was created, but no step recorded it"),
         (
             "doubled",
             said(effects={"before": "v2"}),
-            "effect before is not the one that the handler",
+            "effect before has another value than the handler",
         ),
         (
             "doubled",
             asked(effects=requests(EffectRequest(3, "before", recorded=False))),
-            "run 3 asked for effect before, which run 1 had recorded",
+            "run 3 requested effect before, which run 1 had recorded",
         ),
         ("answers_lost", asked(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
         (
@@ -192,9 +200,9 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
             asked(questions=(replace(ASKED.questions[0], status="expired"),)),
             "did not resolve it: expired",
         ),
-        ("answers_lost", said(answers={"go-0": "later"}), "the handler got later"),
-        ("answers_lost", said(answers={}), "the handler got nothing"),
-        ("answers_lost", asked(questions=()), "has no question any more"),
+        ("answers_lost", said(answers={"go-0": "later"}), "the handler received later"),
+        ("answers_lost", said(answers={}), "the handler received nothing"),
+        ("answers_lost", asked(questions=()), "no longer has a question"),
         ("answers_lost", world(D2=replace(GATED, answers=())), "'approve' of ben is missing"),
         (
             "answers_lost",
@@ -204,12 +212,12 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         (
             "answers_lost",
             world(D2=replace(GATED, result={"answers": {"gate": "denied"}})),
-            "the handler got denied",
+            "the handler received denied",
         ),
-        ("jobs_lost", world(D6=None), "D-6 (run_agent) was acknowledged and is not there"),
+        ("jobs_lost", world(D6=None), "D-6 (run_agent) was acknowledged but does not exist"),
         ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
-        ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote when run 2 ran"),
-        ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote when none ran"),
+        ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote while run 2 was active"),
+        ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote while no run was active"),
         (
             "wrongly_ended",
             world(D4=replace(CANCELED, status="completed")),
@@ -243,7 +251,7 @@ def test_a_broken_promise_is_found_and_fails(
 @pytest.mark.parametrize(
     ("break_it", "says"),
     [
-        (lambda ledger: ledger.requests["request-1"].add(9), "request-1 made 2 jobs: [1, 9]"),
+        (lambda ledger: ledger.requests["request-1"].add(9), "request-1 created 2 jobs: [1, 9]"),
         (lambda ledger: ledger.retries.update({3: {7, 8}}), "D-3 was retried 2 times: [7, 8]"),
     ],
 )

@@ -1,4 +1,4 @@
-"""One look at a board: what is on its cards, what happened there, and what is to be done."""
+"""Synchronization of a board: labels on its cards, new actions and unfinished episodes."""
 
 from __future__ import annotations
 
@@ -18,72 +18,72 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.usecases.board_reader import Card
 
 MAX_REMEMBERED: Final = 20_000
-"""Actions that are known to be done: the overlap brings them again and again."""
+"""Handled actions to remember: the overlap returns them again."""
 MAX_STRAYS: Final = 20
-"""Cards, in one look, that had labels and are on the board no more."""
+"""Cards per poll that had labels and are no longer on the board."""
 _log = logging.getLogger(__name__)
 
 
 class BoardSync:
-    """Looks at boards; what it remembers only saves it work."""
+    """Reads boards; its state is only a cache."""
 
-    def __init__(self, desk: BotContext) -> None:
-        self._desk = desk
+    def __init__(self, context: BotContext) -> None:
+        self._context = context
         self._done: OrderedDict[str, None] = OrderedDict()
-        self._astray: OrderedDict[str, None] = OrderedDict()
+        self._strays: OrderedDict[str, None] = OrderedDict()
 
     async def look(self, board: BoardConfig) -> None:
-        """Look, and do what is to be done; raises Failure, DraftsmanError."""
-        boards = self._desk.rt.boards
+        """Read a board and continue its episodes; raises Failure, DraftsmanError."""
+        boards = self._context.rt.boards
         cursor = await boards.cursor(board.board_id)
         began = await boards.clock()
-        cards = await board_reader.cards(self._desk.trello, board.board_id)
+        cards = await board_reader.cards(self._context.trello, board.board_id)
         if cursor is None:
             await self._begin(board, cards, began)
             cursor = await boards.cursor(board.board_id)
         until = None
         if cursor is not None:
-            _, known = await label_comparison.compare(self._desk, board, cards, began)
-            await self._search(board, sorted({card for card, _ in known} - cards.keys()))
+            _, known = await label_comparison.compare(self._context, board, cards, began)
+            await self._check_missing(board, sorted({card for card, _ in known} - cards.keys()))
             until = await self._catch_up(board, cursor.actions_until)
         await boards.advance(board.board_id, until)
         await self.work(board)
 
     async def work(self, board: BoardConfig) -> None:
-        """Do what is to be done with episodes; one that cannot be done now harms no other."""
-        for episode in await self._desk.rt.boards.due(board.board_id):
+        """Continue the board's episodes; a failed episode does not affect the others."""
+        for episode in await self._context.rt.boards.due(board.board_id):
             try:
                 with background():
-                    await label_jobs.process_episode(self._desk, board, episode)
+                    await label_jobs.process_episode(self._context, board, episode)
             except Failure as error:
                 if error.retry_after is not None:
                     raise
-                _log.warning("card %s waits: %s", episode.card, error)
+                _log.warning("card %s failed, will retry: %s", episode.card, error)
 
     async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
-        """Take what is there for what was there before, unless all of it is wanted."""
-        there = [] if board.take_existing else label_comparison.labeled(board, cards)
-        until = await board_reader.last_activity(self._desk.trello, board.board_id) or began
-        if await self._desk.rt.boards.baseline(board.board_id, there, began, until):
-            _log.info("board %s: %s labels were there before", board.name, len(there))
+        """Record the first poll's labels as existing, unless `take_existing` is set."""
+        existing = [] if board.take_existing else label_comparison.labeled(board, cards)
+        until = await board_reader.last_activity(self._context.trello, board.board_id) or began
+        if await self._context.rt.boards.baseline(board.board_id, existing, began, until):
+            _log.info("board %s: %s existing labels recorded", board.name, len(existing))
 
-    async def _search(self, board: BoardConfig, missing: list[str]) -> None:
-        """Look where cards went that had a label: on another board they have it no more."""
-        for card in [one for one in missing if one not in self._astray][:MAX_STRAYS]:
-            await label_jobs.check_card(self._desk, board, card)
-            _remember(self._astray, card)
-        for card in [one for one in self._astray if one not in missing]:
-            del self._astray[card]
+    async def _check_missing(self, board: BoardConfig, missing: list[str]) -> None:
+        """Check labeled cards that left the board: on another board they lose the label."""
+        for card in [card for card in missing if card not in self._strays][:MAX_STRAYS]:
+            await label_jobs.check_card(self._context, board, card)
+            _remember(self._strays, card)
+        for card in [card for card in self._strays if card not in missing]:
+            del self._strays[card]
 
     async def _catch_up(self, board: BoardConfig, since: datetime) -> datetime | None:
-        """Take note of what happened since; return up to when."""
-        desk, until = self._desk, None
+        """Handle the actions since a time; return the date of the last."""
+        context, until = self._context, None
         for action in await board_reader.actions(
-            desk.trello, board.board_id, since - board_reader.OVERLAP
+            context.trello, board.board_id, since - board_reader.OVERLAP
         ):
             if action.id not in self._done:
-                outcome = await action_router.on_poll(desk, board, action)
-                desk.health.count_action("poll", action.kind, outcome)
+                outcome = await action_router.on_poll(context, board, action)
+                context.health.count_action("poll", action.kind, outcome)
                 _remember(self._done, action.id)
             until = action.date or until
         return until

@@ -1,7 +1,7 @@
-"""The HTTP side: what Trello sends, checked before anything reads it, and the bot's health.
+"""Webhook endpoint with signature check, and health routes.
 
-Trello takes 410 for a wish to hear no more, and gives up after failures: what is signed and means
-nothing to us is answered with 200, and only what is to come again with 503.
+Trello deletes a webhook after a 410 and disables it after repeated failures. Signed requests that
+are ignored get a 200, and only requests that Trello should repeat get a 503.
 """
 
 from __future__ import annotations
@@ -28,88 +28,95 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.parsers.actions import Action
 
 DEADLINE: Final = 20.0
-"""Seconds until an answer goes out; Trello waited for thirty in 2017."""
+"""Seconds until the response is sent; Trello waited for 30 s in 2017."""
 BODY: Final = 5.0
-"""Seconds in which a body is to be there."""
+"""Seconds to receive a request body."""
 MISMATCH: Final = "signature"
 _log = logging.getLogger(__name__)
 
 
-def application(desk: BotContext, secret: str) -> Starlette:
-    """Return the ASGI application; without a callback URL it serves its health alone.
+def application(context: BotContext, secret: str) -> Starlette:
+    """Return the ASGI application; without a callback URL it has only the health routes.
 
-    With `health_listen`, `/readyz` and `/metrics` are served there.
+    With `health_listen`, `/readyz` and `/metrics` are on that address instead.
     """
 
     async def trello(request: Request) -> Response:
         if request.method == "HEAD":
             return Response()
-        return await _hear(request, desk, secret)
+        return await _receive(request, context, secret)
 
-    alone = desk.settings.health_listen is None
-    routes = http.health_routes(desk.health, alone=alone)
-    if desk.settings.callback_url is not None:
-        # whatever the path: a proxy may change it, and the signature says what it was
+    alone = context.settings.health_listen is None
+    routes = http.health_routes(context.health, alone=alone)
+    if context.settings.callback_url is not None:
+        # any path: a proxy may change it, and the signature covers the original URL
         routes.append(Route("/{path:path}", trello, methods=["HEAD", "POST"]))
     app = Starlette(routes=routes)
     app.router.redirect_slashes = False
     return app
 
 
-async def _hear(request: Request, desk: BotContext, secret: str) -> Response:
+async def _receive(request: Request, context: BotContext, secret: str) -> Response:
     try:
         async with asyncio.timeout(BODY):
             raw = await http.read_body(request)
     except TimeoutError:
-        return _turned_away(desk, 408, "slow", "its body took too long")
+        return _reject(context, 408, "slow", "the request body took too long")
     except ClientDisconnect:
-        return _turned_away(desk, 400, "cut", "it ended before its body did")
+        return _reject(context, 400, "cut", "the connection closed before the end of the body")
     if raw is None:
-        return _turned_away(desk, 413, "large", f"its body is over {http.MAX_BODY_BYTES} bytes")
-    callback, given = desk.settings.callback_url or "", request.headers.get(signature.HEADER, "")
-    if not signature.check(secret, callback, raw, given):
-        text = (
-            "its signature is wrong: is secret that of this app, and callback_url what Trello has?"
+        return _reject(
+            context, 413, "large", f"the request body is larger than {http.MAX_BODY_BYTES} bytes"
         )
-        return _turned_away(desk, 401, MISMATCH if given else "unsigned", text)
+    callback, received = (
+        context.settings.callback_url or "",
+        request.headers.get(signature.HEADER, ""),
+    )
+    if not signature.check(secret, callback, raw, received):
+        text = (
+            "the signature is wrong: check that [trello] secret belongs to this app and that"
+            " callback_url is the URL of the webhook"
+        )
+        return _reject(context, 401, MISMATCH if received else "unsigned", text)
     action = actions.parse_action(actions.parse_body(raw))
     if action is None:
-        desk.health.count_action("webhook", "none", action_router.IGNORED)
+        context.health.count_action("webhook", "none", action_router.IGNORED)
         return PlainTextResponse("ignored\n")
-    return await _answer(desk, action)
+    return await _answer(context, action)
 
 
-async def _answer(desk: BotContext, action: Action) -> Response:
-    """Take note of an action before it is acknowledged."""
+async def _answer(context: BotContext, action: Action) -> Response:
+    """Handle an action, then acknowledge it."""
     outcome, begun = "later", []  # type: tuple[str, StartedEpisodes]
     try:
-        if not desk.me:
-            raise LostRace("Trello has not said yet who we are")
+        if not context.me:
+            raise LostRace("the bot's Trello account is not known yet")
         async with asyncio.timeout(DEADLINE):
-            outcome = await action_router.on_webhook(desk, action, begun)
+            outcome = await action_router.on_webhook(context, action, begun)
     except (DatabaseUnreachable, LostRace, Failure, TimeoutError) as error:
-        _log.warning("a %s of Trello's is to come again: %s", action.kind, str(error) or "too slow")
+        reason = str(error) or "timed out"
+        _log.warning("%s webhook failed; Trello will retry: %s", action.kind, reason)
     except DraftsmanError as error:
         outcome = "refused"
-        _log.info("a %s of Trello's was refused: %s", action.kind, error)
+        _log.info("%s webhook rejected: %s", action.kind, error)
     except Exception as error:
         outcome = "broken"
-        _log.error("a %s of Trello's broke the bot", action.kind, exc_info=error)
-    desk.health.count_action("webhook", action.kind, outcome)
+        _log.error("%s webhook failed unexpectedly", action.kind, exc_info=error)
+    context.health.count_action("webhook", action.kind, outcome)
     if begun:
-        desk.background.spawn(_carry_on(desk, begun))
+        context.background.spawn(_continue(context, begun))
     return PlainTextResponse(f"{outcome}\n", status_code=503 if outcome == "later" else 200)
 
 
-async def _carry_on(desk: BotContext, begun: StartedEpisodes) -> None:
-    """Do at once what the poller would do with its next look."""
+async def _continue(context: BotContext, begun: StartedEpisodes) -> None:
+    """Continue new episodes now instead of at the next poll."""
     for board, episode, by in begun:
         try:
-            await label_jobs.process_episode(desk, board, episode, by)
+            await label_jobs.process_episode(context, board, episode, by)
         except DraftsmanError as error:
-            _log.warning("card %s waits for the poller: %s", episode.card, error)
+            _log.warning("card %s: left to the next poll: %s", episode.card, error)
 
 
-def _turned_away(desk: BotContext, status: int, reason: str, text: str) -> Response:
-    desk.health.count_rejected(reason, text)
+def _reject(context: BotContext, status: int, reason: str, text: str) -> Response:
+    context.health.count_rejected(reason, text)
     return PlainTextResponse(f"{text}\n", status_code=status)

@@ -1,6 +1,6 @@
-"""The poller: looks at every board in turn, in the one process that holds its lease.
+"""Poller: reads every board in turn, in the process that holds the lease.
 
-A second one could do no harm, for everything is kept with a guard; it would only ask twice.
+A second poller is harmless, since every write is guarded; it only doubles the requests.
 """
 
 from __future__ import annotations
@@ -26,121 +26,121 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
 LEASE: Final = 30.0
-"""Seconds of a lease; it is renewed three times as often."""
+"""Seconds of the lease; it is renewed after each third."""
 LEASE_RETRY: Final = 2.0
-"""Seconds at most between two tries to take the lease."""
+"""Maximum seconds between two attempts to acquire the lease."""
 CHECK_INTERVAL: Final = 300.0
-"""Seconds between two looks at what seldom changes: labels and webhooks."""
+"""Seconds between two checks of a board's labels and webhook."""
 TOKEN: Final = "account"  # noqa: S105 - the name of a problem
 _log = logging.getLogger(__name__)
 
 
 class Poller:
-    """Stands for the lease all the time, and polls while it holds it."""
+    """Competes for the lease, and polls while it holds the lease."""
 
     def __init__(
-        self, desk: BotContext, every: float, sender: Callable[[], int | None] = lambda: None
+        self, context: BotContext, every: float, sender: Callable[[], int | None] = lambda: None
     ) -> None:
-        """With what returns the number of the session lock, None while it is not held."""
+        """Create a poller; `sender` returns the number of the held session lock, or None."""
         self.stop = StopSignal()
-        self._desk = desk
+        self._context = context
         self._every = every
         self._sender = sender
         self._owner = new_id()
-        self._looker = BoardSync(desk)
-        self._outage = OutageGuard("the poller of Trello")
+        self._sync = BoardSync(context)
+        self._outage = OutageGuard("the Trello poller")
         self._checked: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Stand and poll until stopped."""
+        """Acquire the lease and poll, until stopped."""
         while not self.stop:
-            await self._outage.guard(self._stand)
+            await self._outage.guard(self._hold_lease)
             await self.stop.wait(min(self._every, LEASE_RETRY))
 
     async def poll_once(self) -> float:
-        """Look at every board once; return the seconds until Trello may be asked again."""
+        """Poll every board once; return the seconds to wait for Trello's rate limit."""
         wait = 0.0
-        for board in await self._desk.rt.boards.all():
+        for board in await self._context.rt.boards.all():
             if self.stop:
                 break
-            wait = max(wait, await self._look(board))
+            wait = max(wait, await self._poll(board))
             if wait:
                 break
         return wait
 
-    async def _stand(self) -> None:
-        term = await self._desk.rt.boards.acquire(self._owner, LEASE, self._sender())
+    async def _hold_lease(self) -> None:
+        term = await self._context.rt.boards.acquire(self._owner, LEASE, self._sender())
         if term is None:
             return
         _log.info("polling Trello, term %s", term)
-        self._desk.health.polling = True
+        self._context.health.polling = True
         try:
-            async with self._kept(term) as lost:
+            async with self._renewing(term) as lost:
                 while not self.stop and not lost.is_set():
                     wait = await self.poll_once()
                     await self.stop.wait(max(wait, self._every))
         finally:
-            self._desk.health.polling = False
+            self._context.health.polling = False
             with contextlib.suppress(DraftsmanError):
-                await self._desk.rt.boards.resign(self._owner, term)
+                await self._context.rt.boards.resign(self._owner, term)
 
     @contextlib.asynccontextmanager
-    async def _kept(self, term: int) -> AsyncIterator[asyncio.Event]:
-        """Renew the lease; the event says that it is lost, and cuts short what is being done."""
-        lost, doing, boards = asyncio.Event(), asyncio.current_task(), self._desk.rt.boards
+    async def _renewing(self, term: int) -> AsyncIterator[asyncio.Event]:
+        """Renew the lease; when it is lost, set the event and cancel the block."""
+        lost, polling, boards = asyncio.Event(), asyncio.current_task(), self._context.rt.boards
 
-        async def keep() -> None:
+        async def renew() -> None:
             until = time.monotonic() + LEASE
             while time.monotonic() < until:
                 await asyncio.sleep(LEASE / 3)
-                asked = time.monotonic()
+                requested = time.monotonic()
                 try:
                     if not await boards.renew(self._owner, term, LEASE, self._sender()):
                         break
-                    until = asked + LEASE
+                    until = requested + LEASE
                 except DraftsmanError as error:
-                    _log.warning("the poller's lease was not renewed: %s", error)
+                    _log.warning("cannot renew the poller lease: %s", error)
             lost.set()
-            if doing is not None:
-                doing.cancel()
+            if polling is not None:
+                polling.cancel()
 
-        keeping = asyncio.create_task(keep())
+        renewal = asyncio.create_task(renew())
         try:
             yield lost
         except asyncio.CancelledError:
-            if not lost.is_set() or doing is None:
+            if not lost.is_set() or polling is None:
                 raise
-            doing.uncancel()
-            _log.warning("polling Trello no longer: the lease is another's, or over")
+            polling.uncancel()
+            _log.warning("stopped polling Trello: the lease was lost")
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
 
-    async def _look(self, board: BoardConfig) -> float:
-        """Look at a board; return how long to wait, if nothing can be asked for a while."""
-        desk, key = self._desk, f"board:{board.board_id}"
+    async def _poll(self, board: BoardConfig) -> float:
+        """Poll a board; return the seconds to wait for Trello's rate limit."""
+        context, key = self._context, f"board:{board.board_id}"
         try:
-            await self._looker.look(board)
+            await self._sync.look(board)
             await self._check(board)
         except DatabaseUnreachable:
             raise
         except Failure as error:
-            desk.health.count_poll("failed")
+            context.health.count_poll("failed")
             if error.code == ACCOUNT:
-                desk.health.problem(TOKEN, f"Trello refuses the bot: {error}")
+                context.health.problem(TOKEN, f"Trello rejected the bot's credentials: {error}")
             else:
-                desk.health.problem(key, f"board {board.name} cannot be read: {error}")
+                context.health.problem(key, f"board {board.name} cannot be read: {error}")
             return 0.0 if error.retry_after is None else error.retry_after
         except DraftsmanError as error:
-            desk.health.count_poll("failed")
-            _log.warning("board %s is looked at again: %s", board.name, error)
+            context.health.count_poll("failed")
+            _log.warning("board %s: poll failed, will retry: %s", board.name, error)
             return 0.0
-        desk.health.count_poll("done")
-        desk.health.clear(key, TOKEN)
+        context.health.count_poll("done")
+        context.health.clear(key, TOKEN)
         return 0.0
 
     async def _check(self, board: BoardConfig) -> None:
-        """Look, now and then, at what seldom changes."""
+        """Check labels and webhook if the last check is too long ago."""
         now = time.monotonic()
         if now - self._checked.get(board.board_id, -math.inf) < CHECK_INTERVAL:
             return
@@ -148,11 +148,11 @@ class Poller:
         self._checked[board.board_id] = now
 
     async def check(self, board: BoardConfig) -> None:
-        """See that the board has its labels, and its webhook if there is to be one."""
-        there = await board_reader.label_ids(self._desk.trello, board.board_id)
+        """Report missing labels of a board and repair its webhook."""
+        existing = await board_reader.label_ids(self._context.trello, board.board_id)
         for label in [*board.labels, *filter(None, [board.queued_label_id])]:
-            if label in there:
-                self._desk.health.clear(f"label:{label}")
+            if label in existing:
+                self._context.health.clear(f"label:{label}")
             else:
-                action_router.report_missing_label(self._desk, board, label)
-        await webhooks.ensure(self._desk, board)
+                action_router.report_missing_label(self._context, board, label)
+        await webhooks.ensure(self._context, board)

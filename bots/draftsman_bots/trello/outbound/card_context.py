@@ -1,4 +1,4 @@
-"""What is to be known of a card's board before something is said or done there."""
+"""Loads the card, board and members that a message is rendered for."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from draftsman_bots.trello.outbound.question_text import MemberNames
 from draftsman_bots.trello.transport.client import Trello
 
 MEMBERS_TTL: Final = 600.0
-"""Seconds for which the members of a board are believed."""
+"""Seconds for which the members of a board are cached."""
 CARD: Final = ("idBoard", "idList", "idLabels", "closed")
 
 
 class BoardSource(Protocol):
-    """Whoever knows the boards; `draftsman.services.trello_boards` does."""
+    """Source of board configurations, as `draftsman.services.trello_boards`."""
 
     async def all(self) -> list[BoardConfig]:
-        """Return the boards that are watched."""
+        """Return the watched boards."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CardContext:
-    """A card as it is now, the board it is on if that is watched, and who is there."""
+    """A card, its board's configuration if the board is watched, and the board's members."""
 
     card: dict[str, Any] = field(default_factory=dict)
     config: BoardConfig | None = None
@@ -38,12 +38,12 @@ class CardContext:
 
     @property
     def template(self) -> str | None:
-        """The board's own words for results."""
+        """The board's template for results."""
         return None if self.config is None else self.config.comment_template
 
 
 class CardContextLoader:
-    """Looks at cards, no more often than what is to be said needs it."""
+    """Loads the context of a card only for messages that need it."""
 
     def __init__(
         self, trello: Trello, boards: BoardSource | None, now: Callable[[], float] = time.monotonic
@@ -54,35 +54,35 @@ class CardContextLoader:
         self._members: dict[str, tuple[float, MemberNames]] = {}
 
     async def load(self, message: Message) -> CardContext:
-        """Return what a message is said in; raises Failure."""
+        """Return the context of a message; raises Failure."""
         watched = await self._boards.all() if self._boards is not None else []
-        names = _names_somebody(message)
+        names = _mentions_member(message)
         if not names and not any(needs_context(config, message) for config in watched):
             return CardContext()
         card = await self._trello.get(f"/cards/{message.target}", fields=CARD)
         board = str(card.get("idBoard"))
-        config = next((one for one in watched if one.board_id == board), None)
+        config = next((config for config in watched if config.board_id == board), None)
         return CardContext(card, config, await self._names(board) if names else {})
 
     async def _names(self, board: str) -> MemberNames:
-        """Return the members of a board; without them people are named as we know them."""
-        kept, known = self._members.get(board, (0.0, {}))
-        if kept > self._now():
-            return known
+        """Return the members of a board; after a failure the cached members, or none."""
+        expires_at, names = self._members.get(board, (0.0, {}))
+        if expires_at > self._now():
+            return names
         try:
-            found = await self._trello.get(f"/boards/{board}/members", fields=["username"])
+            members = await self._trello.get(f"/boards/{board}/members", fields=["username"])
         except Failure:
-            return known
-        known = _usernames(found)
+            return names
+        names = _usernames(members)
         self._members = {
-            board: (self._now() + MEMBERS_TTL, known),
+            board: (self._now() + MEMBERS_TTL, names),
             **_fresh(self._members, self._now()),
         }
-        return known
+        return names
 
 
 def needs_context(config: BoardConfig, message: Message) -> bool:
-    """Return whether a message makes a difference on a board: to its words or to its card."""
+    """Return whether a board's configuration changes a message's text or moves its card."""
     status = message.subject.status
     if message.kind is DeliveryKind.RESULT:
         moved = status in config.moves or config.queued_label_id is not None
@@ -91,22 +91,22 @@ def needs_context(config: BoardConfig, message: Message) -> bool:
     return live and status in config.moves
 
 
-def _names_somebody(message: Message) -> bool:
+def _mentions_member(message: Message) -> bool:
     if message.kind in QUESTION_KINDS and message.asked:
         return True
     return bool((message.payload or {}).get("to")) or "trello:" in render_plain(message)
 
 
-def _usernames(found: Any) -> MemberNames:
-    people: Sequence[Any] = found if isinstance(found, list) else []
+def _usernames(response: Any) -> MemberNames:
+    members: Sequence[Any] = response if isinstance(response, list) else []
     return {
-        str(one["id"]): str(one["username"])
-        for one in people
-        if isinstance(one, dict) and one.get("id") and one.get("username")
+        str(member["id"]): str(member["username"])
+        for member in members
+        if isinstance(member, dict) and member.get("id") and member.get("username")
     }
 
 
 def _fresh(
     members: dict[str, tuple[float, MemberNames]], now: float
 ) -> dict[str, tuple[float, MemberNames]]:
-    return {board: kept for board, kept in members.items() if kept[0] > now}
+    return {board: entry for board, entry in members.items() if entry[0] > now}

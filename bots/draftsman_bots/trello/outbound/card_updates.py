@@ -1,7 +1,6 @@
-"""What happens to a card once something was said on it: it moves, and is queued no more.
+"""Card updates after a message: moves to the list of the status, removal of the queued label.
 
-What is so already is left alone, so that nothing is done twice; what cannot be done is a note for
-whoever looks after the board, and keeps no message back.
+Updates are idempotent. A permanent failure becomes a health note and does not fail the message.
 """
 
 from __future__ import annotations
@@ -14,34 +13,34 @@ from draftsman_bots.trello.outbound.card_context import CardContext
 from draftsman_bots.trello.transport.client import Trello
 
 
-async def apply_updates(trello: Trello, scene: CardContext, message: Message) -> list[str]:
-    """Do what the card's board wants; return what is wrong with that board.
+async def apply_updates(trello: Trello, context: CardContext, message: Message) -> list[str]:
+    """Apply the board's moves to the card; return the permanent problems.
 
-    Raises a Failure that may be over later.
+    Raises a Failure that can be retried.
     """
-    config = scene.config
-    if config is None or scene.card.get("closed"):
+    config = context.config
+    if config is None or context.card.get("closed"):
         return []
-    found: list[str] = []
+    problems: list[str] = []
     move = config.moves.get(message.subject.status)
-    if move is not None and move.moves(str(scene.card.get("idList"))):
-        found += await _move(trello, config, message.target, move.to)
+    if move is not None and move.moves(str(context.card.get("idList"))):
+        problems += await _move(trello, config, message.target, move.to)
     queued = config.queued_label_id
-    if message.kind is DeliveryKind.RESULT and queued in _labels(scene):
-        found += await _unlabel(trello, message.target, str(queued))
-    return found
+    if message.kind is DeliveryKind.RESULT and queued in _labels(context):
+        problems += await _unlabel(trello, message.target, str(queued))
+    return problems
 
 
 async def _move(trello: Trello, config: BoardConfig, card: str, to: str) -> list[str]:
-    """Move a card, if people would see it there: what is in an archived list is out of sight."""
+    """Move a card, unless the list is archived or on another board."""
     try:
-        place = await trello.get(f"/lists/{to}", fields=["closed", "idBoard"])
-        if place.get("closed") or place.get("idBoard") != config.board_id:
-            what = "archived" if place.get("closed") else "on another board"
-            return [f"board {config.name!r}: its list {to} is {what}; cards are not moved there"]
+        target = await trello.get(f"/lists/{to}", fields=["closed", "idBoard"])
+        if target.get("closed") or target.get("idBoard") != config.board_id:
+            reason = "archived" if target.get("closed") else "on another board"
+            return [f"board {config.name!r}: list {to} is {reason}; cards are not moved to it"]
         await trello.put(f"/cards/{card}/idList", value=to)
     except Failure as error:
-        return _note(error, f"board {config.name!r}: a card was not moved to its list {to}")
+        return _note(error, f"board {config.name!r}: a card was not moved to list {to}")
     return []
 
 
@@ -49,17 +48,17 @@ async def _unlabel(trello: Trello, card: str, label: str) -> list[str]:
     try:
         await trello.delete(f"/cards/{card}/idLabels/{label}")
     except Failure as error:
-        return _note(error, f"the label {label} stays on card {card}")
+        return _note(error, f"cannot remove label {label} from card {card}")
     return []
 
 
-def _labels(scene: CardContext) -> list[str]:
-    labels = scene.card.get("idLabels")
-    return [str(one) for one in labels] if isinstance(labels, list) else []
+def _labels(context: CardContext) -> list[str]:
+    labels = context.card.get("idLabels")
+    return [str(label) for label in labels] if isinstance(labels, list) else []
 
 
-def _note(error: Failure, what: str) -> list[str]:
-    """Return what is wrong for good; raises what may be over later."""
+def _note(error: Failure, problem: str) -> list[str]:
+    """Return a note of a permanent failure; raise any other."""
     if classify(error) is not ErrorClass.PERMANENT:
         raise error
-    return [f"{what}: {error}"]
+    return [f"{problem}: {error}"]

@@ -1,4 +1,4 @@
-"""The channel `trello`: comments, rewritten in place, and files; each once, found by its marker."""
+"""Trello delivery channel: comments edited in place and attachments, deduplicated by marker."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ FILE_NAME: Final = 200
 
 
 class TrelloChannel:
-    """One account. Without `boards` nothing is done to a card but to comment on it.
+    """Delivery through a Trello account. Without `boards`, cards are not moved or relabeled.
 
-    What is wrong with a board is a note of the bot's health until it is right again.
+    A problem with a board is a health note until an update succeeds.
     """
 
     name = ChannelName.TRELLO
@@ -50,102 +50,106 @@ class TrelloChannel:
     ) -> None:
         self._trello = trello
         self._health = health or HealthState()
-        self._stage = CardContextLoader(trello, boards)
+        self._contexts = CardContextLoader(trello, boards)
 
     @property
     def trouble(self) -> str | None:
-        """Why Trello takes nothing from the bot at all; None while it does."""
+        """Why Trello rejects the account, or None."""
         return self._trello.trouble
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Take from no bucket: the account paces all its calls itself."""
+        """Return no limits: the client limits all calls of the account."""
         return ()
 
     def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the bucket of the account, whose limits and whose troubles are everybody's."""
-        whole = failure.code == ACCOUNT or failure.http_status == 429
-        return str(self.name) if whole else f"{self.name}:{message.target}"
+        """Return the account's bucket for failures of the account, else the card's."""
+        affects_account = failure.code == ACCOUNT or failure.http_status == 429
+        return str(self.name) if affects_account else f"{self.name}:{message.target}"
 
     async def send(self, message: Message) -> SendResult:
-        """Comment on the card, then do with it what its board wants."""
+        """Post a comment, then apply the board's card updates."""
         try:
-            scene = await self._stage.load(message)
-            text = with_marker(_body(message, scene), message.marker)
-            done = await self._trello.post(f"/cards/{message.target}/actions/comments", text=text)
+            context = await self._contexts.load(message)
+            text = with_marker(_body(message, context), message.marker)
+            comment = await self._trello.post(
+                f"/cards/{message.target}/actions/comments", text=text
+            )
         except Failure as error:
-            return _ended(error)
-        ended = _receipt(done)
-        if isinstance(ended, Receipt) and (failed := await self._after(message, scene)):
-            return Unconfirmed(f"it is said, but the card is not as its board wants it: {failed}")
-        return ended
+            return _to_result(error)
+        result = _receipt(comment)
+        if isinstance(result, Receipt) and (failed := await self._update_card(message, context)):
+            return Unconfirmed(f"the comment was posted, but the card was not updated: {failed}")
+        return result
 
     async def find(self, message: Message) -> SendResult | None:
-        """Look for it; to rewrite a copy once more does no harm."""
+        """Search the card for the message; edits are not searched, since they are idempotent."""
         if message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED:
             return None
         try:
-            found = await search(self._trello, message)
-            if found is None:
+            comment = await search(self._trello, message)
+            if comment is None:
                 return None
-            scene = await self._stage.load(message)
+            context = await self._contexts.load(message)
         except Failure as error:
-            return _again(error)
-        return await self._after(message, scene) or Receipt(found)
+            return _retryable(error)
+        return await self._update_card(message, context) or Receipt(comment)
 
     async def edit(self, message: Message) -> SendResult:
-        """Rewrite a comment, under the marker that it has."""
+        """Edit a comment and keep its marker."""
         ref = message.edits
         if not is_id(ref):
-            return Failure(f"no comment is called {ref!r}", origin="trello", code=COPY_GONE)
+            return Failure(f"no comment has the id {ref!r}", origin="trello", code=COPY_GONE)
         try:
-            scene = await self._stage.load(message)
-            was = comment_text(await self._trello.get(f"/actions/{ref}", fields="data"))
-            text = with_marker(_body(message, scene), marker_of(was) or message.marker)
-            if text != was:
+            context = await self._contexts.load(message)
+            old_text = comment_text(await self._trello.get(f"/actions/{ref}", fields="data"))
+            text = with_marker(_body(message, context), marker_of(old_text) or message.marker)
+            if text != old_text:
                 await self._trello.put(f"/actions/{ref}", text=text)
         except Failure as error:
-            return _ended(error)
-        return await self._after(message, scene) or Receipt(str(ref))
+            return _to_result(error)
+        return await self._update_card(message, context) or Receipt(str(ref))
 
     async def upload(self, message: Message, file: File) -> SendResult:
         """Attach a file to the card."""
         name = truncate(file.name, FILE_NAME) or "file"
-        data = file.data or b"\n"  # an empty file is none
+        data = file.data or b"\n"  # Trello rejects an empty file
         try:
-            done = await self._trello.attach(message.target, name, data, file_title(message, name))
+            attachment = await self._trello.attach(
+                message.target, name, data, file_title(message, name)
+            )
         except Failure as error:
-            return _ended(error)
-        return _receipt(done)
+            return _to_result(error)
+        return _receipt(attachment)
 
     async def close(self) -> None:
-        """Hold nothing open: the account is its opener's."""
+        """Do nothing: the client belongs to the caller."""
 
-    async def _after(self, message: Message, scene: CardContext) -> Failure | None:
-        """Do what the card's board wants; return a failure that may be over later."""
-        config = scene.config
+    async def _update_card(self, message: Message, context: CardContext) -> Failure | None:
+        """Apply the board's card updates; return a failure that can be retried."""
+        config = context.config
         if config is None or not needs_context(config, message):
             return None
         try:
-            wrong = await apply_updates(self._trello, scene, message)
+            problems = await apply_updates(self._trello, context, message)
         except Failure as error:
-            return _again(error)
-        if wrong:
-            self._health.note(f"moves:{config.board_id}", "; ".join(wrong))
+            return _retryable(error)
+        if problems:
+            self._health.note(f"moves:{config.board_id}", "; ".join(problems))
         elif message.subject.status in config.moves:
             self._health.clear(f"moves:{config.board_id}")
         return None
 
 
-def _body(message: Message, scene: CardContext) -> str:
-    return render(message, scene.names, scene.template)
+def _body(message: Message, context: CardContext) -> str:
+    return render(message, context.names, context.template)
 
 
-def _ended(error: Failure) -> SendResult:
+def _to_result(error: Failure) -> SendResult:
     return Unconfirmed(str(error)) if isinstance(error, UnconfirmedCall) else error
 
 
-def _again(error: Failure) -> Failure:
-    """Return a failure of what may be repeated: it is in no doubt."""
+def _retryable(error: Failure) -> Failure:
+    """Return a plain Failure, which is not unconfirmed: the call may be repeated."""
     return Failure(
         str(error),
         origin=error.origin,
@@ -156,6 +160,6 @@ def _again(error: Failure) -> Failure:
     )
 
 
-def _receipt(done: Any) -> Receipt | Unconfirmed:
-    made = done.get("id") if isinstance(done, dict) else None
-    return Receipt(made) if isinstance(made, str) else Unconfirmed("a reply that names nothing")
+def _receipt(response: Any) -> Receipt | Unconfirmed:
+    id = response.get("id") if isinstance(response, dict) else None
+    return Receipt(id) if isinstance(id, str) else Unconfirmed("Trello's reply has no id")

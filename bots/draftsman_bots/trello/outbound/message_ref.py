@@ -1,6 +1,7 @@
-"""Where a message is in Trello: what a Receipt calls it, and what it is found by. Pure.
+"""References to delivered messages, and their match by marker. Pure.
 
-A comment is called by its action's id, which webhooks and lists name as well; a file by its own.
+The reference of a comment is the id of its action, as in webhooks and lists; that of a file is the
+id of the attachment.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ _TAG: Final = 13
 
 
 def file_title(message: Message, name: str) -> str:
-    """Return the title of a file, by which it is found: files carry nothing else."""
+    """Return a title that contains the marker: an attachment has no other field for it."""
     tag = f" · {message.marker[:_TAG]}"
     return truncate(name, MAX_NAME - len(tag)) + tag
 
 
 def comment_text(action: Any) -> str:
-    """Return the text of a comment; empty for anything else."""
+    """Return the text of a comment; empty for any other action."""
     data = action.get("data") if isinstance(action, dict) else None
     text = data.get("text") if isinstance(data, dict) else None
     return text if isinstance(text, str) else ""
 
 
 def matches(message: Message, action: Any) -> bool:
-    """Return whether this action is that message."""
+    """Return whether an action is the comment of a message."""
     return marker_of(comment_text(action)) == message.marker
 
 
 def file_matches(message: Message, attachment: Any) -> bool:
-    """Return whether this attachment is that message."""
+    """Return whether an attachment is the file of a message."""
     name = attachment.get("name") if isinstance(attachment, dict) else None
     return isinstance(name, str) and name.endswith(f" · {message.marker[:_TAG]}")

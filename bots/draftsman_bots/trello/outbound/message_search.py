@@ -1,4 +1,4 @@
-"""Looks for what may be on a card already, by its marker."""
+"""Search for a delivered message on a card by its marker."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from draftsman_bots.trello.outbound.message_ref import file_matches, matches
 from draftsman_bots.trello.transport.client import Trello
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""What the clocks of the database and of Trello may differ by."""
+"""Maximum difference between the clocks of the database and Trello."""
 PAGE_SIZE: Final = 1000
-"""Actions of a page, as many as Trello gives."""
+"""Actions per page, Trello's maximum."""
 MAX_PAGES: Final = 20
 
 
 async def search(trello: Trello, message: Message) -> str | None:
-    """Return what a message is called; None: it is not there. Raises Failure."""
+    """Return the reference of a delivered message, or None. Raises Failure."""
     if message.kind is DeliveryKind.FILE:
         path = f"/cards/{message.target}/attachments"
-        return _named(await trello.get(path, fields="name"), message, file_matches)
+        return _find_match(await trello.get(path, fields="name"), message, file_matches)
     before: str | None = None
     since = (message.created_at - CLOCK_SKEW).isoformat()
     for _ in range(MAX_PAGES):
@@ -33,8 +33,8 @@ async def search(trello: Trello, message: Message) -> str | None:
             since=since,
             before=before,
         )
-        if (found := _named(page, message, matches)) is not None:
-            return found
+        if (reference := _find_match(page, message, matches)) is not None:
+            return reference
         last = page[-1].get("date") if isinstance(page, list) and len(page) >= PAGE_SIZE else None
         if not isinstance(last, str) or last == before:
             return None
@@ -42,8 +42,8 @@ async def search(trello: Trello, message: Message) -> str | None:
     return None
 
 
-def _named(page: Any, message: Message, is_that: Any) -> str | None:
-    for one in page if isinstance(page, list) else []:
-        if is_that(message, one) and is_id(one.get("id")):
-            return str(one["id"])
+def _find_match(page: Any, message: Message, is_match: Any) -> str | None:
+    for item in page if isinstance(page, list) else []:
+        if is_match(message, item) and is_id(item.get("id")):
+            return str(item["id"])
     return None

@@ -1,7 +1,7 @@
-"""What a message looks like on a card: the body of a comment, in Markdown. Pure.
+"""Renderer of messages as Markdown comments. Pure.
 
-Whatever text comes in, a comment comes out that Trello takes once it is signed. Nobody is mentioned
-but those whom a question is for.
+Any text gives a comment that Trello accepts after the marker is added. Only the people whom a
+question is addressed to are mentioned.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ STATUS_EMOJI: Final = {
     Status.EXPIRED: "⌛",
 }
 DENIED_EMOJI: Final = "⛔"
-"""Mark of a job that a person denied: it failed, and nothing crashed."""
+"""Emoji of a job that failed because a person denied it."""
 WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
-"""Statuses of which an earlier error is not shown."""
-TRUNCATED_NOTICE: Final = "This is a part of it; the whole is attached to the card."
+"""Statuses that hide an earlier error."""
+TRUNCATED_NOTICE: Final = "Truncated. The full text is attached to the card."
 _VOTER: Final = re.compile(r"\btrello:\u200b?([0-9a-f]{24})\b")
-_NOBODY: Final[MemberNames] = {}
+_NO_NAMES: Final[MemberNames] = {}
 
 
-def render(message: Message, names: MemberNames = _NOBODY, template: str | None = None) -> str:
-    """Return what people read; `template` is the board's own for results."""
+def render(message: Message, names: MemberNames = _NO_NAMES, template: str | None = None) -> str:
+    """Return the body of a comment; `template` is the board's template for results."""
     if message.kind is DeliveryKind.RESULT and template is not None:
         return fill(template, template_fields(message))
     return "\n\n".join(part for part in _parts(message, names) if part)
 
 
 def template_fields(message: Message) -> dict[str, str]:
-    """Return the fields of a template, escaped; what there is none of is empty."""
+    """Return the fields of a template, escaped; missing fields are empty."""
     subject, result = message.subject, message.subject.result or {}
     texts = {
         "title": subject.title,
@@ -96,7 +96,7 @@ def _parts(message: Message, names: MemberNames) -> Iterator[str]:
 
 
 def _card(subject: Subject, names: MemberNames) -> Iterator[str]:
-    """Yield the one comment of a job that is rewritten as it moves."""
+    """Yield the status comment of a job, which is edited in place."""
     yield f"{_headline(subject)}\n{_facts(subject, names)}"
     if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
         yield code(truncate(subject.error, LENGTH // 4))
@@ -107,16 +107,16 @@ def _question(message: Message, names: MemberNames) -> Iterator[str]:
     assert question is not None  # noqa: S101
     if message.kind is DeliveryKind.REMINDER:
         yield escape_truncated(
-            str(payload.get("text") or f"{question.name} still waits for an answer")
+            str(payload.get("text") or f"{question.name} is still waiting for an answer")
         )
     yield from render_question(question, message.subject.title, message.asked, names)
 
 
 def _closed(message: Message, names: MemberNames) -> Iterator[str]:
-    """Yield what became of a question: nothing says how to answer any more."""
+    """Yield the resolution of a question, without answer instructions."""
     question = message.question
     assert question is not None  # noqa: S101
-    yield _named(escape_truncated(f"{question.name} {resolution_text(question)}"), names)
+    yield _with_names(escape_truncated(f"{question.name} {resolution_text(question)}"), names)
     text = blockquote(escape_truncated(question.text, 6000))
     yield f"{bold(message.subject.title, 200)} asked:\n{text}"
 
@@ -124,8 +124,8 @@ def _closed(message: Message, names: MemberNames) -> Iterator[str]:
 def _result(message: Message, names: MemberNames) -> Iterator[str]:
     subject, result = message.subject, message.subject.result or {}
     yield _headline(subject)
-    if subject.status is not Status.COMPLETED:  # what stands below says that it is
-        yield _named(escape_truncated(truncate(job_outcome_text(subject), LENGTH // 2)), names)
+    if subject.status is not Status.COMPLETED:  # the facts below show it
+        yield _with_names(escape_truncated(truncate(job_outcome_text(subject), LENGTH // 2)), names)
     if (summary := _text(result, "summary")).strip():
         yield escape_truncated(truncate(summary, LENGTH // 2))
     if url := pr_url(result):
@@ -141,25 +141,25 @@ def _notice(message: Message, names: MemberNames) -> Iterator[str]:
     payload = message.payload or {}
     text = str(payload.get("text", ""))
     to = names.get(str(payload.get("to", "")))
-    address = f"@{to} " if to else ""
-    said = escape_truncated(notice_text(message.subject, truncate(text, LENGTH)), 2 * LENGTH)
-    yield address + _named(said, names)
+    mention = f"@{to} " if to else ""
+    notice = escape_truncated(notice_text(message.subject, truncate(text, LENGTH)), 2 * LENGTH)
+    yield mention + _with_names(notice, names)
     if is_long(text) and "to" not in payload:
         yield TRUNCATED_NOTICE
 
 
 def _headline(subject: Subject) -> str:
-    mark = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
-    return f"{mark} **{subject.name}** {bold(subject.title, 500)}"
+    emoji = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
+    return f"{emoji} **{subject.name}** {bold(subject.title, 500)}"
 
 
 def _facts(subject: Subject, names: MemberNames) -> str:
     facts = [] if subject.denied else [escape_truncated(_state(subject), 200)]
     if subject.status is Status.CANCELED or subject.denied:
-        facts.append(_named(escape_truncated(job_outcome_text(subject, again=""), 300), names))
+        facts.append(_with_names(escape_truncated(job_outcome_text(subject, again=""), 300), names))
     for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
         if value:
-            facts.append(name + _named(escape_truncated(value, 200), names))
+            facts.append(name + _with_names(escape_truncated(value, 200), names))
     if subject.url and "://trello.com/c/" not in subject.url:
         facts.append(link(subject.url))
     return " · ".join(facts)
@@ -172,15 +172,15 @@ def _state(subject: Subject) -> str:
     return state
 
 
-def _named(text: str, names: MemberNames) -> str:
-    """Return the text with members by their names, at which no bell rings."""
+def _with_names(text: str, names: MemberNames) -> str:
+    """Replace member ids with names, without mentions."""
     return _VOTER.sub(lambda match: escape_truncated(names.get(match[1], match[0]), 200), text)
 
 
 def _text(result: dict[str, Any], name: str) -> str:
-    found = result.get(name)
-    return found if isinstance(found, str) else ""
+    value = result.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _rest(result: dict[str, Any]) -> str:
-    return "\n".join(said for said in (change_summary(result), counts_summary(result)) if said)
+    return "\n".join(line for line in (change_summary(result), counts_summary(result)) if line)

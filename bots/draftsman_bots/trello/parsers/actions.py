@@ -1,7 +1,7 @@
-"""What Trello says happened, whichever way it comes: read with patience, or not at all. Pure.
+"""Parser of Trello actions from webhooks and polls. Pure.
 
-Trello leaves fields out, sends null for others, and adds new ones and new types without a word. An
-action of which something is missing that it needs is of type OTHER, and nothing follows from it.
+Trello omits fields, sends null, and adds fields and types without notice. An action that lacks a
+required field has the kind OTHER and is ignored.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from draftsman_bots.trello.ids import is_id, parse_time
 
 
 class ActionKind(StrEnum):
-    """What an action is about."""
+    """Kind of an action."""
 
     LABEL_ADDED = "label_on"
     LABEL_REMOVED = "label_off"
     LABEL_DELETED = "label_gone"
     """A label of the board was deleted."""
     CARD_CHANGED = "card_here"
-    """A card came, was changed or was moved: it may have labels on it."""
+    """A card was created, changed or moved, and may have labels."""
     CARD_REMOVED = "card_gone"
     """A card was archived or deleted."""
     COMMENT = "comment"
@@ -47,18 +47,18 @@ KINDS: Final = {
     "deleteComment": ActionKind.COMMENT_DELETED,
 }
 EDITABLE: Final = frozenset({"name", "desc"})
-"""Fields of a card that a job reads."""
+"""Card fields that a job reads."""
 LISTED_TYPES: Final = "commentCard,updateCard,deleteCard,moveCardToBoard"
-"""What is asked for of a board's actions: of the kinds above, those that they ever have."""
+"""Action types to request: of the types above, those that a board's actions can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that happened.
+    """A change on a board.
 
-    `comment` is the comment that was written, changed or deleted, `text` what it says now; `moved`
-    says that a card changed its list, or came back from the archive, `edited` that its title or
-    description was changed.
+    `comment` is the id of the comment that was created, edited or deleted, `text` its current text.
+    `moved`: the card changed its list or its archived state; `edited`: its title or description
+    changed.
     """
 
     id: str
@@ -78,40 +78,42 @@ class Action:
 
 
 def parse_body(raw: bytes) -> Any:
-    """Return the action of a webhook's body, None where it is no JSON or has none."""
+    """Return the action in a webhook's body, or None if there is none."""
     try:
-        found = json.loads(raw)
+        body = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return found.get("action") if isinstance(found, dict) else None
+    return body.get("action") if isinstance(body, dict) else None
 
 
-def parse_action(found: Any) -> Action | None:
-    """Return an action as it came; None for what is none."""
-    if not isinstance(found, dict) or not is_id(found.get("id")):
+def parse_action(raw: Any) -> Action | None:
+    """Parse a JSON action; return None if it is not valid."""
+    if not isinstance(raw, dict) or not is_id(raw.get("id")):
         return None
-    data, who = _object(found, "data"), _object(found, "memberCreator")
-    told = Action(
-        id=found["id"],
-        kind=_kind(_text(found, "type"), data),
+    data, member = _object(raw, "data"), _object(raw, "memberCreator")
+    action = Action(
+        id=raw["id"],
+        kind=_kind(_text(raw, "type"), data),
         board=_id(_object(data, "board")),
         card=_id(_object(data, "card")),
         label=_id(_object(data, "label")),
-        member=_id(who) or _only_id(found.get("idMemberCreator")),
-        name=_text(who, "fullName") or _text(who, "username"),
-        username=_text(who, "username"),
-        date=parse_time(found.get("date")),
+        member=_id(member) or _valid_id(raw.get("idMemberCreator")),
+        name=_text(member, "fullName") or _text(member, "username"),
+        username=_text(member, "username"),
+        date=parse_time(raw.get("date")),
         moved=_moved(data),
         edited=not EDITABLE.isdisjoint(_object(data, "old")),
-        type=_text(found, "type")[:60],
+        type=_text(raw, "type")[:60],
     )
-    return _commented(told, data) if told.kind.startswith("comment") else _whole(told)
+    if action.kind.startswith("comment"):
+        return _with_comment(action, data)
+    return _validated(action)
 
 
 def card_label_ids(card: Any) -> frozenset[str]:
     """Return the ids of the labels on a card."""
-    found = card.get("idLabels") if isinstance(card, dict) else None
-    return frozenset(one for one in found if is_id(one)) if isinstance(found, list) else frozenset()
+    ids = card.get("idLabels") if isinstance(card, dict) else None
+    return frozenset(id for id in ids if is_id(id)) if isinstance(ids, list) else frozenset()
 
 
 def _kind(type: str, data: dict[str, Any]) -> ActionKind:
@@ -126,46 +128,46 @@ def _moved(data: dict[str, Any]) -> bool:
     return "idList" in old or "closed" in old or bool(_object(data, "listAfter"))
 
 
-def _commented(told: Action, data: dict[str, Any]) -> Action:
-    """Return a comment, with the name and the text that it has now."""
+def _with_comment(action: Action, data: dict[str, Any]) -> Action:
+    """Add the id and the current text of the comment."""
     inner = _object(data, "action")
-    new = told.kind is ActionKind.COMMENT
-    comment = told.id if new else _id(inner)
+    new = action.kind is ActionKind.COMMENT
+    comment = action.id if new else _id(inner)
     text = _text(data if new else inner, "text")
-    if not (comment and told.card and told.member):
-        return _changed(told, kind=ActionKind.OTHER)
-    return _changed(told, comment=comment, text=text)
+    if not (comment and action.card and action.member):
+        return _replace(action, kind=ActionKind.OTHER)
+    return _replace(action, comment=comment, text=text)
 
 
-def _whole(told: Action) -> Action:
-    """Return an action that has what its kind needs, or one of no kind."""
-    needs = {
-        ActionKind.LABEL_ADDED: (told.card, told.label),
-        ActionKind.LABEL_REMOVED: (told.card, told.label),
-        ActionKind.LABEL_DELETED: (told.label,),
-        ActionKind.CARD_CHANGED: (told.card,),
-        ActionKind.CARD_REMOVED: (told.card,),
+def _validated(action: Action) -> Action:
+    """Return the action, as OTHER if it lacks a field that its kind requires."""
+    required = {
+        ActionKind.LABEL_ADDED: (action.card, action.label),
+        ActionKind.LABEL_REMOVED: (action.card, action.label),
+        ActionKind.LABEL_DELETED: (action.label,),
+        ActionKind.CARD_CHANGED: (action.card,),
+        ActionKind.CARD_REMOVED: (action.card,),
     }
-    return told if all(needs.get(told.kind, ())) else _changed(told, kind=ActionKind.OTHER)
+    return action if all(required.get(action.kind, ())) else _replace(action, kind=ActionKind.OTHER)
 
 
-def _changed(told: Action, **fields: Any) -> Action:
-    return Action(**{name: getattr(told, name) for name in told.__slots__} | fields)
+def _replace(action: Action, **fields: Any) -> Action:
+    return Action(**{name: getattr(action, name) for name in action.__slots__} | fields)
 
 
-def _object(found: Any, name: str) -> dict[str, Any]:
-    value = found.get(name) if isinstance(found, dict) else None
+def _object(raw: Any, name: str) -> dict[str, Any]:
+    value = raw.get(name) if isinstance(raw, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def _text(found: dict[str, Any], name: str) -> str:
-    value = found.get(name)
+def _text(raw: dict[str, Any], name: str) -> str:
+    value = raw.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _id(found: dict[str, Any]) -> str:
-    return _only_id(found.get("id"))
+def _id(raw: dict[str, Any]) -> str:
+    return _valid_id(raw.get("id"))
 
 
-def _only_id(value: Any) -> str:
+def _valid_id(value: Any) -> str:
     return value if is_id(value) else ""

@@ -1,8 +1,8 @@
-"""What a comment says to us: an answer, a decision, or nothing. Pure.
+"""Parser of comments: answers, decisions, or neither. Pure.
 
-What counts is the first line that is neither quoted nor code: `2`, `/answer D-7/1 yes`,
-`@draftsman yes`, `approve`, `deny because`. Words that are addressed to nobody may be talk among
-people: whether they answer anything, their question tells.
+The first line that is neither quoted nor code decides: `2`, `/answer D-7/1 yes`, `@draftsman yes`,
+`approve`, `deny because`. A comment without a mention or command may be a conversation among
+people; the open questions decide whether it is an answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PICTURE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedComment:
-    """What is said, and how.
+    """Content of a comment.
 
-    `line` is the line that counts, `text` that and all that follows it unquoted; `decision` is set
-    for exactly `approve` or `deny`, with a reason or none. `addressed` words are surely meant for
-    us. `job` and `question` are those that they name.
+    `line` is the deciding line, `text` that line and all unquoted lines after it. `decision` is set
+    for `approve` and `deny`, with an optional reason. `mentioned` is set if the comment mentions
+    the bot or has a command. `job` and `question` are set if the comment names them.
     """
 
     line: str
@@ -44,14 +44,14 @@ class ParsedComment:
 
 
 def parse(text: str, username: str) -> ParsedComment | None:
-    """Read a comment; None where it has nothing to say to us, `username` being our own name."""
-    lines = list(_own_words(text))
+    """Parse a comment; return None if it is not for the bot, whose name is `username`."""
+    lines = list(_unquoted_lines(text))
     if not lines:
         return None
     first, addressed, verb = lines[0].strip(), False, ""
     if match := _MENTION.match(first):
         if match[1].casefold() != username.casefold():
-            return None  # it speaks to somebody else
+            return None  # it mentions another member
         first, addressed = first[match.end() :], True
     if match := _COMMAND.match(first):
         first, addressed, verb = first[match.end() :], True, match[1].casefold()
@@ -59,46 +59,46 @@ def parse(text: str, username: str) -> ParsedComment | None:
     if addressed and (match := _NAMED.match(first)):
         job, question = int(match[1]), int(match[2]) if match[2] else None
         first = first[match.end() :]
-    said = _said(first, lines[1:])
+    body = _join(first, lines[1:])
     if verb in ("approve", "deny"):
-        return _verb(verb, said, addressed, job, question)
-    return _plain(first, said, addressed, job, question)
+        return _decision(verb, body, addressed, job, question)
+    return _plain(first, body, addressed, job, question)
 
 
 def is_attachment_only(text: str) -> bool:
-    """Return whether this is pictures and links to files alone, which say nothing."""
+    """Return whether a text consists only of images and links to files."""
     return bool(text.strip()) and not _PICTURE.sub("", text).strip()
 
 
-def _verb(
-    verb: str, said: str, addressed: bool, job: int | None, question: int | None
+def _decision(
+    verb: str, body: str, addressed: bool, job: int | None, question: int | None
 ) -> ParsedComment | None:
     if verb == "deny":
-        return ParsedComment(said, said, addressed, job, question, False, said or None)
-    if said:  # only the word alone approves
-        return ParsedComment(said, said, addressed, job, question)
-    return ParsedComment(said, said, addressed, job, question, True)
+        return ParsedComment(body, body, addressed, job, question, False, body or None)
+    if body:  # only `/approve` without more text approves
+        return ParsedComment(body, body, addressed, job, question)
+    return ParsedComment(body, body, addressed, job, question, True)
 
 
 def _plain(
-    first: str, said: str, addressed: bool, job: int | None, question: int | None
+    first: str, body: str, addressed: bool, job: int | None, question: int | None
 ) -> ParsedComment | None:
-    if _APPROVE.fullmatch(said):
-        return ParsedComment(first, said, addressed, job, question, True)
-    if match := _DENY.fullmatch(said):
+    if _APPROVE.fullmatch(body):
+        return ParsedComment(first, body, addressed, job, question, True)
+    if match := _DENY.fullmatch(body):
         reason = (match[1] or "").strip() or None
-        return ParsedComment(first, said, addressed, job, question, False, reason)
-    if not said and not addressed:
+        return ParsedComment(first, body, addressed, job, question, False, reason)
+    if not body and not addressed:
         return None
-    return ParsedComment(first.strip(), said, addressed, job, question)
+    return ParsedComment(first.strip(), body, addressed, job, question)
 
 
-def _said(first: str, others: list[str]) -> str:
+def _join(first: str, others: list[str]) -> str:
     return "\n".join([first.strip(), *(line.rstrip() for line in others)]).strip()
 
 
-def _own_words(text: str) -> Iterator[str]:
-    """Yield the lines that somebody wrote, from the first that says something on."""
+def _unquoted_lines(text: str) -> Iterator[str]:
+    """Yield the lines that are neither quoted nor fenced, from the first with text on."""
     fence, begun = "", False
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if fence:

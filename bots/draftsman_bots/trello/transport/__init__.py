@@ -1,1 +1,1 @@
-"""Trello on the wire: the API client, its rate limits and errors, and signatures."""
+"""Trello API client, rate limits, errors and webhook signatures."""

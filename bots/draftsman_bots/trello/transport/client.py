@@ -1,7 +1,7 @@
-"""Trello's API: py-trello in threads, over an HTTP client of ours.
+"""Asynchronous Trello API client: py-trello in threads, over our HTTP service.
 
-Whatever goes wrong is a Failure; one of a write that may have been done is InDoubt. Neither holds a
-secret, nor the exception of a library.
+Every error is a Failure; for a write that may have been applied, an UnconfirmedCall. Neither
+contains a secret or a library's exception.
 """
 
 from __future__ import annotations
@@ -30,73 +30,73 @@ from draftsman_bots.trello.transport.rate_limit import RateLimiter
 Json = Any
 T = TypeVar("T")
 THREADS: Final = 16
-"""Calls at once."""
+"""Maximum concurrent calls."""
 GRACE: Final = 1.0
-"""Seconds after which a call is given up that did not end within its time-out."""
+"""Seconds after its timeout at which a call is abandoned."""
 
 
 class Trello:
-    """One account of Trello."""
+    """A Trello account."""
 
     def __init__(
         self, tokens: Credentials, api_url: str, *, timeout: float, pace: RateLimiter
     ) -> None:
         self.trouble: str | None = None
-        """Why Trello takes nothing from the bot at all; None while it does."""
+        """Why Trello rejects the account, or None."""
         self.timeout = timeout
-        self._refusals = 0
+        self._rejections = 0
         self._tokens = tokens
         self._service = HttpService(tokens, api_url, timeout, pace)
         self._client = TrelloClient(tokens.key, tokens.token, http_service=self._service)
         self._threads = ThreadPoolExecutor(THREADS, "trello")
 
     async def get(self, path: str, **params: Any) -> Json:
-        """Read what is at `/cards/ID`; raises Failure, as the others do."""
-        wanted = _listed(params)
-        return await self._call(f"GET {path}", lambda: self._fetch(path, HTTPMethod.GET, wanted))
+        """Read a resource, such as `/cards/ID`; raises Failure, as all calls do."""
+        query = _query(params)
+        return await self._call(f"GET {path}", lambda: self._fetch(path, HTTPMethod.GET, query))
 
     async def token(self, path: str = "", **params: Any) -> Json:
-        """Read what Trello knows of the bot's token, or what is below it: `/webhooks`."""
-        wanted, where = _listed(params), f"/tokens/{self._tokens.token}{path}"
+        """Read the bot's token, or a resource below it, such as `/webhooks`."""
+        query, where = _query(params), f"/tokens/{self._tokens.token}{path}"
         return await self._call(
-            f"GET /tokens/…{path}", lambda: self._fetch(where, HTTPMethod.GET, wanted)
+            f"GET /tokens/…{path}", lambda: self._fetch(where, HTTPMethod.GET, query)
         )
 
     async def post(self, path: str, **fields: Any) -> Json:
-        """Make something."""
+        """Create a resource."""
         return await self._write(HTTPMethod.POST, path, fields)
 
     async def put(self, path: str, **fields: Any) -> Json:
-        """Change something."""
+        """Update a resource."""
         return await self._write(HTTPMethod.PUT, path, fields)
 
     async def delete(self, path: str, **fields: Any) -> Json:
-        """Remove something."""
+        """Delete a resource."""
         return await self._write(HTTPMethod.DELETE, path, fields)
 
     async def attach(
         self, card: str, name: str, data: bytes | Path, title: str | None = None
     ) -> Json:
-        """Put a file on a card, read as it is sent; people see its title, and save it as `name`."""
+        """Attach a file to a card, streamed; it is shown as `title` and downloaded as `name`."""
         path = f"/cards/{card}/attachments"
 
         def send() -> Json:
             with BytesIO(data) if isinstance(data, bytes) else data.open("rb") as file:
                 kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-                wanted = {"name": title or name, "setCover": "false"}
+                query = {"name": title or name, "setCover": "false"}
                 return self._client.fetch_json(
-                    path, HTTPMethod.POST, query_params=wanted, files={"file": (name, file, kind)}
+                    path, HTTPMethod.POST, query_params=query, files={"file": (name, file, kind)}
                 )
 
         return await self._call(f"POST {path}", send, writes=True)
 
     async def run(self, ask: Callable[[TrelloClient], T]) -> T:
-        """Let py-trello do something of several calls; each has its own time-out."""
+        """Run a py-trello operation of several calls; each call has its own timeout."""
         loop = asyncio.get_running_loop()
-        return self._noticed(await loop.run_in_executor(self._threads, _caught, ask, self._client))
+        return self._checked(await loop.run_in_executor(self._threads, _caught, ask, self._client))
 
     async def close(self) -> None:
-        """Hang up; a call that is under way ends by its time-out."""
+        """Close the connections; a running call ends by its timeout."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._service.close()
 
@@ -108,7 +108,7 @@ class Trello:
 
     async def _write(self, method: HTTPMethod, path: str, fields: Mapping[str, Any]) -> Json:
         return await self._call(
-            f"{method} {path}", lambda: self._fetch(path, method, {}, _listed(fields)), writes=True
+            f"{method} {path}", lambda: self._fetch(path, method, {}, _query(fields)), writes=True
         )
 
     def _fetch(
@@ -126,29 +126,31 @@ class Trello:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.timeout + GRACE):
-                run = copy_context().run  # the pace reads whether this is background work
-                found = await loop.run_in_executor(self._threads, run, _caught, send)
+                run = copy_context().run  # the rate limiter reads `background`
+                result = await loop.run_in_executor(self._threads, run, _caught, send)
         except TimeoutError:
-            found = api_errors.timed_out(where, "given up", writes=writes)
-        return self._noticed(found)
+            result = api_errors.timed_out(where, "given up", writes=writes)
+        return self._checked(result)
 
-    def _noticed(self, found: T | Failure) -> T:
-        if not isinstance(found, Failure):
-            self.trouble, self._refusals = None, 0
-            return found
-        if found.code == api_errors.ACCOUNT:
-            self.trouble = f"Trello refuses the bot: {found}"
-            found.retry_after = api_errors.PAUSES[min(self._refusals, len(api_errors.PAUSES) - 1)]
-            self._refusals += 1
-        raise found
+    def _checked(self, result: T | Failure) -> T:
+        """Return a result or raise a failure; track whether the account is rejected."""
+        if not isinstance(result, Failure):
+            self.trouble, self._rejections = None, 0
+            return result
+        if result.code == api_errors.ACCOUNT:
+            self.trouble = f"Trello rejected the bot's credentials: {result}"
+            delay = api_errors.PAUSES[min(self._rejections, len(api_errors.PAUSES) - 1)]
+            result.retry_after = delay
+            self._rejections += 1
+        raise result
 
 
 def connect(trello: TrelloSettings, tokens: Credentials, *, timeout: float) -> Trello:
-    """Return the account of the configuration; one in a process, for it holds the pace.
+    """Open the configured account; once per process, since it holds the rate limiter.
 
-    `timeout` is in seconds, of one call.
+    `timeout` is in seconds per call.
     """
-    for name in ("httpx", "httpcore"):  # they tell URLs and headers
+    for name in ("httpx", "httpcore"):  # they log URLs and headers
         logging.getLogger(name).setLevel(logging.WARNING)
     return Trello(tokens, trello.api_url, timeout=timeout, pace=RateLimiter())
 
@@ -160,8 +162,8 @@ def _caught(call: Callable[..., T], *args: Any) -> T | Failure:
         return error.with_traceback(None)
 
 
-def _listed(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as Trello takes them: lists with commas, nothing that is None."""
+def _query(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Join lists with commas, and omit parameters that are None."""
     return {
         name: ",".join(value) if isinstance(value, list | tuple) else value
         for name, value in params.items()

@@ -1,8 +1,8 @@
-"""What py-trello calls instead of `requests`: one httpx client that keeps secrets and paces itself.
+"""HTTP service for py-trello in place of `requests`: an httpx client with rate limits.
 
-What py-trello cannot do is done here: time-outs, the token in a header instead of the URL, one
-address for both of its hosts, the limits of the account, and errors. Whatever goes wrong is a
-Failure; one of a write that may have been done is InDoubt.
+It adds timeouts, the token in a header instead of the URL, a configurable base URL, rate limits and
+error translation. Every error is a Failure; for a write that may have been applied, an
+UnconfirmedCall.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from draftsman_bots.trello.transport import api_errors
 from draftsman_bots.trello.transport.rate_limit import RateLimiter
 
 MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of a reply at most; a thousand cards with all that is known of them are a few million."""
+"""Maximum bytes of a response; a thousand cards with all fields are a few million."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What py-trello reads of a response."""
+    """The part of a response that py-trello reads."""
 
     status_code: int
     text: str
 
     def json(self) -> Any:
-        """Return what it holds."""
+        """Parse the body."""
         return json.loads(self.text)
 
 
 class HttpService:
-    """What py-trello calls instead of `requests`; from any thread."""
+    """Thread-safe HTTP client with the interface that py-trello expects."""
 
     def __init__(
         self, tokens: Credentials, api_url: str, timeout: float, pace: RateLimiter
@@ -66,7 +66,7 @@ class HttpService:
         files: Mapping[str, Any] | None = None,
         proxies: object = None,
     ) -> HttpResponse:
-        """Make a call; raises Failure for every status but 2xx, and for what is no JSON."""
+        """Send a request; raises Failure for any status but 2xx and for invalid JSON."""
         if auth is not None:
             raise UsageError("Trello is called with a key and a token, not with OAuth 1.0")
         path, query = _path(url), _query(url, params)
@@ -76,12 +76,12 @@ class HttpService:
             files=files,
         )  # fmt: skip
         until = time.monotonic() + self._timeout
-        found = self._try(request, path, until)
-        if method == "GET" and _worth_another(found) and time.monotonic() < until:
-            found = self._try(request, path, until)
-        if isinstance(found, Failure):
-            raise found
-        return found
+        result = self._try(request, path, until)
+        if method == "GET" and _is_retryable(result) and time.monotonic() < until:
+            result = self._try(request, path, until)
+        if isinstance(result, Failure):
+            raise result
+        return result
 
     def post(
         self,
@@ -90,23 +90,23 @@ class HttpService:
         auth: object = None,
         proxies: object = None,
     ) -> HttpResponse:
-        """Send a form, as py-trello does for a webhook."""
+        """Send a form; py-trello calls this for webhooks."""
         return self.request("POST", url, data=data, auth=auth)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()
 
     def _try(self, request: httpx.Request, path: str, until: float) -> HttpResponse | Failure:
-        """Make a call when it may be made; raise nothing, or the request would go with it."""
+        """Send a request within the rate limit; return failures, without the request in them."""
         where = secret_values.redact_values(f"{request.method} {path}", *self._tokens.all)
         left = until - time.monotonic()
         if left <= 0:
             return api_errors.timed_out(where, "no time left", writes=False)
-        wait, taken = self._pace.reserve(path.removeprefix("/1"), left / 2)
-        if not taken:
+        wait, reserved = self._pace.reserve(path.removeprefix("/1"), left / 2)
+        if not reserved:
             return api_errors.from_status(
-                429, f"the limit is reached for {wait:.1f} s", where, writes=False, wait=wait
+                429, f"rate limit reached; retry in {wait:.1f} s", where, writes=False, wait=wait
             )
         time.sleep(wait)
         writes = request.method != "GET"
@@ -117,12 +117,12 @@ class HttpService:
         self._pace.update_limits(headers)
         text = secret_values.redact_values(body.decode("utf-8", "replace"), *self._tokens.all)
         if not 200 <= status < 300:
-            return self._refused(status, headers, text, where, path, writes)
+            return self._rejected(status, headers, text, where, path, writes)
         if not _is_json(text):
             return api_errors.unconfirmed(f"HTTP {status}, but no JSON ({where})", writes=writes)
         return HttpResponse(200, text)
 
-    def _refused(
+    def _rejected(
         self,
         status: int,
         headers: httpx.Headers,
@@ -133,14 +133,14 @@ class HttpService:
     ) -> Failure:
         failure = api_errors.from_status(status, text, where, writes=writes)
         if status == 429:
-            said = _seconds(headers.get("retry-after"))
+            retry_after = _seconds(headers.get("retry-after"))
             failure.retry_after = self._pace.record_rejection(
-                path.removeprefix("/1"), failure.code, said
+                path.removeprefix("/1"), failure.code, retry_after
             )
         return failure
 
     def _exchange(self, request: httpx.Request, until: float) -> tuple[int, httpx.Headers, bytes]:
-        """Send a request and read all of its reply; raises TimeoutException when time is over."""
+        """Send a request and read the whole response; raises TimeoutException after `until`."""
         left = max(0.001, until - time.monotonic())
         request.extensions["timeout"] = httpx.Timeout(left).as_dict()
         response = self._client.send(request, stream=True)
@@ -150,9 +150,9 @@ class HttpService:
             for chunk in response.iter_bytes():
                 body += chunk
                 if time.monotonic() > until:
-                    raise httpx.ReadTimeout("the reply did not end in time")
+                    raise httpx.ReadTimeout("the response did not end in time")
                 if len(body) > MAX_RESPONSE_BYTES:
-                    raise httpx.DecodingError("the reply is too long")
+                    raise httpx.DecodingError("the response is too large")
             return response.status_code, response.headers, bytes(body)
 
 
@@ -165,12 +165,12 @@ def _path(url: str) -> str:
 
 
 def _query(url: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what is asked, without what stands in the header."""
-    wanted: dict[str, Any] = dict(httpx.QueryParams(urlsplit(url).query))
-    wanted |= params or {}
+    """Return the query without the credentials, which are in a header."""
+    query: dict[str, Any] = dict(httpx.QueryParams(urlsplit(url).query))
+    query |= params or {}
     return {
         name: value
-        for name, value in wanted.items()
+        for name, value in query.items()
         if name not in ("key", "token") and value is not None
     }
 
@@ -181,9 +181,9 @@ def _body(data: str | Mapping[str, Any] | None) -> tuple[str | None, dict[str, A
     return None, {n: value for n, value in data.items() if value is not None and n != "key"}
 
 
-def _worth_another(found: HttpResponse | Failure) -> bool:
-    passing = (api_errors.NO_REPLY, api_errors.TIMEOUT, api_errors.CONNECT)
-    return isinstance(found, Failure) and found.code in passing
+def _is_retryable(result: HttpResponse | Failure) -> bool:
+    transient = (api_errors.NO_REPLY, api_errors.TIMEOUT, api_errors.CONNECT)
+    return isinstance(result, Failure) and result.code in transient
 
 
 def _is_json(text: str) -> bool:

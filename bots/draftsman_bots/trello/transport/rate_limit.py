@@ -1,8 +1,8 @@
-"""How often Trello may be asked: the windows of the key, the token and the members' pages.
+"""Client-side rate limits for Trello: windows of the key, the token and the member routes.
 
-One Pace is shared by all calls of a process, from any thread. Trello says its limits with each
-reply, and those it says count; two hundred refusals in a window shut everybody out, so that after
-the first one nothing is asked until the window is over.
+All calls of a process share a thread-safe RateLimiter. Trello sends its limits with each response,
+and they replace the defaults. After a 429 no call is sent until the window ends, because 200
+rejections in a window block the key.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ KEY: Final = "key"
 TOKEN: Final = "token"  # noqa: S105 - the name of a window
 MEMBERS: Final = "members"
 LIMITS: Final = {KEY: (300, 10.0), TOKEN: (100, 10.0), MEMBERS: (100, 900.0)}
-"""Requests, and in how many seconds: Trello's rate limits of January 2026."""
+"""Requests and seconds of each window: Trello's rate limits of January 2026."""
 SHARE: Final = 0.9
-"""Of a limit, what is used: their window and ours do not begin at once."""
+"""Share of a limit to use, since Trello's windows start at other times."""
 BACKGROUND: Final = "background"
 BACKGROUND_SHARE: Final = 2 / 3
-"""The part of a token's limit that background work may use: the rest is for everything else."""
+"""Share of the token's limit for background calls."""
 MAX_WAIT: Final = 900.0
 _background: ContextVar[bool] = ContextVar("background", default=False)
-_SAID: Final = re.compile(r"x-rate-limit-api-(key|token)-(interval-ms|max)")
+_LIMIT_HEADER: Final = re.compile(r"x-rate-limit-api-(key|token)-(interval-ms|max)")
 
 
 @contextlib.contextmanager
 def background() -> Iterator[None]:
-    """Mark the calls made inside as background work, which leaves room for other calls."""
+    """Mark the calls in the block as background calls, which have a lower limit."""
     token = _background.set(True)
     try:
         yield
@@ -45,7 +45,7 @@ def background() -> Iterator[None]:
 
 @dataclass(slots=True)
 class RateWindow:
-    """So many in so many seconds, and when the last ones are or were."""
+    """Sliding window: `limit` calls in `seconds`, with the times of recent and reserved calls."""
 
     limit: int
     seconds: float
@@ -53,7 +53,7 @@ class RateWindow:
     blocked_until: float = 0.0
 
     def free_at(self, now: float) -> float:
-        """Return when the next one may be."""
+        """Return when the next call may be sent."""
         while self.reserved and self.reserved[0] <= now - self.seconds:
             self.reserved.popleft()
         most = max(1, int(self.limit * SHARE))
@@ -62,7 +62,7 @@ class RateWindow:
 
 
 class RateLimiter:
-    """The windows of one key and one token."""
+    """Rate limit windows of a key and a token."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -72,13 +72,13 @@ class RateLimiter:
         self._fit_background()
 
     def reserve(self, path: str, patience: float) -> tuple[float, bool]:
-        """Take the next free place; return the seconds until it, and whether it was taken.
+        """Reserve the next free time; return the seconds until then, and whether it was reserved.
 
-        It is not where it is further off than `patience` seconds.
+        A time more than `patience` seconds away is not reserved.
         """
         with self._lock:
             now = self._now()
-            windows = [self._windows[name] for name in _of(path)]
+            windows = [self._windows[name] for name in _windows_of(path)]
             when = max(window.free_at(now) for window in windows)
             if when - now > patience:
                 return when - now, False
@@ -87,10 +87,10 @@ class RateLimiter:
             return when - now, True
 
     def update_limits(self, headers: Mapping[str, str]) -> None:
-        """Take in the limits that a reply tells."""
+        """Apply the limits in a response's headers."""
         with self._lock:
             for name, value in headers.items():
-                match = _SAID.fullmatch(name.lower())
+                match = _LIMIT_HEADER.fullmatch(name.lower())
                 if match is None or not value.isdigit() or not 0 < int(value) < 1e9:
                     continue
                 window = self._windows[match[1]]
@@ -105,9 +105,9 @@ class RateLimiter:
         mine.limit, mine.seconds = int(token.limit * BACKGROUND_SHARE), token.seconds
 
     def record_rejection(self, path: str, code: str | None, retry_after: float | None) -> float:
-        """Close the window whose limit was reached; return for how many seconds."""
+        """Block the window whose limit was reached; return the seconds."""
         with self._lock:
-            name = _named(path, code)
+            name = _rejected_window(path, code)
             window = self._windows[name]
             wait = window.seconds if retry_after is None else retry_after
             wait = max(0.0, min(wait, MAX_WAIT))
@@ -115,12 +115,12 @@ class RateLimiter:
             return wait
 
 
-def _of(path: str) -> tuple[str, ...]:
+def _windows_of(path: str) -> tuple[str, ...]:
     names = (KEY, TOKEN, MEMBERS) if path.startswith("/members/") else (KEY, TOKEN)
     return (*names, BACKGROUND) if _background.get() else names
 
 
-def _named(path: str, code: str | None) -> str:
+def _rejected_window(path: str, code: str | None) -> str:
     if code is not None and "KEY" in code:
         return KEY
     if path.startswith("/members/") and (code is None or "TOKEN" not in code):

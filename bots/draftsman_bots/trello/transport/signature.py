@@ -1,6 +1,6 @@
-"""Is this request Trello's? HMAC-SHA1, over the bytes as they came and the callback URL.
+"""Webhook signatures: HMAC-SHA1 of the raw body and the callback URL.
 
-It has no time in it: what is repeated passes for ever, and makes nothing twice by its keys alone.
+A signature contains no time, so a replayed request is valid; idempotency keys make it harmless.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 HEADER: Final = "x-trello-webhook"
 
 
-def check(secret: str, callback: str, body: bytes, given: str) -> bool:
-    """Return whether these bytes were signed for this address with the app's secret."""
-    if not given.isascii() or len(given) > 100:
+def check(secret: str, callback: str, body: bytes, signature: str) -> bool:
+    """Return whether a body was signed for a callback URL with the app's secret."""
+    if not signature.isascii() or len(signature) > 100:
         return False
-    return hmac.compare_digest(sign(secret, callback, body), given)
+    return hmac.compare_digest(sign(secret, callback, body), signature)
 
 
 def sign(secret: str, callback: str, body: bytes) -> str:
-    """Return the signature of these bytes for this address, exactly as it was registered."""
-    made = hmac.new(secret.encode(), body + callback.encode(), hashlib.sha1)
-    return base64.b64encode(made.digest()).decode()
+    """Return the signature of a body for a callback URL, exactly as registered."""
+    digest = hmac.new(secret.encode(), body + callback.encode(), hashlib.sha1)
+    return base64.b64encode(digest.digest()).decode()

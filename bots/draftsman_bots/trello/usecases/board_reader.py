@@ -1,8 +1,8 @@
-"""Reading a board: its cards, its actions and its labels, page by page.
+"""Paged reads of a board's cards, actions and labels.
 
-A page has a thousand things at most, and ends at a time; Trello takes the time of an id by whole
-seconds. So each page begins a second later than the one before ended, and what comes twice counts
-once. Where a thousand cards are of one second, they are read list by list.
+A page has at most 1000 items and is bounded by a time; Trello compares the times of ids in whole
+seconds. So pages overlap by a second, and duplicates are dropped. If 1000 cards were created in the
+same second, the cards are read list by list.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 1000
 MAX_PAGES: Final = 100
-"""Pages that one look reads at most."""
+"""Maximum pages per read."""
 OVERLAP: Final = timedelta(seconds=60)
-"""What is read once more of what was read: actions come late, and several in a second."""
+"""Time before the last read that is read again: Trello may list actions late."""
 MOMENT: Final = timedelta(milliseconds=1)
-"""The step where a page is full of one second: dates have milliseconds."""
+"""Step back within a second that fills a page: dates have milliseconds."""
 Card = dict[str, Any]
 
 
 async def cards(trello: Trello, board: str) -> dict[str, Card]:
-    """Return the cards of a board that people see, by their ids; raises Failure."""
-    found: dict[str, Card] = {}
-    if await _cards(trello, f"/boards/{board}/cards", found, "visible"):
-        return found
-    for one in await listed(trello, f"/boards/{board}/lists", fields="name"):
-        await _cards(trello, f"/lists/{one['id']}/cards", found, "open")
-    return found
+    """Return the visible cards of a board by id; raises Failure."""
+    cards: dict[str, Card] = {}
+    if await _add_cards(trello, f"/boards/{board}/cards", cards, "visible"):
+        return cards
+    for trello_list in await listed(trello, f"/boards/{board}/lists", fields="name"):
+        await _add_cards(trello, f"/lists/{trello_list['id']}/cards", cards, "open")
+    return cards
 
 
 async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
-    """Return what happened on a board since then, the oldest first; raises Failure."""
-    found: dict[str, Action] = {}
+    """Return the actions of a board since a time, oldest first; raises Failure."""
+    actions: dict[str, Action] = {}
     before: str | None = None
     step = ids.SECOND
     for _ in range(MAX_PAGES):
@@ -47,26 +47,29 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
             trello, f"/boards/{board}/actions",
             filter=LISTED_TYPES, limit=PAGE_SIZE, since=ids.format_time(since), before=before,
         )  # fmt: skip
-        read = [action for action in map(parse_action, page) if action is not None]
-        new = {action.id: action for action in read if action.id not in found}
-        found |= new
-        dates = [action.date for action in read if action.date is not None]
+        parsed = [action for action in map(parse_action, page) if action is not None]
+        new = {action.id: action for action in parsed if action.id not in actions}
+        actions |= new
+        dates = [action.date for action in parsed if action.date is not None]
         if len(page) < PAGE_SIZE or not dates or not (new or step > MOMENT):
             break
         step = ids.SECOND if len(new) > PAGE_SIZE // 2 else MOMENT
         before = ids.format_time(min(dates) + step)
-    return sorted(found.values(), key=lambda one: (one.date is None, one.date, one.id))
+    return sorted(
+        actions.values(), key=lambda action: (action.date is None, action.date, action.id)
+    )
 
 
 async def last_activity(trello: Trello, board: str) -> datetime | None:
-    """Return when the last thing happened on a board; raises Failure."""
+    """Return the time of the last action of a board; raises Failure."""
     page = await listed(trello, f"/boards/{board}/actions", limit=1)
     return ids.parse_time(page[0].get("date")) if page else None
 
 
 async def label_ids(trello: Trello, board: str) -> set[str]:
-    """Return the ids of the labels that a board has; raises Failure."""
-    return {one["id"] for one in await listed(trello, f"/boards/{board}/labels", limit=PAGE_SIZE)}
+    """Return the ids of a board's labels; raises Failure."""
+    labels = await listed(trello, f"/boards/{board}/labels", limit=PAGE_SIZE)
+    return {label["id"] for label in labels}
 
 
 async def listed(trello: Trello, path: str, **params: Any) -> list[Card]:
@@ -74,18 +77,18 @@ async def listed(trello: Trello, path: str, **params: Any) -> list[Card]:
     page = await trello.get(path, **params)
     if not isinstance(page, list):
         return []
-    return [one for one in page if isinstance(one, dict) and ids.is_id(one.get("id"))]
+    return [item for item in page if isinstance(item, dict) and ids.is_id(item.get("id"))]
 
 
-async def _cards(trello: Trello, path: str, found: dict[str, Card], wanted: str) -> bool:
-    """Add all cards; return False where they cannot be told apart by time."""
+async def _add_cards(trello: Trello, path: str, cards: dict[str, Card], state: str) -> bool:
+    """Add all cards; return False if a page is full of cards of the same second."""
     before: str | None = None
     for _ in range(MAX_PAGES):
         page = await listed(
-            trello, path, fields=CARD_FIELDS, filter=wanted, limit=PAGE_SIZE, before=before
+            trello, path, fields=CARD_FIELDS, filter=state, limit=PAGE_SIZE, before=before
         )
-        new = {one["id"]: one for one in page if one["id"] not in found}
-        found |= new
+        new = {card["id"]: card for card in page if card["id"] not in cards}
+        cards |= new
         if len(page) < PAGE_SIZE:
             return True
         if not new:

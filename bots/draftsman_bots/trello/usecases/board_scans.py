@@ -1,4 +1,4 @@
-"""Board scans in the background: one reading of a board for any number of its webhooks.
+"""Board scans in the background: a single read of a board for any number of its webhooks.
 
 Moving a list of 260 cards sends 260 webhooks at once. Reading each card would use up the token's
 rate limit; one request returns the labels of a thousand cards. A webhook that only asks for a scan
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
 INTERVAL: Final = 2.0
-"""Seconds between the starts of two scans of one board."""
+"""Seconds between the starts of two scans of a board."""
 SETTLE: Final = 0.25
 """Seconds before a scan, in which further webhooks of the same change arrive."""
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class BoardScans:
 
     def request(
         self,
-        desk: BotContext,
+        context: BotContext,
         board: BoardConfig,
         card: str,
         label: str = "",
@@ -52,17 +52,17 @@ class BoardScans:
             labels[label] = by
         if board.board_id not in self._running:
             self._running.add(board.board_id)
-            desk.background.spawn(self._run(desk, board))
+            context.background.spawn(self._run(context, board))
 
-    async def _run(self, desk: BotContext, board: BoardConfig) -> None:
-        """Scan until no request is left; requests made during a scan share the next one."""
+    async def _run(self, context: BotContext, board: BoardConfig) -> None:
+        """Scan until no request is left; requests made during a scan share the next scan."""
         id = board.board_id
         try:
             while id in self._requested:
                 wait = self._started.get(id, 0.0) + INTERVAL - time.monotonic()
                 await asyncio.sleep(max(SETTLE, wait))
                 self._started[id] = time.monotonic()
-                await _scan(desk, board, self._requested.pop(id))
+                await _scan(context, board, self._requested.pop(id))
         except DraftsmanError as error:
             self._requested.pop(id, None)
             _log.warning("board %s: left to the next poll: %s", board.name, error)
@@ -70,21 +70,21 @@ class BoardScans:
             self._running.discard(id)
 
 
-async def _scan(desk: BotContext, board: BoardConfig, requested: Requested) -> None:
+async def _scan(context: BotContext, board: BoardConfig, requested: Requested) -> None:
     """Read the cards of a board and submit the jobs of new labels; raises DraftsmanError.
 
-    Cards that nobody requested are left out: a webhook of theirs says who put a label on.
+    Cards that were not requested are left out: their own webhook names the person.
     """
-    began = await desk.rt.boards.clock()
-    cards = await board_reader.cards(desk.trello, board.board_id)
-    wanted = {id: card for id, card in cards.items() if id in requested}
-    new, _ = await label_comparison.compare(desk, board, wanted, began)
+    began = await context.rt.boards.clock()
+    cards = await board_reader.cards(context.trello, board.board_id)
+    selected = {id: card for id, card in cards.items() if id in requested}
+    new, _ = await label_comparison.compare(context, board, selected, began)
     for episode in new:
         by = requested[episode.card].get(episode.label)
         try:
             with background():
-                await label_jobs.process_episode(desk, board, episode, by)
+                await label_jobs.process_episode(context, board, episode, by)
         except Failure as error:
             if error.retry_after is not None:
                 raise
-            _log.warning("card %s waits for the next poll: %s", episode.card, error)
+            _log.warning("card %s: left to the next poll: %s", episode.card, error)

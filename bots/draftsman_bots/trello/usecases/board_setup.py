@@ -1,6 +1,6 @@
-"""How a board is watched, from what people call things: labels and lists become ids here.
+"""Board configuration from names: resolves labels and lists to ids.
 
-A name counts whatever its case; an id stands for itself. All labels of one name are taken.
+Names are matched regardless of case, ids exactly. A name selects all labels that have it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.transport.client import Trello
 
 NONE: Final = "none"
-"""What is given for nothing."""
-RULE_HELP: Final = "give STATUS=LIST or 'STATUS=LIST from LIST, LIST'"
+"""Option value that clears a setting."""
+RULE_HELP: Final = "use STATUS=LIST or 'STATUS=LIST from LIST, LIST'"
 _SHORT: Final = re.compile(r"[A-Za-z0-9]{8}")
 _SHOWN: Final = 30
-"""Names that an error lists."""
+"""Maximum number of names in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardLayout:
-    """A board as it is; labels, and lists that are not archived, by their ids."""
+    """A board in Trello: names of its labels and open lists by id."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ class BoardLayout:
 
 @dataclass(frozen=True, slots=True)
 class BoardOptions:
-    """What people want of a board; what is None stays as it is."""
+    """Changes to a board's configuration; None leaves a value unchanged."""
 
     labels: Sequence[str] | None = None
     queued: str | None = None
@@ -57,68 +57,71 @@ class BoardOptions:
 
 
 def parse_reference(text: str) -> str:
-    """Return the id or the short link in a board's address; raises UsageError."""
+    """Return the id or the short link in a board's URL; raises UsageError."""
     parts = urlsplit(text.strip()).path.strip("/").split("/")
     if parts[0] == "c" and len(parts) > 1:
-        raise UsageError(f"{text[:80]!r} is a card; give the address of its board, …/b/…")
-    found = parts[1] if parts[0] == "b" and len(parts) > 1 else parts[0]
-    if not (is_id(found) or _SHORT.fullmatch(found)):
+        raise UsageError(f"{text[:80]!r} is a card, not a board; give the URL of its board, …/b/…")
+    reference = parts[1] if parts[0] == "b" and len(parts) > 1 else parts[0]
+    if not (is_id(reference) or _SHORT.fullmatch(reference)):
         raise UsageError(
-            f"{text[:80]!r} is no board; give its address, https://trello.com/b/…, or its id"
+            f"{text[:80]!r} is not a board; give its URL, https://trello.com/b/…, or its id"
         )
-    return found
+    return reference
 
 
 async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
     """Return a board, by its id or short link; raises NotFound, Failure."""
     try:
-        found = await trello.get(f"/boards/{board}", fields="name,url,closed")
-        id = str(found["id"])
+        response = await trello.get(f"/boards/{board}", fields="name,url,closed")
+        id = str(response["id"])
         labels = await listed(trello, f"/boards/{id}/labels", limit=1000)
         lists = await listed(trello, f"/boards/{id}/lists", filter="open", fields="name")
     except Failure as error:
         if error.code != TARGET_GONE:
             raise
         raise NotFound(
-            f"Trello shows the bot no board {board}: {error}; is it right, and is the bot invited?"
+            f"the bot cannot see board {board}: {error}; check the id and invite the bot to the"
+            " board"
         ) from None
-    if found.get("closed"):
-        raise NotFound(f"the board {found.get('name')!r} is closed; open it again in Trello")
+    if response.get("closed"):
+        raise NotFound(f"the board {response.get('name')!r} is closed; reopen it in Trello")
     return BoardLayout(
-        id, str(found["name"]), str(found.get("url") or ""), _names(labels), _names(lists)
+        id, str(response["name"]), str(response.get("url") or ""), _names(labels), _names(lists)
     )
 
 
 def build_config(
-    board: BoardLayout, wishes: BoardOptions, old: BoardConfig | None = None
+    board: BoardLayout, options: BoardOptions, old: BoardConfig | None = None
 ) -> tuple[BoardConfig, list[str]]:
-    """Return how a board is to be watched, and what people should know of it.
+    """Return the configuration of a board, and warnings.
 
-    Raises UsageError with the names that there are.
+    Raises UsageError with the names that exist.
     """
-    said: list[str] = []
+    warnings: list[str] = []
     fields: dict[str, Any] = {} if old is None else dict(old)
     fields |= {"board_id": board.id, "name": board.name, "url": board.url}
-    if wishes.labels is not None:
-        fields["labels"] = _rules(board, wishes.labels, said)
-    if wishes.queued is not None:
-        fields["queued_label_id"] = _queued(board, wishes.queued, said)
-    if wishes.ready is not None:
-        fields["ready_for_review_list_id"] = _place(board, wishes.ready, "--ready", optional=True)
-    if wishes.ignore is not None:
-        named = [one for one in wishes.ignore if one != NONE]
-        fields["ignored_list_ids"] = tuple(
-            dict.fromkeys(id for one in named for id in _places(board, one, "--ignore"))
+    if options.labels is not None:
+        fields["labels"] = _rules(board, options.labels, warnings)
+    if options.queued is not None:
+        fields["queued_label_id"] = _queued(board, options.queued, warnings)
+    if options.ready is not None:
+        fields["ready_for_review_list_id"] = _list_id(
+            board, options.ready, "--ready", optional=True
         )
-    if wishes.rules is not None:
-        named = [one for one in wishes.rules if one != NONE]
-        fields["transition_rules"] = dict(_transition(board, one) for one in named)
-    if wishes.template is not None:
-        fields["comment_template"] = None if wishes.template == NONE else wishes.template
-    if wishes.take_existing is not None:
-        fields["take_existing"] = wishes.take_existing
+    if options.ignore is not None:
+        names = [name for name in options.ignore if name != NONE]
+        fields["ignored_list_ids"] = tuple(
+            dict.fromkeys(id for name in names for id in _list_ids(board, name, "--ignore"))
+        )
+    if options.rules is not None:
+        rules = [rule for rule in options.rules if rule != NONE]
+        fields["transition_rules"] = dict(_transition(board, rule) for rule in rules)
+    if options.template is not None:
+        fields["comment_template"] = None if options.template == NONE else options.template
+    if options.take_existing is not None:
+        fields["take_existing"] = options.take_existing
     try:
-        return BoardConfig(**fields), said
+        return BoardConfig(**fields), warnings
     except ValidationError as error:
         raise UsageError(_first(error)) from None
 
@@ -128,45 +131,45 @@ def has_label(board: BoardLayout, label: str) -> bool:
     return bool(_matching(board.labels, label))
 
 
-def _rules(board: BoardLayout, wanted: Sequence[str], said: list[str]) -> dict[str, LabelRule]:
-    found: dict[str, LabelRule] = {}
-    for text in wanted:
+def _rules(board: BoardLayout, texts: Sequence[str], warnings: list[str]) -> dict[str, LabelRule]:
+    rules: dict[str, LabelRule] = {}
+    for text in texts:
         name, mode, agent = _label(board, text)
         ids = _matching(board.labels, name)
         if not ids:
             raise UsageError(_unknown("label", name, "--label", board.labels))
         if len(ids) > 1:
-            said.append(f"{len(ids)} labels are called {name!r}: each of them counts")
+            warnings.append(f"{len(ids)} labels are named {name!r}: all of them are used")
         for id in ids:
-            if id in found:
-                raise UsageError(f"--label {text!r}: {name!r} is named twice; name it once")
+            if id in rules:
+                raise UsageError(f"--label {text!r}: {name!r} is given twice; give it once")
             try:
-                found[id] = LabelRule(name=board.labels[id][:200], mode=mode, agent=agent)
+                rules[id] = LabelRule(name=board.labels[id][:200], mode=mode, agent=agent)
             except ValidationError as error:
                 raise UsageError(f"--label {text[:60]!r}: {_first(error)}") from None
-    return found
+    return rules
 
 
 def _label(board: BoardLayout, text: str) -> tuple[str, Mode, str | None]:
-    """Read `NAME[=MODE[/AGENT]]`; a name may hold what looks like more."""
+    """Parse `NAME[=MODE[/AGENT]]`; a name may contain these signs itself."""
     name, equals, rest = text.rpartition("=")
     if not equals or _matching(board.labels, text):
         return text, Mode.FIX, None
     mode, _, agent = rest.partition("/")
     if mode not in list(Mode):
         modes = " or ".join(Mode)
-        raise UsageError(f"--label {text!r}: give NAME, NAME=MODE or NAME=MODE/AGENT, MODE {modes}")
+        raise UsageError(f"--label {text!r}: use NAME, NAME=MODE or NAME=MODE/AGENT; MODE: {modes}")
     return name, Mode(mode), agent or None
 
 
-def _queued(board: BoardLayout, name: str, said: list[str]) -> str | None:
+def _queued(board: BoardLayout, name: str, warnings: list[str]) -> str | None:
     if name == NONE:
         return None
     ids = _matching(board.labels, name)
     if not ids:
         raise UsageError(_unknown("label", name, "--queued", board.labels))
     if len(ids) > 1:
-        said.append(f"{len(ids)} labels are called {name!r}: cards get the first, {ids[0]}")
+        warnings.append(f"{len(ids)} labels are named {name!r}: cards get the first, {ids[0]}")
     return ids[0]
 
 
@@ -176,27 +179,26 @@ def _transition(board: BoardLayout, text: str) -> tuple[str, Any]:
     if not equals or not rest.strip():
         raise UsageError(f"--rule {text!r}: {RULE_HELP}")
     if status not in list(Status):
-        raise UsageError(f"--rule {text!r}: {status!r} is no status; choose: {', '.join(Status)}")
+        raise UsageError(f"--rule {text!r}: unknown status {status!r}; one of: {', '.join(Status)}")
     to, word, out_of = rest.rpartition(" from ")
     if not word or _matching(board.lists, rest):
-        return status, _place(board, rest, "--rule")
-    sources = [id for one in out_of.split(",") for id in _places(board, one, "--rule")]
-    return status, {"to": _place(board, to, "--rule"), "from": sources}
+        return status, _list_id(board, rest, "--rule")
+    sources = [id for name in out_of.split(",") for id in _list_ids(board, name, "--rule")]
+    return status, {"to": _list_id(board, to, "--rule"), "from": sources}
 
 
-def _place(board: BoardLayout, name: str, option: str, *, optional: bool = False) -> str | None:
+def _list_id(board: BoardLayout, name: str, option: str, *, optional: bool = False) -> str | None:
     if optional and name == NONE:
         return None
-    ids = _places(board, name, option)
+    ids = _list_ids(board, name, option)
     if len(ids) > 1:
         raise UsageError(
-            f"{option}: {len(ids)} lists are called {name.strip()!r}; give one's id: "
-            + ", ".join(ids)
+            f"{option}: {len(ids)} lists are named {name.strip()!r}; give the id: " + ", ".join(ids)
         )
     return ids[0]
 
 
-def _places(board: BoardLayout, name: str, option: str) -> list[str]:
+def _list_ids(board: BoardLayout, name: str, option: str) -> list[str]:
     ids = _matching(board.lists, name)
     if not ids:
         raise UsageError(_unknown("list", name, option, board.lists))
@@ -206,18 +208,18 @@ def _places(board: BoardLayout, name: str, option: str) -> list[str]:
 def _matching(things: Mapping[str, str], name: str) -> list[str]:
     if name.strip() in things:
         return [name.strip()]
-    wanted = name.strip().casefold()
-    return [id for id, own in things.items() if own.strip().casefold() == wanted and wanted]
+    key = name.strip().casefold()
+    return [id for id, own in things.items() if own.strip().casefold() == key and key]
 
 
-def _unknown(what: str, name: str, option: str, there: Mapping[str, str]) -> str:
-    names = [repr(own) if own.strip() else f"{id} (no name)" for id, own in there.items()]
+def _unknown(kind: str, name: str, option: str, existing: Mapping[str, str]) -> str:
+    names = [repr(own) if own.strip() else f"{id} (no name)" for id, own in existing.items()]
     listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{option}: the board has no {what} {name.strip()!r}; it has: {listed or 'none'}"
+    return f"{option}: the board has no {kind} {name.strip()!r}; it has: {listed or 'none'}"
 
 
 def _names(things: list[dict[str, Any]]) -> dict[str, str]:
-    return {str(one["id"]): str(one.get("name") or "") for one in things}
+    return {str(item["id"]): str(item.get("name") or "") for item in things}
 
 
 def _first(error: ValidationError) -> str:

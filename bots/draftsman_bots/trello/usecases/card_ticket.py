@@ -1,4 +1,4 @@
-"""A card as it was when its job was made: kept with the job, and said in words."""
+"""Ticket: the snapshot of a card that is stored with its job, and its text."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ CARD_QUERY: Final[dict[str, Any]] = {
     "actions": "commentCard",
     "actions_limit": 200,
 }
-"""What is asked for of a card: all of it in one request."""
+"""Query for a card with all its content in a single request."""
 MAX_TICKET: Final = 700_000
-"""Bytes of a snapshot, as JSON; the oldest comments of a longer one are left out."""
+"""Maximum bytes of a ticket as JSON; the oldest comments are dropped first."""
 MAX_TEXT: Final = 150_000
-"""Characters of the words."""
+"""Maximum characters of the text."""
 Json = dict[str, Any]
 
 
 async def fetch_card(trello: Trello, card: str) -> Json:
-    """Return a card with all that is on it; raises Failure."""
-    found = await trello.get(f"/cards/{card}", **CARD_QUERY)
-    return found if isinstance(found, dict) else {}
+    """Return a card with all its content; raises Failure."""
+    response = await trello.get(f"/cards/{card}", **CARD_QUERY)
+    return response if isinstance(response, dict) else {}
 
 
 async def ticket(trello: Trello, board: str, card: Json) -> Json:
-    """Return what is kept of a card; raises Failure where its custom fields have no names."""
+    """Return the ticket of a card; raises Failure if the custom fields cannot be read."""
     fields = _all(card, "customFieldItems")
-    names = await trello.get(f"/boards/{board}/customFields") if fields else []
-    made: Json = {
+    definitions = await trello.get(f"/boards/{board}/customFields") if fields else []
+    snapshot: Json = {
         "card": _text(card, "id"),
         "url": _text(card, "shortUrl"),
         "title": _text(card, "name"),
@@ -49,85 +49,92 @@ async def ticket(trello: Trello, board: str, card: Json) -> Json:
         "due": card.get("due"),
         "activity": _text(card, "dateLastActivity"),
         "labels": [
-            {"id": _text(one, "id"), "name": _text(one, "name")} for one in _all(card, "labels")
+            {"id": _text(label, "id"), "name": _text(label, "name")}
+            for label in _all(card, "labels")
         ],
-        "members": [_person(one) for one in _all(card, "members")],
-        "checklists": [_checklist(one) for one in _all(card, "checklists")],
+        "members": [_person(member) for member in _all(card, "members")],
+        "checklists": [_checklist(checklist) for checklist in _all(card, "checklists")],
         "attachments": [
-            {"name": _text(one, "name"), "bytes": one.get("bytes")}
-            for one in _all(card, "attachments")
+            {"name": _text(attachment, "name"), "bytes": attachment.get("bytes")}
+            for attachment in _all(card, "attachments")
         ],
-        "custom_fields": [_field(one, names) for one in fields],
-        "comments": [one for one in map(_comment, reversed(_all(card, "actions"))) if one],
+        "custom_fields": [_field(item, definitions) for item in fields],
+        "comments": list(filter(None, map(_comment, reversed(_all(card, "actions"))))),
     }
-    return _fitted(clean(made))
+    return _truncated(clean(snapshot))
 
 
-def ticket_text(made: Json) -> str:
-    """Return what a card asks, in words: the description, then what else is on it."""
-    return "\n\n".join(part for part in _parts(made) if part)[:MAX_TEXT]
+def ticket_text(ticket: Json) -> str:
+    """Return a ticket as text: the description, then the other content of the card."""
+    return "\n\n".join(part for part in _parts(ticket) if part)[:MAX_TEXT]
 
 
-def _parts(made: Json) -> Iterator[str]:
-    yield made["description"].strip() or made["title"]
-    for one in made["checklists"]:
-        items = [f"- [{'x' if item['done'] else ' '}] {item['name']}" for item in one["items"]]
-        yield "\n".join([f"{one['name']}:", *items])
-    for one in made["custom_fields"]:
-        yield f"{one['name']}: {one['value']}"
-    if made["attachments"]:
-        yield "Attached: " + ", ".join(one["name"] for one in made["attachments"])
-    for one in made["comments"]:
-        yield f"{one['by']} commented:\n{one['text']}"
+def _parts(ticket: Json) -> Iterator[str]:
+    yield ticket["description"].strip() or ticket["title"]
+    for checklist in ticket["checklists"]:
+        items = [
+            f"- [{'x' if item['done'] else ' '}] {item['name']}" for item in checklist["items"]
+        ]
+        yield "\n".join([f"{checklist['name']}:", *items])
+    for field in ticket["custom_fields"]:
+        yield f"{field['name']}: {field['value']}"
+    if ticket["attachments"]:
+        yield "Attached: " + ", ".join(attachment["name"] for attachment in ticket["attachments"])
+    for comment in ticket["comments"]:
+        yield f"{comment['by']} commented:\n{comment['text']}"
 
 
-def _fitted(made: Json) -> Json:
-    while made["comments"] and len(json.dumps(made)) > MAX_TICKET:
-        made["comments"] = made["comments"][len(made["comments"]) // 2 + 1 :]
-        made["truncated"] = True
-    return made
+def _truncated(ticket: Json) -> Json:
+    while ticket["comments"] and len(json.dumps(ticket)) > MAX_TICKET:
+        ticket["comments"] = ticket["comments"][len(ticket["comments"]) // 2 + 1 :]
+        ticket["truncated"] = True
+    return ticket
 
 
 def _comment(action: Json) -> Json | None:
-    """Return a comment of somebody's, None for one of ours."""
+    """Return a comment, or None if the bot wrote it."""
     data = action.get("data")
     text = _text(data, "text")
     if not text or marker_of(text) is not None:
         return None
-    who = action.get("memberCreator")
-    by = _text(who, "fullName") or _text(who, "username")
+    member = action.get("memberCreator")
+    by = _text(member, "fullName") or _text(member, "username")
     return {"id": _text(action, "id"), "by": by, "at": _text(action, "date"), "text": text}
 
 
-def _checklist(one: Json) -> Json:
+def _checklist(checklist: Json) -> Json:
     items = [
         {"name": _text(item, "name"), "done": item.get("state") == "complete"}
-        for item in _all(one, "checkItems")
+        for item in _all(checklist, "checkItems")
     ]
-    return {"name": _text(one, "name"), "items": items}
+    return {"name": _text(checklist, "name"), "items": items}
 
 
-def _field(one: Json, names: Any) -> Json:
-    known = {_text(n, "id"): n for n in names if isinstance(n, dict)} if names else {}
-    about: Json = known.get(_text(one, "idCustomField"), {})
-    value = one.get("value")
+def _field(item: Json, definitions: Any) -> Json:
+    by_id = {_text(d, "id"): d for d in definitions if isinstance(d, dict)} if definitions else {}
+    definition: Json = by_id.get(_text(item, "idCustomField"), {})
+    value = item.get("value")
     if isinstance(value, dict):
-        shown = ", ".join(str(part) for part in value.values())
+        text = ", ".join(str(part) for part in value.values())
     else:
-        options = {_text(n, "id"): _text(n.get("value"), "text") for n in _all(about, "options")}
-        shown = options.get(_text(one, "idValue"), "")
-    return {"name": _text(about, "name"), "value": shown}
+        options = {
+            _text(option, "id"): _text(option.get("value"), "text")
+            for option in _all(definition, "options")
+        }
+        text = options.get(_text(item, "idValue"), "")
+    return {"name": _text(definition, "name"), "value": text}
 
 
-def _person(one: Json) -> Json:
-    return {"id": _text(one, "id"), "name": _text(one, "fullName") or _text(one, "username")}
+def _person(member: Json) -> Json:
+    name = _text(member, "fullName") or _text(member, "username")
+    return {"id": _text(member, "id"), "name": name}
 
 
-def _all(found: Json, name: str) -> list[Json]:
-    value = found.get(name)
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+def _all(source: Json, name: str) -> list[Json]:
+    value = source.get(name)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _text(found: Any, name: str) -> str:
-    value = found.get(name) if isinstance(found, dict) else None
+def _text(source: Any, name: str) -> str:
+    value = source.get(name) if isinstance(source, dict) else None
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""Edits of what a job was made from, or of a counted answer: a comment says they change nothing."""
+"""Replies to edits without effect: of a card after its job was created, or of accepted answers."""
 
 from __future__ import annotations
 
@@ -16,60 +16,64 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.parsers.actions import Action
 
 EDITED: Final = "edited"
-"""Outcome of an edit that a comment says changes nothing."""
+"""Outcome of an edit that was replied to."""
 
 
-async def notify_request_edited(desk: BotContext, action: Action) -> str | None:
-    """Say once for a job that an edit of its card, or of a comment it read, changes nothing.
+async def notify_request_edited(context: BotContext, action: Action) -> str | None:
+    """Reply, once per job, that an edit of its card or of a comment it read has no effect.
 
-    None where no job that goes on was made from what was edited.
+    Return None if no live job was created from the edited text.
     """
-    if action.member == desk.me.id:
+    if action.member == context.me.id:
         return None
-    job = await _made_of(desk, action.card)
-    if job is None or not _read(job, action):
+    job = await _live_job(context, action.card)
+    if job is None or not _has_read(job, action):
         return None
     text = (
-        f"{job.name} was made from this card as it was: the edit changes nothing. To have it done"
-        f" differently, cancel it (draftsman cancel {job.name}) and put the label on again."
+        f"This edit does not affect {job.name}, which was created from the earlier text. To use"
+        f" the new text, cancel the job (draftsman cancel {job.name}) and add the label again."
     )
     at = parse(ids.card_target(action.card))
-    await desk.rt.outbox.notice(job.number, EDITED, text, at=at)
+    await context.rt.outbox.notice(job.number, EDITED, text, at=at)
     return EDITED
 
 
 async def notify_answer_edited(
-    desk: BotContext, action: Action, actor: Actor, question: str, job: int
+    context: BotContext, action: Action, actor: Actor, question: str, job: int
 ) -> None:
-    """Say once for a comment that the answer in it counts as it was."""
+    """Reply, once per comment, that its answer was already accepted."""
     text = (
-        f"{actor.display_name}: your answer to {question} counts as it was: the edit of your"
-        " comment changes nothing."
+        f"{actor.display_name}: your answer to {question} was already accepted. Editing the"
+        " comment does not change it."
     )
     at = parse(ids.card_target(action.card))
-    await desk.rt.outbox.notice(job, f"{EDITED}:{action.comment}", text, at=at)
+    await context.rt.outbox.notice(job, f"{EDITED}:{action.comment}", text, at=at)
 
 
-async def _made_of(desk: BotContext, card: str) -> Job | None:
-    """Return the job that goes on and was made from a card; a card has one at a time."""
-    for number in sorted({copy.job for copy in await desk.rt.threads.trello(card)}, reverse=True):
-        job = await desk.rt.read_model.job(number)
+async def _live_job(context: BotContext, card: str) -> Job | None:
+    """Return the live job that was created from a card; a card has only one at a time."""
+    for number in sorted(
+        {copy.job for copy in await context.rt.threads.trello(card)}, reverse=True
+    ):
+        job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             return job
     return None
 
 
-def _read(job: Job, action: Action) -> bool:
-    """Return whether a job has read something that was edited after that, by Trello's clock."""
+def _has_read(job: Job, action: Action) -> bool:
+    """Return whether a job read the edited text before the edit, by Trello's clock."""
     ticket = job.payload.get("ticket")
     if not isinstance(ticket, dict):
         return False
     if action.kind is not ActionKind.COMMENT_EDITED:
-        read = ids.parse_time(ticket.get("activity"))
-        after = action.date is not None and read is not None and action.date > read
+        read_at = ids.parse_time(ticket.get("activity"))
+        after = action.date is not None and read_at is not None and action.date > read_at
         return action.edited and after
     comments: Any = ticket.get("comments")
     return isinstance(comments, list) and any(
-        isinstance(one, dict) and one.get("id") == action.comment and one.get("text") != action.text
-        for one in comments
+        isinstance(comment, dict)
+        and comment.get("id") == action.comment
+        and comment.get("text") != action.text
+        for comment in comments
     )

@@ -29,20 +29,20 @@ def labeled(board: BoardConfig, cards: dict[str, Card]) -> list[LabelSighting]:
 
 
 async def compare(
-    desk: BotContext, board: BoardConfig, cards: dict[str, Card], began: datetime
+    context: BotContext, board: BoardConfig, cards: dict[str, Card], began: datetime
 ) -> tuple[list[Episode], Labeled]:
-    """Record added and removed labels; return the new episodes and what was recorded before.
+    """Record added and removed labels; return the new episodes and the labels recorded before.
 
     `began` is the database's time before the cards were read.
     """
-    boards, there = desk.rt.boards, labeled(board, cards)
+    boards, sightings = context.rt.boards, labeled(board, cards)
     known = await boards.present(board.board_id)
-    known |= await boards.present_on(sorted({seen.card for seen in there}))
+    known |= await boards.present_on(sorted({seen.card for seen in sightings}))
     gone = [
         LabelSighting(card, label)
         for card, label in sorted(known)
         if card in cards and label not in card_label_ids(cards[card])
     ]
     await boards.end_episodes(gone, began)
-    new = [seen for seen in there if (seen.card, seen.label) not in known]
+    new = [seen for seen in sightings if (seen.card, seen.label) not in known]
     return await boards.begin_episodes(board.board_id, new, began), known

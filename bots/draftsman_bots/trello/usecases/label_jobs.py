@@ -1,7 +1,7 @@
-"""A label on a card makes a job: seen, taken, and swapped for the queued label.
+"""Jobs from labels on cards: record the label, submit the job, swap in the queued label.
 
-Each of the three is written down before the next begins, and each can be done once more: whoever
-finds an episode half way carries it on.
+Each step is recorded before the next begins and is idempotent, so any process can continue an
+unfinished episode.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
 CARD_FIELDS: Final = "idBoard,idList,idLabels,closed,dateLastActivity"
-"""What is asked for of a card to see what is on it."""
+"""Card fields needed to compare labels."""
 GONE_STATUSES: Final = (404, 410)
 _log = logging.getLogger(__name__)
 Card = dict[str, Any]
 
 
 def board_actor(board: BoardConfig) -> Actor:
-    """Return who acts where Trello does not say who did: whoever may write on the board.
+    """Return the actor for an action without a known member.
 
-    That the board is watched lets them ask for work, and take it back with the card.
+    Members of a watched board may submit jobs, and cancel them with the card.
     """
     return Actor(
         Source.TRELLO,
@@ -50,7 +50,7 @@ def board_actor(board: BoardConfig) -> Actor:
 
 
 def is_on_board(board: BoardConfig, card: Card) -> bool:
-    """Return whether a card is one of those that count."""
+    """Return whether a card is open, on this board and not in an ignored list."""
     return (
         card.get("idBoard") == board.board_id
         and card.get("closed") is not True
@@ -58,112 +58,117 @@ def is_on_board(board: BoardConfig, card: Card) -> bool:
     )
 
 
-async def fetch(desk: BotContext, card: str) -> Card | None:
-    """Return what is on a card, None where there is no such card; raises Failure."""
+async def fetch(context: BotContext, card: str) -> Card | None:
+    """Return a card, or None if it does not exist; raises Failure."""
     try:
-        found = await desk.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
+        response = await context.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
     except Failure as error:
         if error.http_status in GONE_STATUSES:
             return None
         raise
-    return {**found, "id": card} if isinstance(found, dict) else None
+    return {**response, "id": card} if isinstance(response, dict) else None
 
 
-async def check_card(desk: BotContext, board: BoardConfig, card: str) -> list[Episode]:
-    """Look at a card; return the episodes that begin with it. Raises Failure."""
-    began = await desk.rt.boards.clock()
-    found = await fetch(desk, card)
-    if found is None:
+async def check_card(context: BotContext, board: BoardConfig, card: str) -> list[Episode]:
+    """Compare a card's labels with the recorded labels; return new episodes. Raises Failure."""
+    began = await context.rt.boards.clock()
+    current = await fetch(context, card)
+    if current is None:
         return []
-    here, at = card_label_ids(found), parse_time(found.get("dateLastActivity"))
-    known = {label for _, label in await desk.rt.boards.present_on([card])}
+    here, at = card_label_ids(current), parse_time(current.get("dateLastActivity"))
+    known = {label for _, label in await context.rt.boards.present_on([card])}
     gone = [LabelSighting(card, label, at) for label in sorted(known - here)]
-    await desk.rt.boards.end_episodes(gone, began)
-    if not is_on_board(board, found):
+    await context.rt.boards.end_episodes(gone, began)
+    if not is_on_board(board, current):
         return []
     new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
-    return await desk.rt.boards.begin_episodes(board.board_id, new, began)
+    return await context.rt.boards.begin_episodes(board.board_id, new, began)
 
 
 async def process_episode(
-    desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None = None
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None = None
 ) -> None:
-    """Do what is to be done with an episode; `by` is who put the label on. Raises Failure.
+    """Continue an episode; `by` is the person who added the label. Raises Failure.
 
-    One at a time for a card, and not what somebody did meanwhile: the label that would be taken
-    off may be one of the next episode.
+    The card is locked and the episode read again: the label may belong to the next episode now.
     """
-    async with desk.alone(episode.card):
-        for now in await desk.rt.boards.due_on(episode.card):
+    async with context.alone(episode.card):
+        for now in await context.rt.boards.due_on(episode.card):
             if now.key == episode.key:
-                await _carry_on(desk, board, now, by)
+                await _continue(context, board, now, by)
 
 
-async def _carry_on(
-    desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
+async def _continue(
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
 ) -> None:
-    if episode.stage is EpisodeStage.PENDING and not await _take(desk, board, episode, by):
+    if episode.stage is EpisodeStage.PENDING and not await _submit_job(context, board, episode, by):
         return
     try:
-        taken_off = await _swap(desk, board, episode)
+        taken_off = await _swap(context, board, episode)
     except Failure as error:
         if error.http_status not in (401, 403) or error.retry_after is not None:
             raise
-        text = f"board {board.name}: labels cannot be swapped: {error}"
-        desk.health.problem(f"swap:{board.board_id}", text)
-        await desk.rt.boards.settle(episode, EpisodeStage.DONE)
+        text = f"board {board.name}: cannot swap labels: {error}"
+        context.health.problem(f"swap:{board.board_id}", text)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return
-    desk.health.clear(f"swap:{board.board_id}")
+    context.health.clear(f"swap:{board.board_id}")
     if taken_off and episode.stage is EpisodeStage.SUBMITTED:
-        await _say_late(desk, board, episode)
-    await check_card(desk, board, episode.card)  # somebody may have put it on again meanwhile
+        await _notify_label_removed(context, board, episode)
+    await check_card(context, board, episode.card)  # the label may have been added again meanwhile
 
 
-async def cancel_removed_card(desk: BotContext, board: BoardConfig, card: str, who: str) -> None:
-    """Cancel the work on a card that was archived or deleted, if it still is. Raises Failure."""
-    numbers = sorted({copy.job for copy in await desk.rt.threads.trello(card)})
+async def cancel_removed_card(
+    context: BotContext, board: BoardConfig, card: str, member_name: str
+) -> None:
+    """Cancel the jobs of a card if it is still archived or deleted. Raises Failure."""
+    numbers = sorted({copy.job for copy in await context.rt.threads.trello(card)})
     if not numbers:
         return
-    found = await fetch(desk, card)
-    if found is not None and found.get("closed") is not True:
+    current = await fetch(context, card)
+    if current is not None and current.get("closed") is not True:
         return
-    what = "deleted" if found is None else "archived"
-    reason = f"its card was {what}" + (f" by {who}" if who else "")
+    change = "deleted" if current is None else "archived"
+    reason = f"its card was {change}" + (f" by {member_name}" if member_name else "")
     for number in numbers:
-        job = await desk.rt.read_model.job(number)
+        job = await context.rt.read_model.job(number)
         if job.subject_key == card_subject_key(card) and job.status not in TERMINAL:
             try:
-                await desk.rt.job_control.cancel(number, board_actor(board), reason)
+                await context.rt.job_control.cancel(number, board_actor(board), reason)
             except Refused as error:
                 _log.info("D-%s: %s", number, error)
 
 
-async def _take(desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None) -> bool:
-    """Make the job of an episode; return whether it has one."""
-    began = await desk.rt.boards.clock()
-    card = await _whole(desk, episode)
+async def _submit_job(
+    context: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
+) -> bool:
+    """Submit the job of an episode; return whether the episode has a job."""
+    began = await context.rt.boards.clock()
+    card = await _fetch_full_card(context, episode)
     if card is None or episode.label not in board.labels:
-        await desk.rt.boards.settle(episode, EpisodeStage.DONE)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
     if not is_on_board(board, card) or episode.label not in card_label_ids(card):
-        await desk.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
+        await context.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
         return False
     try:
-        made = await _submit(desk, board, episode, card, by)
+        submitted = await _submit(context, board, episode, card, by)
     except UsageError as error:
         text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
-        desk.health.problem(f"label:{episode.label}", text)
-        await desk.rt.boards.settle(episode, EpisodeStage.DONE)
+        context.health.problem(f"label:{episode.label}", text)
+        await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
-    if made is not None and made.how == "joined":
-        await _say_joined(desk, board, episode, made)
-    await desk.rt.boards.settle(episode, EpisodeStage.SUBMITTED, made.number if made else None)
+    if submitted is not None and submitted.how == "joined":
+        await _notify_joined(context, board, episode, submitted)
+    await context.rt.boards.settle(
+        episode, EpisodeStage.SUBMITTED, submitted.number if submitted else None
+    )
     return True
 
 
-async def _whole(desk: BotContext, episode: Episode) -> Card | None:
+async def _fetch_full_card(context: BotContext, episode: Episode) -> Card | None:
     try:
-        return await card_ticket.fetch_card(desk.trello, episode.card)
+        return await card_ticket.fetch_card(context.trello, episode.card)
     except Failure as error:
         if error.http_status in GONE_STATUSES:
             return None
@@ -171,12 +176,12 @@ async def _whole(desk: BotContext, episode: Episode) -> Card | None:
 
 
 async def _submit(
-    desk: BotContext, board: BoardConfig, episode: Episode, card: Card, by: Actor | None
+    context: BotContext, board: BoardConfig, episode: Episode, card: Card, by: Actor | None
 ) -> SubmittedJob | None:
-    """Make the job, None where it is there with the card as it was a moment before."""
+    """Submit the job; return None if it exists already with an earlier version of the card."""
     rule = board.labels[episode.label]
-    ticket = await card_ticket.ticket(desk.trello, board.board_id, card)
-    wanted = invocation(
+    ticket = await card_ticket.ticket(context.trello, board.board_id, card)
+    request = invocation(
         key=episode.key,
         subject_key=card_subject_key(episode.card),
         mode=rule.mode,
@@ -186,66 +191,71 @@ async def _submit(
         title=first_line(ticket["title"], 500) or episode.card,
         text=card_ticket.ticket_text(ticket) or episode.card,
         url=ticket["url"] or None,
-        labels=tuple((one["id"], one["name"]) for one in ticket["labels"]),
+        labels=tuple((label["id"], label["name"]) for label in ticket["labels"]),
         payload={"ticket": ticket | {"label": episode.label}},
         notify=(card_target(episode.card),),
     )
     known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
     try:
-        return await desk.rt.submissions.submit(wanted, by if by and known else board_actor(board))
+        return await context.rt.submissions.submit(
+            request, by if by and known else board_actor(board)
+        )
     except IdempotencyConflict:
         return None
 
 
-async def _say_joined(
-    desk: BotContext, board: BoardConfig, episode: Episode, made: SubmittedJob
+async def _notify_joined(
+    context: BotContext, board: BoardConfig, episode: Episode, job: SubmittedJob
 ) -> None:
-    """Say that a card has one job at a time."""
+    """Reply that the card already has a live job."""
     name = board.labels[episode.label].name or "the label"
     text = (
-        f"{made.name} is still {made.status}: a card has one job at a time, and {name!r} made no"
-        " other. The request is kept in the job's history. Put it on again when that one is over,"
-        " or cancel it."
+        f"{job.name} is still {job.status}. A card can have only one job at a time, so {name!r}"
+        " did not start another. The request was added to the job's history. To start a new job,"
+        f" wait until {job.name} finishes or cancel it, then add the label again."
     )
     at = parse(card_target(episode.card))
-    await desk.rt.outbox.notice(made.number, f"joined:{episode.key}", text, at=at)
+    await context.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at)
 
 
-async def _say_late(desk: BotContext, board: BoardConfig, episode: Episode) -> None:
-    """Say that a label went after its job was over: it may have been put on for another.
+async def _notify_label_removed(context: BotContext, board: BoardConfig, episode: Episode) -> None:
+    """Reply that a label was removed after its job finished.
 
-    Whoever made the job ended before it was known whether the label went; the lists of Trello do
-    not tell whether this is the same one.
+    The process that submitted the job stopped before the swap, and Trello does not show whether
+    the label was added again since.
     """
     if (
         episode.job is None
-        or (job := await desk.rt.read_model.job(episode.job)).status not in TERMINAL
+        or (job := await context.rt.read_model.job(episode.job)).status not in TERMINAL
     ):
         return
     name = board.labels[episode.label].name if episode.label in board.labels else ""
     text = (
-        f"{job.name} is over, and {name or 'its label'!r} was still on this card: it was taken off."
-        " If that was for another job, put it on once more."
+        f"{job.name} has finished, and {name or 'its label'!r} was removed from this card. To start"
+        " another job, add the label again."
     )
     at = parse(card_target(episode.card))
-    await desk.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at)
+    await context.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at)
 
 
-async def _swap(desk: BotContext, board: BoardConfig, episode: Episode) -> bool:
-    """Swap the label; return whether it was there."""
+async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bool:
+    """Replace the label with the queued label; return whether the label was on the card."""
     path = f"/cards/{episode.card}/idLabels"
     if board.queued_label_id is not None:
         try:
-            await desk.trello.post(path, value=board.queued_label_id)
+            await context.trello.post(path, value=board.queued_label_id)
         except Failure as error:
-            if error.http_status not in (400, *GONE_STATUSES):  # it is there already, or cannot be
+            if error.http_status not in (
+                400,
+                *GONE_STATUSES,
+            ):  # already on the card, or the label is gone
                 raise
-    there = True
+    removed = True
     try:
-        await desk.trello.delete(f"{path}/{episode.label}")
+        await context.trello.delete(f"{path}/{episode.label}")
     except Failure as error:
-        if error.http_status not in (400, *GONE_STATUSES):  # somebody was faster
+        if error.http_status not in (400, *GONE_STATUSES):  # already removed
             raise
-        there = False
-    await desk.rt.boards.end_swapped_episode(episode)
-    return there
+        removed = False
+    await context.rt.boards.end_swapped_episode(episode)
+    return removed

@@ -1,4 +1,4 @@
-"""What a board's labels would do now: which cards make jobs, and which are left alone."""
+"""Preview of the jobs that a board's labels would create."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LabelPreview:
-    """A label: how many cards with it make a job soon, and how many do not.
+    """A label with the number of its cards that would create a job.
 
-    `known` were there before, or have their job; `ignored` are in lists that do not count.
+    `known` cards had the label before or have their job; `ignored` cards are in ignored lists.
     """
 
     label: str
@@ -29,19 +29,19 @@ class LabelPreview:
     ignored: int
 
 
-async def preview_labels(desk: BotContext, board: BoardConfig) -> list[LabelPreview]:
-    """Look at a board's cards as the poller would, and keep nothing; raises Failure."""
-    cards = await board_reader.cards(desk.trello, board.board_id)
-    begun = await desk.rt.boards.cursor(board.board_id) is not None
-    seen = await desk.rt.boards.present_on(sorted(cards))
-    found = []
+async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelPreview]:
+    """Compare a board's cards as the poller does, without recording anything; raises Failure."""
+    cards = await board_reader.cards(context.trello, board.board_id)
+    begun = await context.rt.boards.cursor(board.board_id) is not None
+    seen = await context.rt.boards.present_on(sorted(cards))
+    previews = []
     for label, rule in board.labels.items():
-        there = [id for id, card in cards.items() if label in card_label_ids(card)]
-        counted = [id for id in there if label_jobs.is_on_board(board, cards[id])]
+        labeled = [id for id, card in cards.items() if label in card_label_ids(card)]
+        counted = [id for id in labeled if label_jobs.is_on_board(board, cards[id])]
         old = [id for id in counted if (id, label) in seen]
         if not begun and not board.take_existing:
             old = counted
-        soon, skipped = len(counted) - len(old), len(there) - len(counted)
-        what = (label, rule.name, str(rule.mode), rule.agent)
-        found.append(LabelPreview(*what, jobs=soon, known=len(old), ignored=skipped))
-    return found
+        jobs, ignored = len(counted) - len(old), len(labeled) - len(counted)
+        fields = (label, rule.name, str(rule.mode), rule.agent)
+        previews.append(LabelPreview(*fields, jobs=jobs, known=len(old), ignored=ignored))
+    return previews

@@ -25,17 +25,16 @@ from draftsman.handlers.run_agent.protocol import (
     EventMessage,
     FromAgent,
     LogMessage,
-    MalformedLine,
     ParkMessage,
     RefusedMessage,
     ResultMessage,
     StepMessage,
     ToAgent,
     UsageMessage,
-    encode,
-    parse_line,
 )
+from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
 from draftsman.handlers.run_agent.quota_tracker import QuotaTracker, size_of, watch_disk
+from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 
 PARK_TIMEOUT: Final = 10.0

@@ -1,6 +1,6 @@
 """The protocol between `run_agent` and an agent: JSON lines, one message each.
 
-`parse_line` parses a line of an agent and never raises; `encode` formats a message of the worker.
+`protocol_codec` parses and formats the lines.
 `docs/agent-protocol.md` is generated from these models, so their docstrings and descriptions are
 written for authors of agents. Unknown fields are ignored, since an agent may be newer than its
 worker.
@@ -8,10 +8,8 @@ worker.
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,23 +18,15 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    TypeAdapter,
-    ValidationError,
     model_validator,
 )
-from pydantic_core import from_json
 
-from draftsman import field_errors
 from draftsman.domain import question
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.handlers.subprocesses.environment import expand
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
 
 VERSION: Final = 1
-MAX_LINE: Final = 1024 * 1024
-"""Maximum bytes of a line from an agent, without its newline."""
-MAX_REASON: Final = 300
-"""Maximum characters of the reason for refusing a line."""
 
 
 def _finite(value: Any) -> Any:
@@ -366,56 +356,7 @@ FromAgent = (
     | ResultMessage
     | ErrorMessage
 )
-TYPES: Final = tuple(model.model_fields["type"].default for model in get_args(FromAgent))
-_Tagged = Annotated[FromAgent, Field(discriminator="type")]
-_ADAPTER: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
-
-
-@dataclass(frozen=True, slots=True)
-class MalformedLine:
-    """A line that is not a valid message, with its `id`, if any."""
-
-    reason: str
-    id: str | None = None
-
-
-def parse_line(line: bytes) -> FromAgent | MalformedLine:
-    """Parse a line of an agent, with or without its newline; never raises."""
-    line = line.strip()
-    if len(line) > MAX_LINE:
-        return MalformedLine(
-            f"line of {len(line):,} bytes is too long; the limit is {MAX_LINE:,} bytes"
-        )
-    try:
-        return _ADAPTER.validate_json(line, strict=True)
-    except ValidationError as error:
-        return MalformedLine(_reason(error), _id_of(line))
-
-
-def encode(message: ToAgent | FromAgent) -> bytes:
-    """Return the message as a compact line with a newline and `type` first."""
-    fields = message.model_dump(mode="json", by_alias=True)
-    return json.dumps({"type": message.type, **fields}, separators=(",", ":")).encode() + b"\n"
 
 
 def _expand(settings: AnyCommand) -> AnyCommand:
     return settings.model_copy(update={"command": expand(settings.command)})
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"].startswith("union_tag"):
-        tag = first["ctx"].get("tag")
-        problem = f"unknown type {tag[:60]!r}" if tag else "type is required"
-        return f"{problem}; known types: {', '.join(TYPES)}"
-    text = ": ".join(filter(None, field_errors.first_error(error)))
-    return " ".join(text.split())[:MAX_REASON]
-
-
-def _id_of(line: bytes) -> str | None:
-    try:
-        message = from_json(line)
-    except ValueError:
-        return None
-    name = message.get("id") if isinstance(message, dict) else None
-    return name if isinstance(name, str) and 0 < len(name) <= 200 else None

@@ -33,8 +33,8 @@ from draftsman.handlers.run_agent.protocol import (
     RequestBody,
     StartMessage,
     StepState,
-    encode,
 )
+from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
 from draftsman.handlers.run_agent.validation import add_validation, run_setup, validate
 from draftsman.handlers.subprocesses.process import AgentProcess

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
-from draftsman.handlers.run_agent.protocol import MAX_LINE, MalformedLine
+MAX_LINE: Final = 1024 * 1024
+"""Maximum bytes of a line from an agent, without its newline."""
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedLine:
+    """A line that is not a valid message, with its `id`, if any."""
+
+    reason: str
+    id: str | None = None
 
 
 class LineSplitter:

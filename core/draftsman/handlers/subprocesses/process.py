@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, Self
 
 from draftsman.errors import Failure
-from draftsman.handlers.run_agent.protocol import MalformedLine
 from draftsman.handlers.sandbox import bwrap, confinement
 from draftsman.handlers.sandbox.mode_detection import START
 from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
@@ -24,7 +23,7 @@ from draftsman.handlers.subprocesses.environment import (
     agent_environment,
     find_program,
 )
-from draftsman.handlers.subprocesses.line_splitter import LineSplitter
+from draftsman.handlers.subprocesses.line_splitter import LineSplitter, MalformedLine
 from draftsman.settings import AgentSettings, SandboxSettings
 
 CHUNK: Final = 64 * 1024

@@ -1,4 +1,4 @@
-"""The bot with its real parts, over a real database, at a fake Trello."""
+"""Fixtures of the Trello bot with a real database and a fake Trello."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIVE = (DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNCONFIRM
 
 
 class TrelloBotHarness:
-    """A board that is watched, and what tests ask it."""
+    """A watched board with helpers for tests."""
 
     def __init__(self, trello: FakeTrello, rt: Runtime, make: Factory, people: People) -> None:
         self.trello, self.rt, self.make, self.people = trello, rt, make, people
@@ -76,7 +76,7 @@ class TrelloBotHarness:
         return self.trello.card(self.board, fields.pop("place", self.todo), name, **fields)
 
     async def poll(self) -> None:
-        """Look at every board once."""
+        """Poll every board once."""
         assert await self.poller.poll_once() == 0
         await self.desk.background.idle()
 
@@ -150,7 +150,7 @@ class TrelloBotHarness:
         return found.status, ended.get("value") or ended.get("text") or ended.get("outcome")
 
     async def told(self, card: str) -> list[str]:
-        """Return what notices say on a card, once all is said."""
+        """Return the notices on a card after all deliveries."""
         await self.say()
         found = [one for one in await self.rt.outbox.all(limit=500) if one.kind == "notice"]
         refs = {one.external_ref for one in found}

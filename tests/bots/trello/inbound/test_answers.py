@@ -1,4 +1,4 @@
-"""Comments answer what a card is asked."""
+"""Answers from comments on a card."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_second_answer_of_a_person_is_already_recorded(
     await bench.poll()
     assert (await bench.now(gate))[0] is OPEN
     first, second = await bench.told(card)
-    assert "your approval counts, 1 of 2" in first
+    assert "your approval was recorded, 1 of 2" in first
     assert f"{gate.name}: your approval is already recorded, 1 of 2." in second
     other = bench.card()
     question = await bench.asked(other)
@@ -128,7 +128,7 @@ async def test_a_gate_is_decided_by_its_words_alone(
     await bench.poll()
     assert (await bench.now(question))[0] is OPEN
     told = await bench.told(card)
-    assert any("Words do not decide D-1/1" in one for one in told)
+    assert any("D-1/1 needs an approval" in one for one in told)
     assert any("may not approve" in one for one in told)
     trello.comment(card, carol, "deny not before noon")
     await bench.poll()
@@ -188,7 +188,7 @@ async def test_comment_edit_answers_before_acceptance_only(
     assert [one["text"] for one in await bench.job_events(question, "answer_edited")] == ["1"]
     said, *more = await bench.told(card)
     assert more == []
-    assert f"your answer to {question.name} counts as it was: the edit" in said
+    assert f"your answer to {question.name} was already accepted. Editing" in said
     assert len(await bench.job_events(question, "answer_received")) == 1
 
 
@@ -222,7 +222,7 @@ async def test_comment_with_two_open_questions_asks_which_question(
     assert (await bench.now(second))[0] is OPEN
     trello.comment(card, bench.ben, "/answer D-99/1 2")
     await bench.poll()
-    assert "D-99 asks nothing on this card" in (await bench.told(card))[-1]
+    assert "D-99 has no question on this card" in (await bench.told(card))[-1]
 
 
 async def test_late_comment_is_refused_with_the_reason(
@@ -253,7 +253,7 @@ async def test_simultaneous_comments_accept_one(
     assert (status, value in ("red", "blue")) == (ANSWERED, True)
     assert len(await bench.job_events(question, "answer_received")) == 1
     [said] = await bench.told(card)
-    assert "did not count" in said
+    assert "was not accepted" in said
 
 
 async def test_comment_and_terminal_answer_at_once(
@@ -280,7 +280,7 @@ async def test_image_is_not_an_answer(bench: TrelloBotHarness, trello: FakeTrell
     await bench.poll()
     assert (await bench.now(question))[0] is OPEN
     [said] = await bench.told(card)
-    assert "a file alone is no answer" in said
+    assert "a file is not an answer" in said
 
 
 async def test_comment_without_permission_is_refused(

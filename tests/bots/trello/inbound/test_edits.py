@@ -1,4 +1,4 @@
-"""Edits of a card or a comment after its job was made: a comment says that they change nothing."""
+"""Replies to edits of a card or comment after its job was created."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello
 
-UNSEEN = "was made from this card as it was: the edit changes nothing."
+UNSEEN = "which was created from the earlier text"
 
 
 @pytest.mark.parametrize("way", ["poll", "webhook"])
@@ -28,7 +28,7 @@ async def test_an_edited_card_is_told_once_that_nothing_changes(
     trello.rename(card, "Fix the parser today")
     await see()
     [said] = await bench.told(card)
-    assert f"{job.name} {UNSEEN}" in said
+    assert f"{job.name}, {UNSEEN}" in said
     assert f"{job.name}: {job.name}" not in said
     assert (await bench.jobs())[0].ticket_text == job.ticket_text
     await bench.rt.job_control.cancel(job.number, bench.people.olga, "enough")

@@ -43,7 +43,7 @@ async def test_a_label_that_a_crash_made_doubtful_is_not_taken_off_in_silence(
     await bench.poll()
     assert bench.labels(card) == ["draftsman: queued"]
     assert await bench.keys() == [bench.key(card)]
-    told = [one for one in await bench.told(card) if "put it on once more" in one]
+    told = [one for one in await bench.told(card) if "was removed from this card" in one]
     assert len(told) == over
     trello.add_label(card, bench.label)
     await bench.poll()
@@ -78,5 +78,5 @@ async def test_two_who_swap_at_once_leave_the_next_label_on(
     assert bench.labels(card) == ["draftsman", "draftsman: queued"]
     await bench.poll()
     [said] = await bench.told(card)
-    assert "D-1 is still queued: a card has one job at a time" in said
+    assert "D-1 is still queued. A card can have only one job at a time" in said
     assert await bench.keys() == [bench.key(card)]

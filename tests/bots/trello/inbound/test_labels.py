@@ -1,4 +1,4 @@
-"""A label makes a job, by whichever way it is seen, and once for each time that it is put on."""
+"""Jobs from labels, by webhook and poll, once for each time that a label is added."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_label_added_again_creates_a_job_after_the_first_ends(
     await see()
     assert await bench.keys() == [bench.key(card)]
     [said] = await bench.told(card)
-    assert f"{job.name} is still queued: a card has one job at a time" in said
+    assert f"{job.name} is still queued. A card can have only one job at a time" in said
     await bench.rt.job_control.cancel(job.number, bench.people.olga, "enough")
     assert bench.labels(card) == ["draftsman: queued"]
     trello.add_label(card, bench.label)
@@ -172,7 +172,7 @@ async def test_deleted_label_is_a_health_problem(
     trello.delete_label(bench.label)
     assert {ack.status for ack in await bench.hear()} == {200}
     [said] = bench.desk.health.problems.values()
-    assert "has no label 'draftsman'" in said
+    assert "no longer has the label 'draftsman'" in said
     bench.desk.health.clear(f"label:{bench.label}")
     [config] = await bench.rt.boards.all()
     await bench.poller.check(config)
@@ -270,7 +270,7 @@ async def test_a_swap_that_may_not_be_is_said(bench: TrelloBotHarness, trello: F
     await bench.poll()
     assert await bench.keys() == [bench.key(card)]
     [said] = bench.desk.health.problems.values()
-    assert "labels cannot be swapped" in said
+    assert "cannot swap labels" in said
 
 
 async def test_put_on_again_during_the_swap_it_is_another_episode(

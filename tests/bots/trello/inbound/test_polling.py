@@ -107,7 +107,7 @@ async def test_while_the_token_is_refused_nothing_is_asked(
     trello.revoke()
     assert [await bench.poller.poll_once() for _ in PAUSES] == list(PAUSES)
     [said] = bench.desk.health.problems.values()
-    assert "Trello refuses the bot" in said
+    assert "Trello rejected the bot's credentials" in said
     trello.revoke(False)
     assert await bench.poller.poll_once() == 0
     assert bench.desk.health.ready
@@ -169,7 +169,7 @@ async def test_token_of_a_linked_person_is_refused(
     await identity.resolve_identity(bench.desk, StopSignal())
     assert bench.desk.health.ready
     await join(bench.rt, trello.bot_member, bench.people.carol)
-    with pytest.raises(ConfigError, match="it belongs to carol"):
+    with pytest.raises(ConfigError, match="belongs to carol"):
         await identity.resolve_identity(bench.desk, StopSignal())
 
 

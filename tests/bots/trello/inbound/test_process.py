@@ -74,7 +74,7 @@ async def test_a_label_becomes_a_job_and_the_card_hears_of_it(
     async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as reply:
         health = await reply.json()
         assert (reply.status, health["ready"], health["polling"]) == (200, True, True)
-        assert "comments are read once" in health["notes"]["comments"], "case 77"
+        assert "later edits of comments are not seen" in health["notes"]["comments"], "case 77"
     async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as reply:
         assert "draftsman_trello_polls_total" in await reply.text()
     bots.signal(signal.SIGTERM)
@@ -149,4 +149,4 @@ async def test_the_account_of_a_person_ends_the_bots(
         config.write(f'people.carol.trello = "{trello.bot_member}"\n')
     bots = place.start("bots", env=env)
     assert await bots.end() == 2
-    assert "it belongs to carol" in bots.output_text
+    assert "belongs to carol" in bots.output_text

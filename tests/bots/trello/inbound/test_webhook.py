@@ -157,8 +157,8 @@ async def test_inactive_or_missing_webhook_is_recreated(
     [config] = await bench.rt.boards.all()
     bench.configure(callback_url="http://127.0.0.1:9/nobody")
     await bench.poller.check(config)
-    assert "no webhook" in str(bench.desk.health.notes)
-    assert "it is polled meanwhile" in str(bench.desk.health.notes)
+    assert "cannot create a webhook" in str(bench.desk.health.notes)
+    assert "polling is used instead" in str(bench.desk.health.notes)
 
 
 async def test_webhook_with_missing_fields_is_ignored(

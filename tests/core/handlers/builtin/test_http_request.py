@@ -173,7 +173,7 @@ async def test_a_payload_is_checked_when_it_is_submitted(make: Factory) -> None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        ({"call_timeout": 0.1}, "no complete answer for 0.1 s (call limit)"),
+        ({"call_timeout": 0.1}, "no complete response for 0.1 s (call limit)"),
         ({"idle_timeout": 0.1}, "no byte for 0.1 s (idle limit)"),
         ({"step_timeout": 0.1}, "step 'request' ran for 0.1 s (step limit)"),
         ({"timeout": 0.1}, "ran for 0.1 s (job limit, time spent waiting excluded)"),

@@ -193,7 +193,7 @@ async def test_an_error_within_the_stream_counts(
         ),
         (event("not json"), "TRANSIENT_INFRA", "an event that is not a JSON object"),
         (b"", "TRANSIENT_INFRA", "ended before the text was complete"),
-        (b"data: " + b"x" * 5_000_000, "PERMANENT", "over 4,194,304 characters"),
+        (b"data: " + b"x" * 5_000_000, "PERMANENT", "more than 4,194,304 characters"),
         (openai(""), "INVALID_OUTPUT", "the model returned no text (finish: stop)"),
     ],
     ids=["half", "no json", "nothing", "endless line", "empty"],

@@ -111,7 +111,7 @@ async def test_a_handler_without_targets_fails_with_a_hint(rt: Runtime, make: Fa
     [
         (["mail"], "payload of send_notification: targets: 'mail' is not a target; use log,"),
         (["webhook:gone"], "unknown webhook 'gone'; configured: ops"),
-        (["none"], "'none' is no target"),
+        (["none"], "'none' is not a target"),
         ([7], "targets.0"),
         ("log", "targets 'log'"),
     ],

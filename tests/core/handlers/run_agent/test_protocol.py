@@ -13,9 +13,6 @@ from hypothesis import strategies as some
 
 from draftsman.domain.question import OnExpire, QuestionKind
 from draftsman.handlers.run_agent.protocol import (
-    MAX_LINE,
-    MAX_REASON,
-    TYPES,
     AckMessage,
     AnswerBody,
     AnswerMessage,
@@ -26,7 +23,6 @@ from draftsman.handlers.run_agent.protocol import (
     EventMessage,
     FromAgent,
     LogMessage,
-    MalformedLine,
     ParkMessage,
     Profile,
     RefusedMessage,
@@ -34,9 +30,9 @@ from draftsman.handlers.run_agent.protocol import (
     StepMessage,
     ToAgent,
     UsageMessage,
-    encode,
-    parse_line,
 )
+from draftsman.handlers.run_agent.protocol_codec import MAX_REASON, TYPES, encode, parse_line
+from draftsman.handlers.subprocesses.line_splitter import MAX_LINE, MalformedLine
 from draftsman.settings import ProfileSettings
 
 JSON = some.recursive(

@@ -103,7 +103,7 @@ async def test_an_answer_that_names_nothing_is_asked_about_again(
     answers = ["the usual one", "https://t0ken@github.com/acme/x", str(tmp_path), "pay"]
     starts = [
         "",
-        "No repository is called 'the usual one'",
+        "Unknown repository 'the usual one'",
         "An address is stored",
         "An answer cannot be",
     ]

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.handlers.run_agent.protocol import MAX_LINE, MalformedLine
-from draftsman.handlers.subprocesses.line_splitter import LineSplitter
+from draftsman.handlers.subprocesses.line_splitter import MAX_LINE, LineSplitter, MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings
 

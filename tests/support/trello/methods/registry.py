@@ -1,4 +1,4 @@
-"""What every call of the REST interface is: a method, the template of a path, and its work."""
+"""Registry of REST calls: method, path template and handler."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Ask:
         return [str(one) for one in found if one]
 
     def card(self) -> Card:
-        """Return the card of the path, if who asks may see it."""
+        """Return the card of the path if the caller may see it."""
         found = self.world.card(self.parts["id"])
         self.may_see(found.board)
         return found
 
     def board(self) -> Board:
-        """Return the board of the path, if who asks may see it."""
+        """Return the board of the path if the caller may see it."""
         found = self.world.board(self.parts["id"])
         self.may_see(found.id)
         return found

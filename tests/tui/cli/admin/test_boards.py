@@ -69,7 +69,7 @@ async def test_add_takes_every_label_of_the_given_name(
     twin, odd = trello.label(wall.board, "Draftsman "), trello.label(wall.board, "a=b")
     nameless = trello.label(wall.board, "", "black")
     added = await wall("add", wall.url, "--label", "draftsman", "--label", "a=b")
-    assert "2 labels are called 'draftsman': each of them counts" in added.err
+    assert "2 labels are named 'draftsman': all of them are used" in added.err
     config = await rt.boards.of(wall.board)
     assert config is not None
     assert set(config.labels) == {wall.label, twin, odd}
@@ -90,17 +90,17 @@ async def test_add_takes_every_label_of_the_given_name(
             2,
             "no label 'nope'; it has: 'draftsman', 'draftsman: queued', 'bug'",
         ),
-        (["--label", "bug=fx"], 2, "MODE investigate or fix"),
+        (["--label", "bug=fx"], 2, "MODE: investigate or fix"),
         (["--label", "bug=fix/ghost"], 2, "unknown agent 'ghost'; one of: tidy"),
         (["--label", "bug=fix/" + "x" * 101], 2, "agent: must have at most 100 characters"),
-        (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is named twice"),
+        (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is given twice"),
         (["--queued", "nope"], 2, "--queued: the board has no label 'nope'"),
         (["--queued", "draftsman"], 2, "the queued label may not be a label that creates jobs"),
         (["--ready", "Dne"], 2, "--ready: the board has no list 'Dne'; it has: 'To do', 'Doing'"),
-        (["--ready", "Twice"], 2, "2 lists are called 'Twice'; give one's id: "),
+        (["--ready", "Twice"], 2, "2 lists are named 'Twice'; give the id: "),
         (["--ignore", "Dne"], 2, "--ignore: the board has no list 'Dne'"),
-        (["--rule", "done=Doing"], 2, "'done' is no status; choose: scheduled"),
-        (["--rule", "running"], 2, "give STATUS=LIST or 'STATUS=LIST from LIST, LIST'"),
+        (["--rule", "done=Doing"], 2, "unknown status 'done'; one of: scheduled"),
+        (["--rule", "running"], 2, "use STATUS=LIST or 'STATUS=LIST from LIST, LIST'"),
         (["--rule", "running=Doing from Dne"], 2, "--rule: the board has no list 'Dne'"),
         (["--template", "{job} {nope}"], 2, "--template: unknown field {nope}; fields: job, title"),
         (["--template", "{job"], 2, "--template: single {; write {{ for a literal brace"),
@@ -120,11 +120,11 @@ async def test_a_board_that_is_none_or_is_not_shown_is_told(
     wall: CliBoard, trello: FakeTrello
 ) -> None:
     hidden = trello.board_url(trello.board("Hidden", bot=False))
-    (await wall("add", hidden)).refused(3, "Trello shows the bot no board", "is the bot invited?")
-    (await wall("add", "aaaaaaaa")).refused(3, "Trello shows the bot no board aaaaaaaa")
+    (await wall("add", hidden)).refused(3, "the bot cannot see board", "invite the bot")
+    (await wall("add", "aaaaaaaa")).refused(3, "the bot cannot see board aaaaaaaa")
     card = trello.card(wall.board, wall.todo, "x")
     (await wall("add", trello.card_now(card)["url"])).refused(2, "is a card")
-    (await wall("add", "work stuff")).refused(2, "give its address, https://trello.com/b/")
+    (await wall("add", "work stuff")).refused(2, "give its URL, https://trello.com/b/")
     (await wall("show", "Work")).refused(3, "no boards configured")
     await wall.added()
     (await wall("show", "Play")).refused(3, "unknown board 'Play'; configured boards: 'Work'")
@@ -146,7 +146,7 @@ async def test_without_trello_or_with_a_bad_token_is_one_line(
     trello.revoke()
     for args in (("test", "Work"), ("add", wall.url), ("webhook", "list")):
         said = (await wall(*args)).refused(
-            1, "Trello refuses the bot: invalid token", "docs/trello.md"
+            1, "Trello rejected the bot's credentials: invalid token", "docs/trello.md"
         )
         assert trello.token not in said
     listed = await wall("list")
@@ -155,7 +155,7 @@ async def test_without_trello_or_with_a_bad_token_is_one_line(
     (await wall("test", "Work")).refused(2, "[trello] token: the variable T_TOKEN")
     monkeypatch.setenv("T_TOKEN", trello.token)
     wall.configure(api_url="http://127.0.0.1:1")
-    (await wall("test", "Work")).refused(1, "Trello cannot be asked", "http://127.0.0.1:1")
+    (await wall("test", "Work")).refused(1, "cannot reach Trello", "http://127.0.0.1:1")
 
 
 async def test_set_replaces_what_is_given_and_leaves_the_rest(
@@ -224,10 +224,10 @@ async def test_test_fails_where_the_bot_may_not_write(wall: CliBoard, trello: Fa
     board.observers.add(trello.bot_member)
     output = await wall("test", "Work")
     output.refused(1, "Work: 1 check failed")
-    assert "the bot is an observer and may change nothing" in output.out
+    assert "the bot is an observer and cannot make changes" in output.out
     board.observers.clear()
     trello.world.writes = False
-    assert "the token may read, and write nothing" in (await wall("test", "Work")).out
+    assert "the token is read-only" in (await wall("test", "Work")).out
 
 
 async def test_list_reports_deleted_labels_and_lists(wall: CliBoard, trello: FakeTrello) -> None:
@@ -238,10 +238,10 @@ async def test_list_reports_deleted_labels_and_lists(wall: CliBoard, trello: Fak
     [listing] = (await wall("list", "--json")).json
     texts = [item["text"] for item in listing["checks"] if item["status"] != "ok"]
     assert re.fullmatch(
-        r"board Work has no label 'draftsman' \(\w+\) any more\n"
-        r"board Work has no label for queued cards \(\w+\) any more\n"
-        r"board Work: the list for completed \(\w+\) is archived or gone\n"
-        r"board Work was never looked at",
+        r"board Work no longer has the label 'draftsman' \(\w+\)\n"
+        r"board Work no longer has the label for queued cards \(\w+\)\n"
+        r"board Work: the list for completed \(\w+\) is archived or deleted\n"
+        r"board Work was never polled",
         "\n".join(texts),
     )
     listed = await wall("list")

@@ -262,18 +262,18 @@ async def test_trello_is_looked_at_where_it_is_configured(
 ) -> None:
     [who, none, _] = await _trello(wall.cli)
     assert (who[0], trello.username(trello.bot_member) in who[1]) == ("ok", True)
-    assert none == ("warn", "no board is watched, so no card makes a job")
+    assert none == ("warn", "no board is watched, so no card creates a job")
     await wall.added()
-    assert ("warn", "board Work was never looked at") in await _trello(wall.cli)
+    assert ("warn", "board Work was never polled") in await _trello(wall.cli)
     now = await rt.boards.clock()
     await rt.boards.baseline(wall.board, [], now, now)
-    assert ("ok", "board Work: 1 label(s) make jobs") in await _trello(wall.cli)
+    assert ("ok", "board Work: 1 label(s) create jobs") in await _trello(wall.cli)
     await conn.execute("UPDATE draftsman.poll_cursors SET polled_at = now() - interval '10 min'")
-    text = "board Work was last looked at 10 min ago: nobody polls"
+    text = "board Work was last polled 10 min ago"
     assert ("warn", text) in await _trello(wall.cli)
     trello.delete_label(wall.label)
     done = await wall.cli("doctor")
-    assert (done.code, "has no label 'draftsman'" in done.out) == (1, True)
+    assert (done.code, "no longer has the label 'draftsman'" in done.out) == (1, True)
     assert f"→ draftsman boards set {wall.board}" in done.out
 
 
@@ -284,7 +284,7 @@ async def test_a_trello_that_hangs_is_said_to_hang(
     monkeypatch.setattr(doctor, "TIMEOUT", 0.3)
     trello.faults.next("GET", "/members/{member}", Fault.SLOW(0.8), times=2)
     [hung] = await _trello(wall.cli)
-    text = "Trello does not answer within 0.3 s: GET /1/members/me: no reply in time"
+    text = "Trello did not respond within 0.3 s: GET /1/members/me: no reply in time"
     assert (hung[0], hung[1][: len(text)]) == ("fail", text)
     trello.faults.clear()
     trello.faults.next("GET", "/boards/{id}", Fault.SLOW(0.8), times=2)
@@ -300,7 +300,7 @@ async def test_doctor_fails_on_the_token_of_a_linked_person(
     with wall.cli.config.open("a", encoding="utf-8") as config:
         config.write(f'\npeople.anna.trello = "{trello.bot_member}"\n')
     [who, *_] = await _trello(wall.cli)
-    assert (who[0], "which is anna" in who[1]) == ("fail", True)
+    assert (who[0], "the account of anna" in who[1]) == ("fail", True)
 
 
 async def test_doctor_compares_the_webhook_with_the_configuration(
@@ -308,20 +308,20 @@ async def test_doctor_compares_the_webhook_with_the_configuration(
 ) -> None:
     await wall.added()
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
-    assert ("warn", "board Work has no webhook; it is polled meanwhile") in await _trello(wall.cli)
+    assert ("warn", "board Work has no webhook; polling is used instead") in await _trello(wall.cli)
     await wall("webhook", "add", "Work")
     assert [check for check in await _trello(wall.cli) if "webhook" in check[1]] == []
     [hook] = trello.world.webhooks.values()
     hook.failures = 3
     assert any(s == "warn" and "failed 3 times" in text for s, text in await _trello(wall.cli))
     trello.deactivate(hook.id)
-    text = "board Work: Trello switched its webhook off"
+    text = "board Work: Trello disabled the webhook"
     assert ("fail", text) in await _trello(wall.cli)
     wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
-    text = f"board Work: its webhook tells {ears.url}, callback_url is {ears.url}/"
+    text = f"board Work: the webhook calls {ears.url}, but callback_url is {ears.url}/"
     assert ("fail", text) in await _trello(wall.cli)
     wall.configure()
-    assert any("no callback_url is set" in text for _, text in await _trello(wall.cli))
+    assert any("callback_url is not set" in text for _, text in await _trello(wall.cli))
 
 
 async def test_trello_that_refuses_or_is_away_hides_no_other_check(
@@ -330,7 +330,7 @@ async def test_trello_that_refuses_or_is_away_hides_no_other_check(
     trello.revoke()
     done = await wall.cli("doctor")
     assert (done.code, "ok    git" in done.out) == (1, True)
-    assert "Trello refuses the bot: invalid token" in done.out
+    assert "Trello rejected the bot's credentials: invalid token" in done.out
     assert trello.token not in done.out + done.err
     monkeypatch.delenv("T_KEY")
     [(status, text)] = await _trello(wall.cli)

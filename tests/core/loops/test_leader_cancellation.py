@@ -1,0 +1,49 @@
+"""A leader whose cancellation meets a broken connection."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import psycopg
+
+from draftsman.loops.leader import Leader
+from draftsman.runtime import Runtime
+from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.maintenance.sweeps import Sweeps
+from draftsman.store.postgres.database import translate_errors
+from tests.core.loops.workers import (
+    before_deadline,
+)
+from tests.support.waits import background
+
+
+class CutSweeps(Sweeps):
+    """Its connection breaks while a statement is being canceled, and raises that error."""
+
+    inside: asyncio.Event
+
+    async def next_due(self) -> float | None:
+        """Break when cancelled, once."""
+        if self.inside.is_set():
+            return None
+        self.inside.set()
+        with translate_errors():
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise psycopg.OperationalError("the connection is gone") from None
+        return None
+
+
+async def test_a_cancellation_that_a_broken_connection_swallows_does_not_stop_the_leader(
+    rt: Runtime,
+) -> None:
+    reminders = Reminders(rt.db, rt.policy, None, 100)
+    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives, reminders)
+    sweeps.inside = asyncio.Event()
+    leader = Leader(sweeps, rt.settings.sweeps, uuid4())
+    async with background(leader.run()) as running:
+        await before_deadline(sweeps.inside.wait())
+        leader.stop.set()
+        await before_deadline(asyncio.shield(running))
