@@ -134,7 +134,7 @@ class Submissions:
 
     @asynccontextmanager
     async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
-        """Yield the caller's connection, or one of the pool if the caller gave none."""
+        """Yield the connection of the caller, else a pooled connection."""
         if connection is None:
             async with self._db.connection() as own:
                 yield own

@@ -147,7 +147,7 @@ class Checkpoints:
         return stored
 
     async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
-        """Consume one use of so many bytes; return whether the job's quota allows it."""
+        """Consume a use of so many bytes; return whether the job's quota allows it."""
         owned, allowed = await self._db.run_transaction(
             lambda conn: store.consume_quota(conn, lease, quota, size, limit)
         )
