@@ -19,7 +19,9 @@ from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 IDLE: Final = "draftsman-tests-idle"
 """Name of a backend that waits."""
 KEPT: Final = 3
-"""Backends that wait for each set of parameters, of a hundred that the server allows."""
+"""Backends that wait for each set of parameters."""
+KEPT_IN_ALL: Final = 10
+"""Backends of one process that wait, of a hundred that the server allows to all of them."""
 UNSET: Final = """
 SELECT FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
 WHERE datname = current_database()
@@ -106,7 +108,8 @@ class Sessions:
         idle = self._idle.get(database)
         if idle is None or wanted.get("host") != self._hosts[database]:
             return False
-        if len(waiting := idle.setdefault(parameters, [])) >= KEPT:
+        in_all = sum(len(kept) for known in self._idle.values() for kept in known.values())
+        if len(waiting := idle.setdefault(parameters, [])) >= KEPT or in_all >= KEPT_IN_ALL:
             return False
         if backend.transaction_status != TransactionStatus.IDLE or not _run(backend, RESET):
             return False

@@ -56,9 +56,9 @@ async def main():
     async with open_runtime(loaded) as rt:
         actor = await rt.actor()
         for type in ("held", "asks"):
-            await rt.intake.submit(invocation(type=type), actor)
+            await rt.submissions.submit(invocation(type=type), actor)
         while not (HERE / "stop").exists():
-            await rt.intake.submit(invocation(type="quick"), actor)
+            await rt.submissions.submit(invocation(type="quick"), actor)
             await asyncio.sleep(0.02)
 asyncio.run(main())
 """

@@ -66,7 +66,7 @@ async def test_a_self_approval_in_the_dashboard_is_marked(one: Runtime) -> None:
         await seen.press("a")
         await seen.dialog("ApprovalDialog")
         await seen.press("y")
-        await seen.wait_for_toast("approved, by yourself")
+        await seen.wait_for_toast("your own request")
     (question,), _ = await one.questions.of_job(work.number)
     assert (question.resolution or {})["by"] == ["anna"]
     assert (question.resolution or {})["self_approved"] is True
