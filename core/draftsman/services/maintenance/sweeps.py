@@ -87,7 +87,7 @@ class Sweeps:
         return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
 
     async def rescue(self, term: LeaderTerm, known_dead: Sequence[UUID] = ()) -> int:
-        """Rescue the jobs of dead workers; `gone` are workers known to be dead.
+        """Rescue the jobs of dead workers; `known_dead` are workers that have stopped.
 
         A worker is dead when its process on this host has ended, when it was silent with its
         session lock free for 15 s, or when its lease expired.
