@@ -21,7 +21,7 @@ IDLE: Final = "draftsman-tests-idle"
 KEPT: Final = 3
 """Backends that wait for each set of parameters."""
 KEPT_IN_ALL: Final = 10
-"""Backends of one process that wait, of a hundred that the server allows to all of them."""
+"""Backends of a process that wait; the server allows a hundred to all processes."""
 UNSET: Final = """
 SELECT FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
 WHERE datname = current_database()
