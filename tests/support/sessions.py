@@ -108,14 +108,16 @@ class Sessions:
         idle = self._idle.get(database)
         if idle is None or wanted.get("host") != self._hosts[database]:
             return False
-        in_all = sum(len(kept) for known in self._idle.values() for kept in known.values())
-        if len(waiting := idle.setdefault(parameters, [])) >= KEPT or in_all >= KEPT_IN_ALL:
+        if len(waiting := idle.setdefault(parameters, [])) >= KEPT:
             return False
         if backend.transaction_status != TransactionStatus.IDLE or not _run(backend, RESET):
             return False
         while backend.notifies():
             pass
         waiting.append(backend)
+        lists = [kept for known in self._idle.values() for kept in known.values() if kept]
+        if sum(map(len, lists)) > KEPT_IN_ALL:
+            next(kept for kept in lists if kept is not waiting).pop(0).finish()
         return True
 
 
