@@ -102,7 +102,7 @@ class BenchServer:
         )
         while await self.admin.value(query, database):
             if time.monotonic() > deadline:
-                raise BenchError(f"somebody stays connected to {database}")
+                raise BenchError(f"another session stays connected to {database}")
             await asyncio.sleep(0.01)
 
     async def commits(self, database: str) -> int:

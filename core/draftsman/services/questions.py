@@ -42,11 +42,7 @@ class Questions:
     """Asking, answering and extending questions."""
 
     def __init__(
-        self,
-        db: Database,
-        policy: Policy,
-        expires_in: float | None,
-        escalate_to: str | None = None,
+        self, db: Database, policy: Policy, expires_in: float | None, escalate_to: str | None = None
     ) -> None:
         self._db = db
         self._policy = policy
@@ -257,14 +253,16 @@ class Questions:
             else:
                 denier = None if response.decision else voter
                 resolution = reading.tally(question, [*votes, voter], denier)
-        payload |= {"late": True} if is_late and refused is not None else {}
+        if is_late and refused is not None:
+            payload["late"] = True
         await self._store(conn, question, actor, voter, event, payload, refused)
         if refused is not None:
             return await self._with_votes(conn, _verdict(locked, False, refused), voter)
         if response.token is not None:
             await approval_tokens.spend(conn, question, response.token, actor)
         if resolution is None:
-            detail = {"question": ordinal, "voter": voter, "votes": (count := len(votes) + 1)}
+            count = len(votes) + 1
+            detail = {"question": ordinal, "voter": voter, "votes": count}
             await store.add_event(conn, job, "vote_received", actor.name, detail)
             return replace(_verdict(locked, True, None), votes=count)
         resolution = replace(

@@ -23,9 +23,7 @@ def parse_line(line: bytes) -> FromAgent | MalformedLine:
     """Parse a line of an agent, with or without its newline; never raises."""
     line = line.strip()
     if len(line) > MAX_LINE:
-        return MalformedLine(
-            f"line of {len(line):,} bytes is too long; the limit is {MAX_LINE:,} bytes"
-        )
+        return MalformedLine.too_long(len(line), MAX_LINE)
     try:
         return _ADAPTER.validate_json(line, strict=True)
     except ValidationError as error:

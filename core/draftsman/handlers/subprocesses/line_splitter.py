@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 MAX_LINE: Final = 1024 * 1024
 """Maximum bytes of a line from an agent, without its newline."""
@@ -16,6 +16,11 @@ class MalformedLine:
 
     reason: str
     id: str | None = None
+
+    @classmethod
+    def too_long(cls, size: int, limit: int) -> Self:
+        """Return the line of so many bytes, which is longer than the limit."""
+        return cls(f"line of {size:,} bytes is too long; the limit is {limit:,} bytes")
 
 
 class LineSplitter:
@@ -50,7 +55,5 @@ class LineSplitter:
         line, size = b"".join(self._parts), self._size
         self._parts, self._size = [], 0
         if size > self._limit:
-            return MalformedLine(
-                f"line of {size:,} bytes is too long; the limit is {self._limit:,} bytes"
-            )
+            return MalformedLine.too_long(size, self._limit)
         return line

@@ -232,10 +232,10 @@ SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', but a remind
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 
--- Answers from before the session's role was recorded count as the owner's.
+-- A trigger stores the role of the session that wrote the answer.
 -- name: answers_are_attested
 SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' was recorded by '
-              || coalesce(nullif(a.session_role, ''), 'nobody')
+              || coalesce(nullif(a.session_role, ''), 'an unknown role')
   FROM draftsman.job_answers a
  WHERE CASE split_part(a.session_role, ':', 1)
        WHEN 'owner' THEN false
@@ -248,7 +248,7 @@ SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id |
 
 -- name: approvals_have_their_votes
 SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome') || ' by '
-              || coalesce(q.resolution ->> 'by', 'nobody') || ', which its answers do not support'
+              || coalesce(q.resolution ->> 'by', 'an unknown person') || ', which its answers do not support'
   FROM draftsman.job_questions q
  WHERE q.status = 'answered' AND q.kind = 'approval'
    AND CASE q.resolution ->> 'outcome'

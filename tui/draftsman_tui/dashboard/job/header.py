@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
 
 from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL, Job, Status
@@ -19,9 +18,6 @@ from draftsman_tui.dashboard.cells import DENIED, ROLES
 from draftsman_tui.dashboard.job.row_layout import Row
 from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
-
-HEIGHT: Final = 3
-"""Rows."""
 
 
 def head(snapshot: JobSnapshot, now: datetime) -> list[Row]:
