@@ -18,6 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 unexport PYTHONHOME
 unexport PYTHONPATH
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check servers bench soak format lock moved

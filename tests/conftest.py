@@ -24,6 +24,7 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
+from tests.support import fork_server
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.people import GROUPS, PEOPLE, People
@@ -57,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fork_server.install()
     user = home / "user"
     user.mkdir(exist_ok=True)
     os.environ["HOME"] = str(user)

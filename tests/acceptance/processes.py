@@ -19,13 +19,10 @@ from typing import Any
 import psutil
 
 from tests.core.loops.agent_jobs import PRELUDE
+from tests.support.fork_server import CONTROLLING_TERMINAL
 from tests.support.waits import until
 
 COMMAND = (sys.executable, "-m", "draftsman_tui")
-CONTROLLED = """import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])"""
-"""Makes the terminal the one that controls us, so that its end comes as a signal."""
 DEADLINE = 30.0
 """Seconds after which a process that does not end counts as stuck."""
 ROLES = ["invoker", "responder", "approver", "operator"]
@@ -126,7 +123,7 @@ class Installation:
         """Start a command on a terminal of its own; return the terminal's other end, too."""
         screen, end = pty.openpty()
         streams = {"stdin": end, "stdout": end, "stderr": end, "start_new_session": True}
-        through = (sys.executable, "-c", CONTROLLED)
+        through = (sys.executable, "-c", CONTROLLING_TERMINAL)
         try:
             return self.start(*args, env=env, through=through, **streams), screen
         finally:

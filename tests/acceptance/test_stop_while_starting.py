@@ -21,6 +21,7 @@ from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Installation, Process
 from tests.acceptance.soak_runs import NOT_THERE, PATIENCE, left
+from tests.support.fork_server import NEW_INTERPRETER
 
 STAGES = Path(__file__).with_name("stages")
 NOWHERE = "http://127.0.0.1:1/"
@@ -125,15 +126,15 @@ async def halting(
     server = await asyncio.start_unix_server(hold, path)
     found = os.pathsep.join([str(STAGES), place.environment()["PYTHONPATH"]])
     try:
-        yield (
-            {
-                "PYTHONPATH": found,
-                "STAGE": stage,
-                "STAGE_SOCKET": str(path),
-                "PYTHONFAULTHANDLER": "1",
-            },
-            reached,
-        )
+        env = {
+            "PYTHONPATH": found,
+            "STAGE": stage,
+            "STAGE_SOCKET": str(path),
+            "PYTHONFAULTHANDLER": "1",
+        }
+        if stage.endswith(":<module>"):
+            env[NEW_INTERPRETER] = "1"
+        yield env, reached
     finally:
         server.close()
         over.set()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.acceptance.processes import Installation, Process
+from tests.support.fork_server import NEW_INTERPRETER
 from tests.upgrade.releases import Release, checkout, unpack
 
 HANDLERS: Final = """
@@ -114,7 +115,8 @@ class Upgrade:
         files = checkout() | {f"migrations/{name}.sql": sql.encode()}
         code = unpack(files, self.place.folder / "next")
         path = self.place.environment()["PYTHONPATH"]
-        return await self.place.run(*args, PYTHONPATH=os.pathsep.join([str(code), path]))
+        env = {"PYTHONPATH": os.pathsep.join([str(code), path]), NEW_INTERPRETER: "1"}
+        return await self.place.run(*args, **env)
 
     async def migrate(self, processes: int) -> list[list[str]]:
         """Migrate to today's schema and beyond, so often at once; return what each applied."""

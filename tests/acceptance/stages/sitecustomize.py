@@ -41,9 +41,19 @@ def _load(load: Callable[[ModuleType], None], module: ModuleType) -> None:
         _halt()
     load(module)
     if FUNCTION != "<module>":
-        *owners, name = FUNCTION.split(".")
-        owner = functools.reduce(getattr, owners, module)
-        setattr(owner, name, _halting(getattr(owner, name)))
+        _wrap(module)
+
+
+def _wrap(module: ModuleType) -> None:
+    """Replace the function, in modules that have imported it too."""
+    *owners, name = FUNCTION.split(".")
+    owner = functools.reduce(getattr, owners, module)
+    function = getattr(owner, name)
+    wrapper = _halting(function)
+    setattr(owner, name, wrapper)
+    for importer in list(sys.modules.values()):
+        if vars(importer).get(name) is function:
+            setattr(importer, name, wrapper)
 
 
 def _halting(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,4 +72,7 @@ def _halt() -> None:
             test.recv(1)
 
 
-sys.meta_path.insert(0, Finder())
+if MODULE in sys.modules:  # of a process that was forked after its imports
+    _wrap(sys.modules[MODULE])
+else:
+    sys.meta_path.insert(0, Finder())

@@ -23,12 +23,9 @@ from typing import Any
 import pytest
 
 from draftsman_tui.cli import main
+from tests.support.fork_server import CONTROLLING_TERMINAL
 
 COMMAND = (sys.executable, "-m", "draftsman_tui")
-CONTROLLED = """import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])"""
-"""Makes the terminal the controlling terminal, so that Ctrl-C arrives as a signal."""
 DEADLINE = 30.0
 """Timeout in seconds."""
 
@@ -93,11 +90,12 @@ class Cli:
 
 
 def process(
-    *args: object, stdout: int = subprocess.PIPE, shell: str = 'exec "$@"', **env: str
+    *args: object, stdout: int = subprocess.PIPE, shell: str | None = None, **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command as a process to its end; `shell` runs it as a shell does."""
+    """Run a command as a process to its end; `shell` is a script of the shell that runs it."""
+    through = [] if shell is None else ["sh", "-c", shell, "sh"]
     return subprocess.run(
-        ["sh", "-c", shell, "sh", *COMMAND, *map(str, args)],
+        [*through, *COMMAND, *map(str, args)],
         env={**os.environ, **IMPORTABLE, **env},
         stdin=subprocess.DEVNULL,
         stdout=stdout,
@@ -127,7 +125,7 @@ class Terminal:
         env = {"TERM": "xterm", "COLUMNS": "", "LINES": ""} | env
         self._fd, end = pty.openpty()
         self.resize(*self.size)
-        command = [sys.executable, "-c", CONTROLLED, *COMMAND, *map(str, args)]
+        command = [sys.executable, "-c", CONTROLLING_TERMINAL, *COMMAND, *map(str, args)]
         self._process = subprocess.Popen(
             command,
             env={**os.environ, **IMPORTABLE, **env},

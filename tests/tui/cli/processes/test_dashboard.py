@@ -16,6 +16,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import Factory
+from tests.support.fork_server import NEW_INTERPRETER
 from tests.tui.cli.cli_runner import DEADLINE, IMPORTABLE, Cli, Terminal, process
 from tests.tui.cli.terminal_screen import TerminalScreen, see
 
@@ -64,11 +65,12 @@ async def test_without_its_libraries_it_says_how_they_are_installed(
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['textual'] = None\n")
     path = os.pathsep.join((str(tmp_path), IMPORTABLE["PYTHONPATH"]))
     says = "draftsman: the dashboard is not installed; run: pip install '"
-    alone = terminal(PYTHONPATH=path)
+    env = {"PYTHONPATH": path, NEW_INTERPRETER: "1"}
+    alone = terminal(**env)
     assert alone.end() == 0
     last = alone.plain.rstrip().replace("\n", "").partition(says)[2]
     assert ("Usage: draftsman" in alone.plain, last[-6:]) == (True, "[tui]'")
-    named = terminal("dashboard", PYTHONPATH=path)
+    named = terminal("dashboard", **env)
     assert named.end() == 2
     assert says in named.plain.replace("\n", "")
 

@@ -1,0 +1,321 @@
+"""Starts `python -m draftsman_tui …` by a fork of a process that has imported draftsman.
+
+    subprocess.Popen ── arguments, environment, files ──▶ server ──▶ intermediate ──▶ command
+                     ◀────────────── process ID ─────────────┘      (exits at once)
+
+A new interpreter needs 0.5 s of CPU for imports, a fork 10 ms. The command is a child of the test
+process, as after `exec`: the intermediate process exits, and the test process is the subreaper
+(prctl(2)) meanwhile. Popen starts an interpreter where a fork would differ: for the installed
+script, for a shell, for options other than those of SUPPORTED, for another encoding; and where the
+environment has NEW_INTERPRETER.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import faulthandler
+import fcntl
+import functools
+import gc
+import inspect
+import io
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import site
+import socket
+import subprocess
+import sys
+import termios
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
+SUPPORTED: Final = (("-m",), ("-P", "-m"))
+"""Options of the interpreter for which a fork does the same as a new interpreter."""
+NEW_INTERPRETER: Final = "TESTS_NEW_INTERPRETER"
+"""Variable of commands whose imports are what is tested."""
+CONTROLLING_TERMINAL: Final = """import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])"""
+"""Program that makes its terminal the controlling terminal and executes its arguments."""
+INTERPRETER_VARIABLES: Final = ("LANG", "LC_", "PYTHON", "TEXTUAL", "MALLOC_", "LD_")
+"""Beginnings of variables that are read when an interpreter starts or a module is imported."""
+TAKEN_OVER: Final = ("PYTHONFAULTHANDLER", "PYTHONHASHSEED", "PYTHONPATH")
+"""Those that a fork takes over, or that make no difference."""
+DEFAULTS: Final[dict[str, Any]] = {
+    "executable": None,
+    "preexec_fn": None,
+    "close_fds": True,
+    "pass_fds": (),
+    "shell": False,
+    "restore_signals": True,
+    "gid": None,
+    "gids": None,
+    "uid": None,
+    "umask": -1,
+    "process_group": -1,
+}
+"""Parameters of Popen that a fork supports with these values only."""
+PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+MAX_ORDER: Final = 1 << 20
+"""Maximum size of an order in bytes."""
+PR_SET_CHILD_SUBREAPER: Final = 36
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_execute_child: Final[Any] = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+
+class ForkServer:
+    """The server of one test process, started with the first command."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+
+    def start(self, order: dict[str, Any], files: list[int]) -> int:
+        """Start a command as a child of this process; return its process ID."""
+        with self._lock:
+            connection = self._socket = self._socket or _start_server()
+            _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            try:
+                socket.send_fds(connection, [json.dumps(order).encode()], files)
+                reply = connection.recv(4)
+            finally:
+                _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        assert reply, "the fork server ended"
+        return int.from_bytes(reply, "big")
+
+
+def _start_server() -> socket.socket:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
+    atexit.register(functools.partial(_end_server, ours, process))
+    return ours
+
+
+def _end_server(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    connection.close()
+    process.wait()
+
+
+def install() -> None:
+    """Let `subprocess.Popen` of this process use a server."""
+    server = ForkServer()
+    signature = inspect.signature(_execute_child)
+
+    @functools.wraps(_execute_child)
+    def execute(popen: Any, *positional: Any) -> None:
+        given = signature.bind(popen, *positional).arguments
+        command = _arguments(given["args"])
+        env = os.environ if given["env"] is None else given["env"]
+        if command is None or _differs(given, env):
+            _execute_child(popen, *positional)
+            return
+        sys.audit("subprocess.Popen", sys.executable, given["args"], given["cwd"], given["env"])
+        files = [given["p2cread"], given["c2pwrite"], given["errwrite"]]
+        popen.pid = server.start(
+            {
+                **command,
+                "cwd": str(Path.cwd() / os.fsdecode(given["cwd"] or "")),
+                "env": {os.fsdecode(key): os.fsdecode(value) for key, value in env.items()},
+                "session": bool(given["start_new_session"]),
+                "umask": _umask(),
+                "ignored": [
+                    number
+                    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+                    if signal.getsignal(number) is signal.SIG_IGN
+                ],
+                "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
+            },
+            [file if file >= 0 else own for own, file in enumerate(files)],
+        )
+        popen._child_created = True
+        popen._close_pipe_fds(*(given[name] for name in PIPES))
+
+    subprocess.Popen._execute_child = execute  # type: ignore[attr-defined]
+
+
+def _arguments(args: Any) -> dict[str, Any] | None:
+    """Return the arguments of the module and how it is started; None for another program."""
+    if isinstance(args, (str, bytes, os.PathLike)):
+        return None
+    args = [os.fsdecode(part) for part in args]
+    controlling = args[1:3] == ["-c", CONTROLLING_TERMINAL]
+    command = args[3:] if controlling else args
+    for options in SUPPORTED:
+        count = len(options) + 1
+        before, (module, *rest) = command[:count], command[count:] or [""]
+        if before == [sys.executable, *options] and module.split(".")[0] in (*PACKAGES, "tests"):
+            return {
+                "module": module,
+                "args": rest,
+                "safe_path": options[0] == "-P",
+                "controlling": controlling,
+            }
+    return None
+
+
+def _differs(given: dict[str, Any], env: Mapping[Any, Any]) -> bool:
+    """Return whether a fork cannot give the command what a caller of Popen asks for."""
+    return (
+        any(given[name] != value for name, value in DEFAULTS.items())
+        or NEW_INTERPRETER in env
+        or _interpreter_variables(env) != _interpreter_variables(os.environ)
+    )
+
+
+def _interpreter_variables(env: Mapping[Any, Any]) -> dict[str, str]:
+    variables = {os.fsdecode(key): os.fsdecode(value) for key, value in env.items()}
+    return {
+        name: value
+        for name, value in variables.items()
+        if name.startswith(INTERPRETER_VARIABLES) and name not in TAKEN_OVER
+    }
+
+
+def _umask() -> int:
+    os.umask(mask := os.umask(0o077))
+    return mask
+
+
+def main() -> None:
+    """Fork a command for each order until the test process closes the connection."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
+    assert threading.active_count() == 1
+    sys.path.remove(str(ROOT))
+    gc.collect()
+    gc.freeze()
+    while True:
+        order, files, _, _ = socket.recv_fds(connection, MAX_ORDER, 3)
+        if not order:
+            return
+        pid = _fork(json.loads(order), files, connection)
+        for number in files:
+            os.close(number)
+        connection.send(pid.to_bytes(4, "big"))
+
+
+def _fork(order: dict[str, Any], files: list[int], connection: socket.socket) -> int:
+    """Fork twice; return the process ID of the command once it is the test process's child."""
+    reader, writer = os.pipe()
+    intermediate = os.fork()
+    if intermediate == 0:
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            while os.getppid() == parent:
+                time.sleep(0.0005)
+            connection.close()
+            _run(order, files)
+        os.write(writer, pid.to_bytes(4, "big"))
+        os._exit(0)
+    os.waitpid(intermediate, 0)
+    pid = int.from_bytes(os.read(reader, 4), "big")
+    os.close(reader)
+    os.close(writer)
+    return pid
+
+
+def _run(order: dict[str, Any], files: list[int]) -> None:
+    """Make this process what a new interpreter would be, and run the command."""
+    code = 1
+    try:
+        _prepare(order, files)
+        try:
+            runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
+            code = 0
+        except SystemExit as end:
+            code = _exit_code(end.code)
+        except KeyboardInterrupt:
+            traceback.print_exc()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            sys.stderr.flush()
+            os.kill(os.getpid(), signal.SIGINT)
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            code = 120
+        os._exit(code)
+
+
+def _exit_code(code: Any) -> int:
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF
+    print(code, file=sys.stderr)  # noqa: T201
+    return 1
+
+
+def _prepare(order: dict[str, Any], files: list[int]) -> None:
+    if order["session"]:
+        os.setsid()
+    high = [fcntl.fcntl(number, fcntl.F_DUPFD, 10) for number in files]
+    for number, file in enumerate(high):
+        os.dup2(file, number)
+    os.closerange(3, max(high + files) + 64)
+    if order["controlling"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.umask(order["umask"])
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    time.tzset()
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in order["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, order["blocked"])
+    atexit._clear()
+    path = order["env"].get("PYTHONPATH", "").split(os.pathsep)
+    first = [] if order["safe_path"] else [order["cwd"]]
+    sys.path[:0] = [*first, *filter(None, path)]
+    sys.argv = ["-m", *order["args"]]
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    if os.environ.get("PYTHONFAULTHANDLER"):
+        faulthandler.enable()
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = _text_stream(number, getattr(sys, name), unbuffered)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    site.execsitecustomize()
+
+
+def _text_stream(number: int, former: io.TextIOWrapper, unbuffered: bool) -> io.TextIOWrapper:
+    """Return a standard stream as CPython's `create_stdio` makes it."""
+    mode = "rb" if number == 0 else "wb"
+    buffering = 0 if unbuffered and number > 0 else -1
+    raw: Any = open(number, mode, buffering, closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(
+        raw,
+        encoding=former.encoding,
+        errors=former.errors,
+        newline="\n",
+        line_buffering=not unbuffered and (os.isatty(number) or number == 2),
+        write_through=unbuffered,
+    )
+
+
+if __name__ == "__main__":
+    main()

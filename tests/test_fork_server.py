@@ -1,0 +1,87 @@
+"""Commands that the fork server starts, compared with the same ones in a new interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from draftsman.shutdown import blocked
+from tests.support.fork_server import NEW_INTERPRETER
+
+COMMAND = (sys.executable, "-m", "tests.support.process_report")
+ROOT = str(Path(__file__).parents[1])
+SERVER = "tests.support.fork_server"
+
+
+def report(new: bool, *args: str, **options: Any) -> dict[str, Any]:
+    """Run the report by a fork or in a new interpreter; return it."""
+    env = options.pop("env", {**os.environ, "A": "b"}) | ({NEW_INTERPRETER: "1"} if new else {})
+    options = {"cwd": ROOT, "stdout": subprocess.PIPE, "env": env} | options
+    with subprocess.Popen([*COMMAND, *args], **options) as process:
+        out, _ = process.communicate(b"input" if process.stdin else None, timeout=60)
+    assert process.returncode == 0
+    written: dict[str, Any] = json.loads(out)
+    assert (SERVER in written.pop("interpreter")) is not new
+    return written
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stdin": subprocess.PIPE},
+        {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
+        {"start_new_session": True},
+        {"env": {"PYTHONPATH": f"{ROOT}:/nonexistent", "TZ": "Asia/Tokyo"}},
+    ],
+    ids=["inherited", "pipe", "null", "session", "environment"],
+)
+def test_a_fork_is_as_a_new_interpreter(options: dict[str, Any]) -> None:
+    if "env" in options:
+        options = {**options, "env": os.environ | options["env"]}
+    forked, interpreted = (report(new, "one", "two", **options) for new in (False, True))
+    assert forked == interpreted
+
+
+def test_blocked_and_ignored_signals_are_inherited() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with blocked():
+            forked, interpreted = (report(new) for new in (False, True))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert forked == interpreted
+    assert forked["blocked"]
+    assert "SIGHUP" in forked["ignored"]
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [("exit 3", 3), ("text", 1), ("error", 1), ("SIGINT", -signal.SIGINT), ("return", 0)],
+)
+def test_exit_codes_and_errors_are_the_same(end: str, code: int) -> None:
+    command = [*COMMAND, "--end", end]
+    outcomes = []
+    for env in ({}, {NEW_INTERPRETER: "1"}):
+        done = subprocess.run(
+            command, cwd=ROOT, env=os.environ | env, capture_output=True, text=True, check=False
+        )
+        outcomes.append((done.returncode, done.stdout, done.stderr.splitlines()[-1:]))
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0][0] == code
+
+
+async def test_a_command_is_a_child_that_asyncio_waits_for() -> None:
+    process = await asyncio.create_subprocess_exec(*COMMAND, "--end", "wait", cwd=ROOT)
+    assert psutil.Process(process.pid).ppid() == os.getpid()
+    process.kill()
+    assert await process.wait() == -signal.SIGKILL
