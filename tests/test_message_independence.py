@@ -24,6 +24,9 @@ FILES: Final = (
     "tests/bots/slack/listeners/test_modals.py::test_what_is_wrong_with_a_new_job_is_said_in_its_window",
     "tests/bots/slack/test_render.py",
     "tests/bots/trello/test_render.py",
+    "tests/bots/trello/test_error_text.py",
+    "tests/bots/trello/inbound/test_answers.py::test_late_comment_names_the_member_that_was_first",
+    "tests/bots/trello/inbound/test_labels.py::test_label_added_again_creates_a_job_after_the_first_ends",
     "tests/bots/trello/test_tokens.py::test_they_are_read_and_never_shown",
 )
 """Tests of the front ends, but for WORDED."""
@@ -37,6 +40,7 @@ WORDED: Final = (
     "test_who_canceled_is_named_as_slack_names_them",
     "test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer",
     "test_a_private_word_is_addressed",
+    "test_a_closed_question_says_how_and_by_whom_and_has_no_buttons",
 )
 """Those that check words of the core."""
 
