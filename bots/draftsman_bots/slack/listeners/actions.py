@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.question import QuestionStatus
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
+from draftsman_bots import json_fields
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.listeners import home
@@ -194,7 +195,7 @@ def _remove_controls(ctx: BotContext, action: BlockAction) -> None:
         for block in (blocks if isinstance(blocks, list) else [])
         if isinstance(block, dict) and block.get("type") not in _CONTROLS
     ]
-    text = payloads.text(action.message, "text") or GONE.text
+    text = json_fields.string(action.message, "text") or GONE.text
     update = ctx.client.chat_update(
         channel=action.channel, ts=action.ts, text=text, blocks=remaining
     )

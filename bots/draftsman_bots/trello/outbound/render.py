@@ -23,6 +23,7 @@ from draftsman.domain.messages.plain_text import (
     resolution_text,
 )
 from draftsman.domain.trello.comment_template import fill
+from draftsman_bots import json_fields
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.markdown import blockquote, bold, code, escape_truncated, link
 from draftsman_bots.trello.outbound.question_text import MemberNames, render_question
@@ -65,7 +66,7 @@ def template_fields(message: Message) -> dict[str, str]:
         "title": subject.title,
         "status": _state(subject),
         "ending": job_outcome_text(subject),
-        "summary": truncate(_text(result, "summary"), LENGTH),
+        "summary": truncate(json_fields.string(result, "summary"), LENGTH),
         "repo": subject.repo,
         "agent": subject.agent,
         "invoker": subject.invoker,
@@ -126,7 +127,7 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
     yield _headline(subject)
     if subject.status is not Status.COMPLETED:  # the facts below show it
         yield _with_names(escape_truncated(truncate(job_outcome_text(subject), LENGTH // 2)), names)
-    if (summary := _text(result, "summary")).strip():
+    if (summary := json_fields.string(result, "summary")).strip():
         yield escape_truncated(truncate(summary, LENGTH // 2))
     if url := pr_url(result):
         yield link(url)
@@ -175,11 +176,6 @@ def _state(subject: Subject) -> str:
 def _with_names(text: str, names: MemberNames) -> str:
     """Replace member ids with names, without mentions."""
     return _VOTER.sub(lambda match: escape_truncated(names.get(match[1], match[0]), 200), text)
-
-
-def _text(result: dict[str, Any], name: str) -> str:
-    value = result.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _rest(result: dict[str, Any]) -> str:
