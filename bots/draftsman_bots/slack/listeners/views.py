@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.errors import DraftsmanError
+from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import address_in_modal, address_reader
 from draftsman_bots.slack.outbound import modal_views
@@ -105,7 +106,7 @@ async def _submit(
     ref = ids.parse_answer(view.metadata)
     if ref is None:
         return {block: "This question is no longer active."}
-    response = answers.build_response(view.key, **fields)
+    response = build_response(view.key, **fields)
     verdict = await answers.submit_as(ctx, view.user, ref.job, ref.question, response)
     if verdict.recorded:
         return {block: already_recorded(verdict)}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from draftsman import field_errors
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.question import Question
-from draftsman.errors import NotPermitted, UsageError
+from draftsman.errors import NotPermitted
 from draftsman_bots.slack.mrkdwn import escape_truncated, mention_reader, with_display_names
 from draftsman_bots.slack.outbound.message_ref import account_user_id
 from draftsman_bots.slack.usecases.access import actor_of, authorize
@@ -20,15 +17,6 @@ if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import SlackUser
-
-
-def build_response(key: str, **fields: Any) -> Response:
-    """Return a response with its idempotency key; raises UsageError in one line."""
-    try:
-        return Response(source_event_id=key, **fields)
-    except ValidationError as error:
-        name, problem = field_errors.first_error(error)
-        raise UsageError(f"the {name or 'answer'} {problem}") from None
 
 
 async def submit_as(
@@ -79,8 +67,3 @@ def verdict_reply(verdict: Verdict, user: str) -> Reply:
     return Reply(
         f"{verdict.name} is {escape_truncated(str(resolution.get('outcome', 'answered')))}{suffix}."
     )
-
-
-def is_new_to_reader(verdict: Verdict) -> bool:
-    """Return whether the question's own message does not show the verdict."""
-    return not verdict.accepted or (not verdict.resolved and not verdict.duplicate)

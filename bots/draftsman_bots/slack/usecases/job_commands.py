@@ -10,6 +10,7 @@ from draftsman.domain.ids import parse_job, parse_question
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.errors import UsageError
+from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.mrkdwn import chat_command, escape_truncated, with_display_names
 from draftsman_bots.slack.outbound.blocks import Block, actions, button, section
@@ -102,7 +103,7 @@ async def _answer(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
     job, ordinal = await _question(ctx, command)
     if not command.rest:
         raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
-    response = answers.build_response(key, text=command.rest)
+    response = build_response(key, text=command.rest)
     return answers.verdict_reply(
         await answers.submit_answer(ctx, actor, job, ordinal, response), actor.id
     )
@@ -120,7 +121,7 @@ async def _decide(
     ctx: BotContext, actor: Actor, command: TextCommand, key: str, *, approved: bool
 ) -> Reply:
     job, ordinal = await _question(ctx, command)
-    response = answers.build_response(key, decision=approved, reason=command.rest or None)
+    response = build_response(key, decision=approved, reason=command.rest or None)
     return answers.verdict_reply(
         await answers.submit_answer(ctx, actor, job, ordinal, response), actor.id
     )
