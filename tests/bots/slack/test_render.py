@@ -355,14 +355,14 @@ def test_answer_text_cannot_mention_a_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "read"),
+    ("payload", "read"),
     [
-        ("D-7 is still queued", "D-7 is still queued"),
-        ("D-7/1 was edited", "D-7/1 was edited"),
-        ("D-71 is another job", "D-7: D-71 is another job"),
-        ("all is well", "D-7: all is well"),
+        ({"text": "D-7 is still queued", "names_job": True}, "D-7 is still queued"),
+        ({"text": "D-7/1 was edited", "names_job": True}, "D-7/1 was edited"),
+        ({"text": "D-71 is another job"}, "D-7: D-71 is another job"),
+        ({"text": "all is well"}, "D-7: all is well"),
     ],
 )
-def test_a_notice_names_its_job_once(text: str, read: str) -> None:
-    reply = rendered(DeliveryKind.NOTICE, payload={"text": text})
+def test_a_notice_names_its_job_once(payload: dict[str, Any], read: str) -> None:
+    reply = rendered(DeliveryKind.NOTICE, payload=payload)
     assert (shown(reply), reply["text"]) == (read, read)

@@ -18,12 +18,13 @@ from draftsman.domain.messages.plain_text import (
     counts_summary,
     job_outcome_parts,
     job_outcome_text,
-    notice_text,
+    notice_spans,
     pr_url,
     render_brief,
     resolution_parts,
     resolution_text,
 )
+from draftsman.domain.messages.spans import spans_text
 from draftsman.domain.question import Question
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import MAX_TEXT, escape_truncated, link, with_display_names
@@ -203,8 +204,9 @@ def _result(message: Message) -> Iterator[Block]:
 
 
 def _notice(message: Message) -> Iterator[Block]:
-    text = str((message.payload or {}).get("text", ""))
-    yield from paragraphs(notice_text(message.subject, truncate(text, LENGTH)), 5)
+    prefix, *spans = notice_spans(message)
+    text = spans_text(spans)
+    yield from paragraphs(f"{prefix}{truncate(text, LENGTH)}", 5)
     if is_long(text) and "to" not in (message.payload or {}):
         yield context(TRUNCATED_NOTICE)
 

@@ -17,11 +17,12 @@ from draftsman.domain.messages.plain_text import (
     change_summary,
     counts_summary,
     job_outcome_text,
-    notice_text,
+    notice_spans,
     pr_url,
     render_plain,
     resolution_text,
 )
+from draftsman.domain.messages.spans import spans_text
 from draftsman.domain.trello.comment_template import fill
 from draftsman_bots import json_fields
 from draftsman_bots.text import truncate
@@ -140,10 +141,11 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
 
 def _notice(message: Message, names: MemberNames) -> Iterator[str]:
     payload = message.payload or {}
-    text = str(payload.get("text", ""))
+    prefix, *spans = notice_spans(message)
+    text = spans_text(spans)
     to = names.get(str(payload.get("to", "")))
     mention = f"@{to} " if to else ""
-    notice = escape_truncated(notice_text(message.subject, truncate(text, LENGTH)), 2 * LENGTH)
+    notice = escape_truncated(f"{prefix}{truncate(text, LENGTH)}", 2 * LENGTH)
     yield mention + _with_names(notice, names)
     if is_long(text) and "to" not in payload:
         yield TRUNCATED_NOTICE

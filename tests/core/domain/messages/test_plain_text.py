@@ -9,18 +9,21 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.attachment import file_content, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     change_summary,
     counts_summary,
     job_outcome_parts,
+    job_outcome_spans,
+    notice_spans,
     pr_url,
     raw_data,
     render_brief,
     render_plain,
 )
+from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
 from tests.core.channels import contract
 
 RESULT = {
@@ -125,5 +128,33 @@ def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:
         "was denied by slack:U0BEN@T9, carol",
         ": not: today",
     )
+    assert job_outcome_spans(denied)[1:-1] == (
+        " by ",
+        ActorRef("slack:U0BEN@T9"),
+        ", ",
+        ActorRef("carol"),
+    )
     without_names = replace(denied, denied_by=(), denial_reason=None)
     assert job_outcome_parts(without_names, again="") == ("was denied", "")
+
+
+def test_an_actor_has_the_channel_and_the_id_of_its_account() -> None:
+    actors = [ActorRef(name) for name in ("slack:U1@T9", "anna", "worker 6d0f9a1c", "x:y")]
+    channels = [Source.SLACK, None, None, None]
+    ids = ["U1@T9", "anna", "worker 6d0f9a1c", "x:y"]
+    assert [actor.channel for actor in actors] == channels
+    assert [actor.id for actor in actors] == ids
+
+
+def test_a_notice_keeps_its_actors_and_has_the_job_in_front_unless_it_names_it() -> None:
+    spans = ("asked by ", ActorRef("trello:5f1e", "Anna"))
+    assert decode_spans(encode_spans(spans)) == spans
+    assert decode_spans("x") == ()
+    message = replace(
+        contract.message(DeliveryKind.NOTICE),
+        payload={"text": spans_text(spans), "spans": encode_spans(spans)},
+    )
+    assert notice_spans(message) == ("D-7: ", *spans)
+    assert render_plain(message) == "D-7: asked by Anna"
+    named = replace(message, payload={"text": "D-7 is queued", "names_job": True})
+    assert notice_spans(named) == ("", "D-7 is queued")
