@@ -71,7 +71,7 @@ async def on_action(ctx: BotContext, body: dict[str, Any]) -> None:
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        reply = error_reply(error, action.user.id)
+        reply = error_reply(error)
     if reply is not None:
         send_ephemeral(ctx, reply_target, reply)
 
@@ -141,7 +141,7 @@ async def _submit(
     verdict = await answers.submit_as(ctx, action.user, ref.job, ref.question, response)
     if not action.channel:
         home.publish(ctx, action.user)
-    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict, action.user.id)
+    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
 
 
 def _open_question_modal(

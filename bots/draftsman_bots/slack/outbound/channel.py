@@ -28,11 +28,11 @@ from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.question import QuestionKind
 from draftsman.errors import Failure
 from draftsman_bots.json_fields import mapping
+from draftsman_bots.slack import ids
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.message_ref import (
     MessageRef,
-    account_user_id,
     file_title,
     is_direct,
     metadata,
@@ -258,7 +258,7 @@ class SlackChannel:
         is_approval = question is not None and question.kind is QuestionKind.APPROVAL
         is_request = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
         approvers = {
-            account_user_id(account)
+            ids.account_user_id(account)
             for person in message.asked
             if (account := person.ids.get(Source.SLACK))
         }

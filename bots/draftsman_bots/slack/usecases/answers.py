@@ -8,8 +8,7 @@ from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.question import Question
 from draftsman.errors import NotPermitted
-from draftsman_bots.slack.mrkdwn import escape_truncated, mention_reader, with_display_names
-from draftsman_bots.slack.outbound.message_ref import account_user_id
+from draftsman_bots.slack.mrkdwn import escape_truncated, mention_spans
 from draftsman_bots.slack.usecases.access import actor_of, authorize
 from draftsman_bots.slack.usecases.ephemeral import Reply
 
@@ -49,15 +48,12 @@ def choice_value(question: Question, choice: int | None) -> str | None:
     return values[choice - 1] if choice is not None and choice <= len(values) else None
 
 
-def verdict_reply(verdict: Verdict, user: str) -> Reply:
-    """Return the reply to a response; `user` is the author's id."""
+def verdict_reply(verdict: Verdict) -> Reply:
+    """Return the reply to a response."""
     if verdict.recorded:
         return Reply(escape_truncated(already_recorded(verdict)))
     if not verdict.accepted:
-        reason = mention_reader(
-            with_display_names(escape_truncated(verdict.reason or "it was rejected")),
-            account_user_id(user),
-        )
+        reason = mention_spans(verdict.reason_spans or ("it was rejected",))
         return Reply(f"Your answer was not accepted: {reason}")
     if not verdict.resolved:
         return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")

@@ -71,9 +71,7 @@ async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
         case Outcome.AMBIGUOUS:
             return _choose_question_reply(ctx, actor, message, result.questions)
     verdict = await _submit(ctx, actor, message, result.decision, result.questions[0])
-    return (
-        None if is_shown_by_question(verdict) else answers.verdict_reply(verdict, message.user.id)
-    )
+    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
 
 
 async def questions_for(
@@ -210,7 +208,7 @@ async def _late_reply(
     if any(item.question == latest.ordinal and item.voter == actor.voter for item in responses):
         return None
     verdict = await _submit(ctx, actor, message, result.decision, latest)
-    return answers.verdict_reply(verdict, message.user.id)
+    return answers.verdict_reply(verdict)
 
 
 async def _submit(
