@@ -40,7 +40,6 @@ WORDED: Final = (
     "test_who_canceled_is_named_as_slack_names_them",
     "test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer",
     "test_a_private_word_is_addressed",
-    "test_a_closed_question_says_how_and_by_whom_and_has_no_buttons",
 )
 """Those that check words of the core."""
 

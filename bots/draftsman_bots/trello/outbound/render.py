@@ -24,6 +24,7 @@ from draftsman.domain.messages.plain_text import (
 )
 from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.trello.comment_template import fill
+from draftsman_bots import json_fields
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.markdown import blockquote, bold, code, escape_truncated, link
 from draftsman_bots.trello.outbound.member_names import MemberNames, with_names
@@ -66,7 +67,7 @@ def template_fields(message: Message) -> dict[str, str]:
         "title": subject.title,
         "status": _state(subject),
         "ending": job_outcome_text(subject),
-        "summary": truncate(_text(result, "summary"), LENGTH),
+        "summary": truncate(json_fields.string(result, "summary"), LENGTH),
         "repo": subject.repo,
         "agent": subject.agent,
         "invoker": subject.invoker,
@@ -129,7 +130,7 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
     if subject.status is not Status.COMPLETED:  # the facts below show it
         outcome = with_names(job_outcome_spans(subject), names)
         yield escape_truncated(truncate(outcome, LENGTH // 2))
-    if (summary := _text(result, "summary")).strip():
+    if (summary := json_fields.string(result, "summary")).strip():
         yield escape_truncated(truncate(summary, LENGTH // 2))
     if url := pr_url(result):
         yield link(url)
@@ -175,11 +176,6 @@ def _state(subject: Subject) -> str:
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         return f"{state} at {subject.next_retry_at.isoformat(sep=' ', timespec='seconds')}"
     return state
-
-
-def _text(result: dict[str, Any], name: str) -> str:
-    value = result.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _rest(result: dict[str, Any]) -> str:

@@ -82,18 +82,15 @@ def notice_spans(message: Message) -> Spans:
     return "" if payload.get("names_job") else f"{message.subject.name}: ", *spans
 
 
-def render_brief(message: Message, reply: str = "reply in this thread") -> str:
+def brief_spans(message: Message, reply: str = "reply in this thread") -> Spans:
     """Return the message as the short text of a chat notification, above its buttons.
 
     A result has its summary without data, and a question its first choices. `reply` tells how to
     answer in free text.
     """
-    return spans_text(brief_spans(message, reply))
-
-
-def brief_spans(message: Message, reply: str = "reply in this thread") -> Spans:
-    """Return `render_brief` with references to the people who closed a question or ended a job."""
     subject, question = message.subject, message.question
+    if message.kind is DeliveryKind.NOTICE:
+        return notice_spans(message)
     if message.kind is DeliveryKind.RESULT:
         summary = (f"\n{line}" for line in summary_lines(subject.result or {}))
         return f"{_headline(subject)} ", *job_outcome_spans(subject, again=""), *summary
@@ -306,12 +303,6 @@ def resolution_spans(question: Question) -> Spans:
     return verb, *people, f": {text}" if text else ""
 
 
-def resolution_parts(question: Question) -> tuple[str, str]:
-    """Return the two parts of `resolution_text`: outcome with person, and the person's text."""
-    spans = resolution_spans(question)
-    return spans_text(spans[:-1]), str(spans[-1])
-
-
 def already_recorded(verdict: Verdict) -> str:
     """Return the reply to a person whose earlier response counts, as plain text."""
     if not verdict.resolved:
@@ -353,12 +344,6 @@ def job_outcome_spans(subject: Subject, again: str | None = None) -> Spans:
             return "expired", f": no answer in time{then}"
         case _:
             return str(subject.status).replace("_", " "), ""
-
-
-def job_outcome_parts(subject: Subject, again: str | None = None) -> tuple[str, str]:
-    """Return the two parts of `job_outcome_text`: outcome with person, and reason or error."""
-    spans = job_outcome_spans(subject, again)
-    return spans_text(spans[:-1]), str(spans[-1])
 
 
 def _headline(subject: Subject) -> str:

@@ -13,14 +13,13 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.attachment import file_content, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
+    brief_spans,
     change_summary,
     counts_summary,
-    job_outcome_parts,
     job_outcome_spans,
     notice_spans,
     pr_url,
     raw_data,
-    render_brief,
     render_plain,
 )
 from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
@@ -55,7 +54,7 @@ def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -
 
 def test_a_result_is_told_in_words_and_its_data_is_in_a_file() -> None:
     message = _message(RESULT)
-    for text in (render_plain(message), render_brief(message)):
+    for text in (render_plain(message), spans_text(brief_spans(message))):
         assert "Tidied.\nhttps://git.example/pr/7" in text
         assert "{" not in text
         assert "/var/lib" not in text
@@ -124,18 +123,17 @@ def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:
         denied_by=("slack:U0BEN@T9", "carol"),
         denial_reason="not: today",
     )
-    assert job_outcome_parts(denied, again="") == (
-        "was denied by slack:U0BEN@T9, carol",
-        ": not: today",
-    )
-    assert job_outcome_spans(denied)[1:-1] == (
+    spans = job_outcome_spans(denied, again="")
+    assert spans_text(spans) == "was denied by slack:U0BEN@T9, carol: not: today"
+    assert spans[1:] == (
         " by ",
         ActorRef("slack:U0BEN@T9"),
         ", ",
         ActorRef("carol"),
+        ": not: today",
     )
     without_names = replace(denied, denied_by=(), denial_reason=None)
-    assert job_outcome_parts(without_names, again="") == ("was denied", "")
+    assert spans_text(job_outcome_spans(without_names, again="")) == "was denied"
 
 
 def test_an_actor_has_the_channel_and_the_id_of_its_account() -> None:
