@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -10,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -60,7 +61,32 @@ def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
     return [Route("/healthz", alive), *(details if alone else ())]
 
 
-async def read_body(request: Request) -> bytes | None:
+class BodyRejected(Exception):
+    """A request body that cannot be read: its HTTP status, and the reason for a counter."""
+
+    def __init__(self, status: int, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.reason = reason
+
+
+async def read_body(request: Request, timeout: float) -> bytes:
+    """Return the body; raises BodyRejected if it is late, incomplete or too large."""
+    try:
+        async with asyncio.timeout(timeout):
+            body = await _read_body(request)
+    except TimeoutError:
+        raise BodyRejected(408, "slow", "the body took too long to arrive") from None
+    except ClientDisconnect:
+        raise BodyRejected(
+            400, "cut", "the client disconnected before the body was complete"
+        ) from None
+    if body is None:
+        raise BodyRejected(413, "large", f"the body exceeds {MAX_BODY_BYTES} bytes")
+    return body
+
+
+async def _read_body(request: Request) -> bytes | None:
     """Return the body, or None once it is too large, whatever its content-length."""
     content_length = request.headers.get("content-length", "")
     if (

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from draftsman.domain.messages.spans import Span, Spans
+
 ELLIPSIS: Final = "…"
 """The end of truncated text."""
 _FENCE: Final = re.compile("`{3,}")
@@ -25,6 +27,20 @@ def replace_invisible(text: str) -> str:
 def truncate(text: str, max_length: int) -> str:
     """Return the text within a length, with an ellipsis where it is truncated."""
     return join_within(graphemes(replace_invisible(text)), max_length)
+
+
+def truncate_spans(spans: Iterable[Span], max_length: int) -> Spans:
+    """Return the spans within a length of their plain text, as `truncate`."""
+    fitting: list[Span] = []
+    left = max_length
+    for span in spans:
+        length = utf16_length(str(span))
+        if length > left:
+            fitting.append(truncate(span, left) if isinstance(span, str) and left else ELLIPSIS)
+            break
+        fitting.append(span)
+        left -= length
+    return tuple(fitting)
 
 
 def break_fences(text: str) -> str:

@@ -137,7 +137,22 @@ class Refused(DraftsmanError):
 
 
 class NotPermitted(Refused):
-    """Permission denied."""
+    """Permission denied.
+
+    `actor` is the refused account (`slack:U1`) where the subject of the message is its display
+    name.
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        subject: str = "",
+        hint: Hint | None = None,
+        actor: str = "",
+    ) -> None:
+        super().__init__(message, subject=subject, hint=hint)
+        self.actor = actor
 
 
 class QuestionClosed(Refused):

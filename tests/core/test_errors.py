@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from draftsman.domain.messages.spans import spans_text
 from draftsman.errors import (
     CommandHint,
     DraftsmanError,
@@ -17,7 +18,7 @@ from draftsman.errors import (
     UnknownRepo,
 )
 from draftsman.services.jobs.submissions import invocation
-from draftsman_bots.slack.mrkdwn import error_text
+from draftsman_bots.slack.mrkdwn import error_spans
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_hint_is_worded_for_a_terminal_and_for_a_chat(
     error: DraftsmanError, message: str, chat: str
 ) -> None:
     assert str(error) == message
-    assert error_text(error) == chat
+    assert spans_text(error_spans(error)) == chat
 
 
 def test_what_an_error_carries_crosses_processes() -> None:

@@ -17,7 +17,7 @@ from draftsman.domain.question import Choice
 from draftsman.domain.retries.error_classes import as_failure
 from draftsman.errors import UsageError
 from draftsman.field_errors import describe_error, error_line, first_error
-from draftsman_bots.slack.usecases import answers as slack_answers
+from draftsman_bots import answer_resolution
 from draftsman_tui.common import answer_submission
 
 RAW = re.compile(
@@ -83,8 +83,8 @@ def test_no_type_of_error_keeps_the_words_of_the_library(kind: dict[str, Any]) -
 
 @pytest.mark.parametrize(
     "read",
-    [answer_submission.build_response, slack_answers.build_response],
-    ids=["command line", "Slack"],
+    [answer_submission.build_response, answer_resolution.build_response],
+    ids=["command line", "bots"],
 )
 def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Response]) -> None:
     with pytest.raises(UsageError, match=r"text:? must have at most [\d]+ characters"):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from draftsman.errors import ConfigError
-from draftsman.outbound import secret_values
 from draftsman.settings import SecretSettings, SlackSettings
+from draftsman_bots.credentials import read_credential
 
 KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}
 """Prefix of each kind of token."""
@@ -46,12 +46,4 @@ def _token(key: str, source: SecretSettings | None) -> str:
 
 
 def _read(key: str, source: SecretSettings | None) -> str:
-    if source is None:
-        raise ConfigError(f"[slack] {key} is not set; see docs/slack.md")
-    try:
-        value = secret_values.read_secret(source, f"[slack] {key}")
-    except secret_values.MissingSecret as error:
-        raise ConfigError(error.problem) from None
-    if not (value.isascii() and value.isprintable() and " " not in value):
-        raise ConfigError(f"[slack] {key} contains characters that are not allowed in a token")
-    return value
+    return read_credential("slack", key, source, forbidden=" ")

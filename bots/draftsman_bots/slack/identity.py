@@ -11,6 +11,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 
 from draftsman.loops.lifecycle import StopSignal
+from draftsman_bots.json_fields import string
 from draftsman_bots.slack import scopes
 from draftsman_bots.slack.health import BotHealth
 
@@ -48,8 +49,8 @@ class Identity:
 
     def update(self, data: Mapping[str, Any]) -> None:
         """Set the ids from a response of auth.test."""
-        self.team, self.enterprise = _text(data, "team_id"), _text(data, "enterprise_id")
-        self.bot_user, self.bot_id = _text(data, "user_id"), _text(data, "bot_id")
+        self.team, self.enterprise = _id(data, "team_id"), _id(data, "enterprise_id")
+        self.bot_user, self.bot_id = _id(data, "user_id"), _id(data, "bot_id")
 
 
 async def resolve_identity(
@@ -91,6 +92,5 @@ def error_code(error: SlackApiError) -> str:
     return str(code) if code else f"HTTP {getattr(response, 'status_code', '?')}"
 
 
-def _text(data: Mapping[str, Any], key: str) -> str | None:
-    value = data.get(key)
-    return value if isinstance(value, str) and value else None
+def _id(data: Mapping[str, Any], key: str) -> str | None:
+    return string(data, key) or None

@@ -114,6 +114,11 @@ def parse_job(value: object) -> int | None:
     return int(match[1]) if match else None
 
 
+def account_user_id(account: str) -> str:
+    """Return the user id of an account, without its workspace."""
+    return account.partition("@")[0]
+
+
 def _key(kind: str, *parts: str) -> str:
     text = ":".join(("slack", kind, *parts))
     if len(text) <= LONGEST:

@@ -8,12 +8,15 @@ graphemes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
+from draftsman.domain.job import Source
+from draftsman.domain.messages.spans import ActorRef, Span, Spans
 from draftsman.domain.text import is_link
-from draftsman.errors import CommandHint, DraftsmanError
+from draftsman.errors import CommandHint, DraftsmanError, Hint, NotPermitted
+from draftsman_bots.slack.ids import account_user_id
 from draftsman_bots.text import (
     break_fences,
     graphemes,
@@ -24,39 +27,63 @@ from draftsman_bots.text import (
 
 MAX_TEXT: Final = 3000
 """Characters of a section; the top-level `text`, limited to 4,000, uses the same limit."""
+MAX_NAME: Final = 100
+"""Characters of a person's name."""
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
 _CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">"}
 
-
-_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
-_OTHER_ACTOR: Final = re.compile(r"\b(cli|tui|api|mcp|trello):([^\s,:;]{1,100})")
-_PLACES: Final = {"cli": "in a terminal", "tui": "in a terminal"}
-
-
-def with_display_names(text: str) -> str:
-    """Replace voter ids in mrkdwn by mentions, or by a name and its channel."""
-    return _OTHER_ACTOR.sub(_display_other_actor, _VOTER.sub(r"<@\1>", text))
+_USER_ID: Final = re.compile(r"[UW][A-Z0-9]{1,20}")
+_ORIGINS: Final = {
+    Source.CLI: "in a terminal",
+    Source.TUI: "in a terminal",
+    Source.API: "by API",
+    Source.MCP: "by MCP",
+}
 
 
-def mention_reader(text: str, user: str) -> str:
-    """Replace the reader's id in mrkdwn by a mention, as events carry no names."""
-    return re.sub(rf"(?<![\w<@:]){re.escape(user)}(?:@[A-Z0-9]+)?\b", f"<@{user}>", text)
+def mention_spans(spans: Iterable[Span], max_length: int = MAX_TEXT) -> str:
+    """Return spans as mrkdwn within a length, with mentions of Slack users."""
+    units = (unit for span in spans for unit in _escaped_units(span))
+    return join_within(units, max_length)
 
 
-def address_reader(text: str, user: str) -> str:
-    """Replace the reader's id at the start of plain text by "you"."""
-    return re.sub(rf"^{re.escape(user)}(?:@[A-Z0-9]+)?\b", "you", text)
+def plain_spans(spans: Iterable[Span], reader: str) -> str:
+    """Return spans as plain text for a modal, which shows no mentions; `reader` is a user id."""
+    return "".join(
+        span if isinstance(span, str) else _plain_name(span, account_user_id(reader))
+        for span in spans
+    )
 
 
-def address_in_modal(text: str) -> str:
-    """Replace voter ids in plain text: a modal shows no mentions."""
-    return _OTHER_ACTOR.sub(_display_other_actor, _VOTER.sub("a Slack user", text))
+def mention(actor: ActorRef) -> str:
+    """Return an actor as mrkdwn: the reported name, a mention, or the name and its channel."""
+    if (user_id := _user_id(actor)) is not None:
+        return f"<@{user_id}>"
+    return escape_truncated(_name(actor), MAX_NAME)
 
 
-def _display_other_actor(match: re.Match[str]) -> str:
-    place = _PLACES.get(match[1], f"by {match[1].upper()}")
-    return "a Trello user" if match[1] == "trello" else f"{match[2]} ({place})"
+def _plain_name(actor: ActorRef, reader: str) -> str:
+    if (user_id := _user_id(actor)) is not None:
+        return "you" if user_id == reader else "a Slack user"
+    return _name(actor)
+
+
+def _user_id(actor: ActorRef) -> str | None:
+    """Return the id of a Slack user who reported no name; events carry the id in its place."""
+    user_id = account_user_id(actor.id)
+    if actor.channel is not Source.SLACK or actor.display_name not in ("", user_id):
+        return None
+    return user_id if _USER_ID.fullmatch(user_id) else None
+
+
+def _name(actor: ActorRef) -> str:
+    if actor.display_name:
+        return actor.display_name
+    if actor.channel is Source.TRELLO:
+        return "a Trello user"
+    origin = _ORIGINS.get(actor.channel) if actor.channel is not None else None
+    return f"{actor.id} ({origin})" if origin else actor.name
 
 
 _HINTS: Final = {
@@ -72,16 +99,21 @@ _TYPED: Final = frozenset(
 """Commands with the same syntax in chat and in a terminal, without the program's name."""
 
 
-def error_text(error: DraftsmanError) -> str:
-    """Return an error's message, with its hint worded for a chat."""
-    text = f"{error.subject} {error.reason}" if error.subject else error.reason
-    hint = error.hint
+def error_spans(error: DraftsmanError) -> Spans:
+    """Return an error's message with a reference to its actor, and its hint for a chat."""
+    actor = error.actor if isinstance(error, NotPermitted) else ""
+    subject = ActorRef(actor, error.subject) if actor else error.subject
+    prefix = (subject, " ") if subject else ()
+    return *prefix, error.reason, _hint_text(error.hint)
+
+
+def _hint_text(hint: Hint | None) -> str:
     if hint is None:
-        return text
+        return ""
     if not isinstance(hint, CommandHint):
-        return f"{text}; {hint}"
+        return f"; {hint}"
     wording = f"{hint.lead}: {chat_command(hint)}" if hint.lead else chat_command(hint)
-    return f"{text}; {_HINTS.get(hint.name, wording)}"
+    return f"; {_HINTS.get(hint.name, wording)}"
 
 
 def chat_command(command: CommandHint) -> str:
@@ -101,16 +133,13 @@ def unescape(text: str) -> str:
 
 def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
     """Escape the text within a length, with an ellipsis where it is truncated."""
-    return join_within(
-        (escape(grapheme) for grapheme in graphemes(replace_invisible(text))), max_length
-    )
+    return join_within(_escaped_units(text), max_length)
 
 
-def escape_chunks(text: str, max_length: int = MAX_TEXT) -> Iterator[str]:
+def escape_chunks(text: str | Spans, max_length: int = MAX_TEXT) -> Iterator[str]:
     """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
     chunk, size = "", 0
-    for line in replace_invisible(text).splitlines(keepends=True):
-        units = [escape(grapheme) for grapheme in graphemes(line)]
+    for units in _lines((text,) if isinstance(text, str) else text):
         length = sum(map(utf16_length, units))
         if size + length > max_length and chunk:
             yield chunk
@@ -122,6 +151,28 @@ def escape_chunks(text: str, max_length: int = MAX_TEXT) -> Iterator[str]:
             chunk, size = chunk + unit, size + utf16_length(unit)
     if chunk:
         yield chunk
+
+
+def _lines(spans: Iterable[Span]) -> Iterator[list[str]]:
+    """Yield the escaped units of each line, with its line end."""
+    line: list[str] = []
+    for span in spans:
+        if not isinstance(span, str):
+            line.append(mention(span))
+            continue
+        for piece in replace_invisible(span).splitlines(keepends=True):
+            line += map(escape, graphemes(piece))
+            if piece.splitlines() != [piece]:
+                yield line
+                line = []
+    if line:
+        yield line
+
+
+def _escaped_units(span: Span) -> Iterable[str]:
+    if isinstance(span, str):
+        return map(escape, graphemes(replace_invisible(span)))
+    return (mention(span),)
 
 
 def code(text: str, max_length: int = MAX_TEXT) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from draftsman.errors import ConfigError
-from draftsman.outbound import secret_values
 from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman_bots.credentials import read_credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,4 @@ def read(trello: TrelloSettings) -> Credentials:
 
 
 def _read(key: str, source: SecretSettings) -> str:
-    try:
-        value = secret_values.read_secret(source, f"[trello] {key}")
-    except secret_values.MissingSecret as error:
-        raise ConfigError(error.problem) from None
-    if not value.isascii() or not value.isprintable() or set(value) & set(' "\\'):
-        raise ConfigError(f"[trello] {key}: contains characters that are not allowed")
-    return value
+    return read_credential("trello", key, source, forbidden=' "\\')

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from draftsman.domain.messages.spans import Spans
 from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
 from draftsman.domain.text import clean_fields
 from draftsman.errors import CommandHint, UsageError
@@ -49,7 +50,7 @@ class Verdict:
     `resolved` tells whether the question is resolved, which a vote below the quorum does not do,
     and `resolution` how. For a `duplicate` source event, `accepted` and `reason` are those of the
     first response, and `resolved` is current. `recorded` marks a refused response of a voter whose
-    earlier response counts.
+    earlier response counts. `reason_spans` is `reason` with references to the people in it.
     """
 
     job: int
@@ -63,6 +64,7 @@ class Verdict:
     votes: int = 0
     quorum: int = 1
     recorded: bool = False
+    reason_spans: Spans = ()
 
     @property
     def name(self) -> str:

@@ -11,8 +11,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from draftsman.domain import answer as reading
+from draftsman.domain import refusals
 from draftsman.domain.answer import Answer, Response, Verdict
 from draftsman.domain.job import Source, Status
+from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.question import (
@@ -206,7 +208,7 @@ class Questions:
                 raise Refused(f"{question.name} never expires; nothing to extend")
             was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
             if not was_open:
-                raise QuestionClosed(_closed_reason(locked))
+                raise QuestionClosed(spans_text(refusals.closed_reason(locked.question)))
             detail: dict[str, Any] = {"question": ordinal}
             detail["expires_at"] = expires_at.isoformat() if expires_at else None
             await store.add_event(conn, job, "question_extended", actor.name, detail)
@@ -238,24 +240,32 @@ class Questions:
         question = locked.question
         event = response.source_event_id
         if previous := await store.previous_answer(conn, job, ordinal, event):
-            verdict = _verdict(locked, previous.accepted, previous.reason, duplicate=True)
+            verdict = _verdict(
+                locked,
+                previous.accepted,
+                refusals.stored_reason(question, previous),
+                duplicate=True,
+            )
             return await self._with_votes(conn, verdict, previous.voter)
         reading.check_kind(question, response)
         payload, resolution = _interpret(question, response)
         refused, voter = await self._refusal(conn, locked, response, actor)
         is_late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
         if is_late:
-            refused = _closed_reason(locked)
+            refused = refusals.closed_reason(question)
         if refused is None and question.kind is QuestionKind.APPROVAL:
             votes = await store.votes(conn, job, ordinal)
             if response.decision and voter in votes:
-                refused = f"{voter} has already approved; each person votes once"
+                refused = refusals.repeated_vote_reason(voter)
             else:
                 denier = None if response.decision else voter
                 resolution = reading.tally(question, [*votes, voter], denier)
         if is_late and refused is not None:
             payload["late"] = True
-        await self._store(conn, question, actor, voter, event, payload, refused)
+        reason = None if refused is None else spans_text(refused)
+        if refused is not None and not is_late:
+            payload["refusal"] = encode_spans(refused)
+        await self._store(conn, question, actor, voter, event, payload, reason)
         if refused is not None:
             return await self._with_votes(conn, _verdict(locked, False, refused), voter)
         if response.token is not None:
@@ -324,7 +334,7 @@ class Questions:
 
     async def _refusal(
         self, conn: Connection, locked: store.LockedQuestion, response: Response, actor: Actor
-    ) -> tuple[str | None, str]:
+    ) -> tuple[Spans | None, str]:
         """Return the refusal reason, None if the actor may respond, and the voter's name."""
         question = locked.question
         voter = actor.voter
@@ -338,7 +348,7 @@ class Questions:
             else:
                 self._policy.check_answer(actor, question.approvers, invoker=locked.invoker)
         except NotPermitted as error:
-            return str(error), voter
+            return refusals.permission_reason(error), voter
         return None, voter
 
     async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.LockedQuestion:
@@ -372,17 +382,8 @@ def _interpret(question: Question, response: Response) -> tuple[dict[str, Any], 
     return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
 
 
-def _closed_reason(locked: store.LockedQuestion) -> str:
-    question = locked.question
-    if question.status is QuestionStatus.OPEN:
-        return f"{question.name} expired before this answer arrived"
-    how = (question.resolution or {}).get("outcome", question.status)
-    by = ", ".join((question.resolution or {}).get("by", ()))
-    return f"{question.name} was already {how}{f' by {by}' if by else ''}"
-
-
 def _verdict(
-    locked: store.LockedQuestion, accepted: bool, reason: str | None, *, duplicate: bool = False
+    locked: store.LockedQuestion, accepted: bool, refusal: Spans | None, *, duplicate: bool = False
 ) -> Verdict:
     question = locked.question
     return Verdict(
@@ -390,7 +391,8 @@ def _verdict(
         question.ordinal,
         accepted,
         resolved=question.status is not QuestionStatus.OPEN,
-        reason=reason,
+        reason=None if refusal is None else spans_text(refusal),
+        reason_spans=refusal or (),
         duplicate=duplicate,
         resolution=question.resolution,
         job_status=locked.job_status,

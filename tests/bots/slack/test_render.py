@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from draftsman.domain.job import Status
 from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.domain.messages.plain_text import resolution_text
+from draftsman.domain.messages.spans import actor_spans, encode_spans, spans_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
@@ -354,15 +355,91 @@ def test_answer_text_cannot_mention_a_user() -> None:
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
 
 
+def _closed_by(*by: str) -> dict[str, Any]:
+    resolution = {"outcome": "answered", "via": "person", "text": "ask slack:U0BEN", "by": by}
+    return {"question": question(status=QuestionStatus.ANSWERED, resolution=resolution)}
+
+
+def _canceled_by(*by: str) -> dict[str, Any]:
+    return {
+        "subject_status": Status.CANCELED,
+        "subject_canceled_by": by[0],
+        "subject_cancel_reason": "ask slack:U0BEN",
+    }
+
+
+def _denied_by(*by: str) -> dict[str, Any]:
+    return {
+        "subject_status": Status.FAILED,
+        "subject_denied": True,
+        "subject_denied_by": by,
+        "subject_denial_reason": "ask slack:U0BEN",
+    }
+
+
+def _notice_by(*by: str) -> dict[str, Any]:
+    spans = ("closed by ", *actor_spans(by), "; ask slack:U0BEN")
+    return {"payload": {"text": spans_text(spans), "spans": encode_spans(spans)}}
+
+
 @pytest.mark.parametrize(
-    ("text", "read"),
+    ("kind", "fields"),
     [
-        ("D-7 is still queued", "D-7 is still queued"),
-        ("D-7/1 was edited", "D-7/1 was edited"),
-        ("D-71 is another job", "D-7: D-71 is another job"),
-        ("all is well", "D-7: all is well"),
+        (DeliveryKind.QUESTION_CLOSED, _closed_by),
+        (DeliveryKind.RESULT, _canceled_by),
+        (DeliveryKind.RESULT, _denied_by),
+        (DeliveryKind.NOTICE, _notice_by),
     ],
 )
-def test_a_notice_names_its_job_once(text: str, read: str) -> None:
-    reply = rendered(DeliveryKind.NOTICE, payload={"text": text})
+@pytest.mark.parametrize(
+    ("account", "display"),
+    [
+        ("slack:U0ANNA", "<@U0ANNA>"),
+        ("slack:W0ANNA@T9", "<@W0ANNA>"),
+        ("slack:<!here>", "slack:&lt;!here&gt;"),
+        ("cli:root", "root (in a terminal)"),
+        ("api:ci job", "ci job (by API)"),
+        ("trello:5f0000000000000000000001", "a Trello user"),
+        ("anna", "anna"),
+    ],
+)
+def test_people_are_displayed_by_their_channel_and_their_text_is_not(
+    kind: DeliveryKind, fields: Any, account: str, display: str
+) -> None:
+    output = rendered(kind, **fields(account))
+    assert display in shown(output)
+    assert "ask slack:U0BEN" in shown(output)
+    both = output["text"] + shown(output)
+    assert "<@U0BEN>" not in both
+    if kind is not DeliveryKind.NOTICE:
+        assert display in output["text"]
+    if display != account:
+        assert account not in both
+
+
+def test_two_people_of_a_closed_question_are_mentioned() -> None:
+    output = rendered(DeliveryKind.QUESTION_CLOSED, **_closed_by("slack:U0ANNA", "slack:U0EVE"))
+    for text in (output["text"], shown(output)):
+        assert "<@U0ANNA>, <@U0EVE>" in text
+
+
+def test_a_long_reason_does_not_tear_a_mention_apart() -> None:
+    ended = _canceled_by("slack:U0ANNA") | {"subject_cancel_reason": "x & y " * 2000}
+    output = rendered(DeliveryKind.RESULT, **ended)
+    assert "<@U0ANNA>" in shown(output)
+    assert "<@U0ANNA>" in output["text"]
+    assert len(output["text"]) <= 3000
+
+
+@pytest.mark.parametrize(
+    ("payload", "read"),
+    [
+        ({"text": "D-7 is still queued", "names_job": True}, "D-7 is still queued"),
+        ({"text": "D-7/1 was edited", "names_job": True}, "D-7/1 was edited"),
+        ({"text": "D-71 is another job"}, "D-7: D-71 is another job"),
+        ({"text": "all is well"}, "D-7: all is well"),
+    ],
+)
+def test_a_notice_names_its_job_once(payload: dict[str, Any], read: str) -> None:
+    reply = rendered(DeliveryKind.NOTICE, payload=payload)
     assert (shown(reply), reply["text"]) == (read, read)

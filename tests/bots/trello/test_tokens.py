@@ -39,7 +39,7 @@ def test_without_a_webhook_there_is_no_secret() -> None:
     [
         ("T_TOKEN", "", r"\[trello\] token: the variable T_TOKEN holds no secret$"),
         ("T_TOKEN", KEY, r"\[trello\] token and key are the same"),
-        ("T_KEY", 'a"b', r"\[trello\] key: contains characters that are not allowed"),
+        ("T_KEY", 'a"b', r"\[trello\] key contains characters that are not allowed"),
         ("T_KEY", "a b", "characters"),
         ("T_KEY", "schlüssel", "characters"),
     ],

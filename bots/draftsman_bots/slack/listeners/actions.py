@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.question import QuestionStatus
 from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
+from draftsman_bots import json_fields
+from draftsman_bots.answer_resolution import build_response, is_shown_by_question
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.listeners import home
@@ -69,7 +71,7 @@ async def on_action(ctx: BotContext, body: dict[str, Any]) -> None:
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        reply = error_reply(error, action.user.id)
+        reply = error_reply(error)
     if reply is not None:
         send_ephemeral(ctx, reply_target, reply)
 
@@ -125,11 +127,11 @@ async def _submit_choice(ctx: BotContext, action: BlockAction) -> Reply | None:
         if question.status is QuestionStatus.OPEN:  # its buttons stay
             raise UsageError(f"{question.name} has no such choice; use its buttons")
         raise NotFound(f"{question.name} has no such choice")
-    return await _submit(ctx, action, ref, answers.build_response(action.key, text=value))
+    return await _submit(ctx, action, ref, build_response(action.key, text=value))
 
 
 async def _approve(ctx: BotContext, action: BlockAction) -> Reply | None:
-    response = answers.build_response(action.key, decision=True)
+    response = build_response(action.key, decision=True)
     return await _submit(ctx, action, _question_ref(action), response)
 
 
@@ -139,11 +141,7 @@ async def _submit(
     verdict = await answers.submit_as(ctx, action.user, ref.job, ref.question, response)
     if not action.channel:
         home.publish(ctx, action.user)
-    return (
-        answers.verdict_reply(verdict, action.user.id)
-        if answers.is_new_to_reader(verdict)
-        else None
-    )
+    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
 
 
 def _open_question_modal(
@@ -194,7 +192,7 @@ def _remove_controls(ctx: BotContext, action: BlockAction) -> None:
         for block in (blocks if isinstance(blocks, list) else [])
         if isinstance(block, dict) and block.get("type") not in _CONTROLS
     ]
-    text = payloads.text(action.message, "text") or GONE.text
+    text = json_fields.string(action.message, "text") or GONE.text
     update = ctx.client.chat_update(
         channel=action.channel, ts=action.ts, text=text, blocks=remaining
     )

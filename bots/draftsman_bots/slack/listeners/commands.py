@@ -60,7 +60,7 @@ async def on_command(ctx: BotContext, body: dict[str, Any]) -> Reply | None:
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        return error_reply(error, command.user.id)
+        return error_reply(error)
 
 
 async def _notify_if_absent(ctx: BotContext, command: payloads.SlashCommand) -> None:

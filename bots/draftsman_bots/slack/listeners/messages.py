@@ -56,7 +56,7 @@ async def on_message(ctx: BotContext, body: dict[str, Any], bot: str) -> None:
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        reply = error_reply(error, event.user.id)
+        reply = error_reply(error)
     _send_reply(ctx, event, reply)
 
 
@@ -79,7 +79,7 @@ async def on_missed_reply(ctx: BotContext, body: dict[str, Any], bot: str, *, no
     except DraftsmanError as error:
         if is_retryable(error):
             raise
-        reply = error_reply(error, event.user.id)
+        reply = error_reply(error)
     if notify and reply is not thread_replies.NOT_AN_ANSWER:
         _send_reply(ctx, event, reply)
 

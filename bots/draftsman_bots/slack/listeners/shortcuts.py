@@ -41,7 +41,7 @@ def on_shortcut(ctx: BotContext, body: dict[str, Any]) -> None:
     try:
         check_modal_access(ctx, shortcut.user)
     except NotPermitted as error:
-        send_ephemeral(ctx, reply_target, error_reply(error, shortcut.user.id))
+        send_ephemeral(ctx, reply_target, error_reply(error))
         return
     target = job_target(shortcut.channel, shortcut.thread or shortcut.ts, shortcut.user.id)
     view = modal_views.new_job(ctx.rt.settings.agent_names, target, shortcut.text)

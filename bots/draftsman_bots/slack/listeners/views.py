@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.errors import DraftsmanError
+from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.mrkdwn import address_in_modal, address_reader
+from draftsman_bots.slack.mrkdwn import plain_spans
 from draftsman_bots.slack.outbound import modal_views
 from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.parsers.command_parser import MODES, JobRequest
@@ -105,16 +106,13 @@ async def _submit(
     ref = ids.parse_answer(view.metadata)
     if ref is None:
         return {block: "This question is no longer active."}
-    response = answers.build_response(view.key, **fields)
+    response = build_response(view.key, **fields)
     verdict = await answers.submit_as(ctx, view.user, ref.job, ref.question, response)
     if verdict.recorded:
         return {block: already_recorded(verdict)}
     if not verdict.accepted:
-        return {
-            block: address_reader(
-                address_in_modal(verdict.reason or "your answer was not accepted"), view.user.id
-            )
-        }
+        reason = verdict.reason_spans or ("your answer was not accepted",)
+        return {block: plain_spans(reason, view.user.id)}
     return {}
 
 

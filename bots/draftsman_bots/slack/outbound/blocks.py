@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from draftsman.domain.messages.spans import Spans
 from draftsman_bots.slack.mrkdwn import code, escape, escape_chunks, escape_truncated
 from draftsman_bots.text import break_fences, truncate
 
@@ -31,9 +32,11 @@ def section(text: str) -> Block:
     return {"type": "section", "text": _mrkdwn(text)}
 
 
-def paragraphs(text: str, max_sections: int = 4) -> list[Block]:
-    """Return user text in sections, with a notice if more than `most` are needed."""
-    sections = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
+def paragraphs(text: str | Spans, max_sections: int = 4) -> list[Block]:
+    """Return user text in sections, with a notice if more than `max_sections` are needed."""
+    spans = (text,) if isinstance(text, str) else text
+    safe = tuple(break_fences(span) if isinstance(span, str) else span for span in spans)
+    sections = [section(piece) for piece in escape_chunks(safe) if piece.strip()]
     return (
         sections
         if len(sections) <= max_sections

@@ -27,11 +27,12 @@ from draftsman.domain.messages.delivery import (
 from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.question import QuestionKind
 from draftsman.errors import Failure
+from draftsman_bots.json_fields import mapping
+from draftsman_bots.slack import ids
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.message_ref import (
     MessageRef,
-    account_user_id,
     file_title,
     is_direct,
     metadata,
@@ -257,7 +258,7 @@ class SlackChannel:
         is_approval = question is not None and question.kind is QuestionKind.APPROVAL
         is_request = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
         approvers = {
-            account_user_id(account)
+            ids.account_user_id(account)
             for person in message.asked
             if (account := person.ids.get(Source.SLACK))
         }
@@ -290,8 +291,8 @@ def _only_reader(message: Message) -> str | None:
 def _receipt(message: Message, response: Data | Failure | Unconfirmed) -> SendResult:
     if isinstance(response, Failure | Unconfirmed):
         return response
-    channel, ts, posted = response.get("channel"), response.get("ts"), response.get("message")
+    channel, ts = response.get("channel"), response.get("ts")
     if not isinstance(channel, str) or not isinstance(ts, str):
         return Unconfirmed("chat.postMessage: a reply without channel and ts")
-    posted = posted if isinstance(posted, dict) else {}
-    return Receipt(posted_ref(message, channel, {**posted, "ts": ts}).text)
+    posted = {**mapping(response.get("message")), "ts": ts}
+    return Receipt(posted_ref(message, channel, posted).text)

@@ -79,12 +79,7 @@ def matches(message: Message, entry: Any) -> bool:
 
 def resolve_target(message: Message) -> Message:
     """Return the message with the bare user id as its target."""
-    return replace(message, target=account_user_id(message.target))
-
-
-def account_user_id(account: str) -> str:
-    """Return the user id of an account, without its workspace."""
-    return account.partition("@")[0]
+    return replace(message, target=ids.account_user_id(message.target))
 
 
 def is_person(target: str) -> bool:

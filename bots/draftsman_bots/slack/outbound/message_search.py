@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.errors import Failure
+from draftsman_bots import json_fields
 from draftsman_bots.slack.outbound.message_ref import MessageRef, is_person, matches, thread_of
 from draftsman_bots.slack.transport.api_errors import TARGET, THREAD, SlackRefusal
 from draftsman_bots.slack.transport.web_api import Data, WebApi
@@ -54,9 +55,7 @@ async def _channel(web_api: WebApi, target: str) -> str | Failure | None:
     response = await web_api.read("conversations.open", call)
     if isinstance(response, Failure):
         return None if _ends_search(response) else response
-    channel = response.get("channel")
-    channel_id = channel.get("id") if isinstance(channel, dict) else None
-    return channel_id if isinstance(channel_id, str) else None
+    return json_fields.string(json_fields.nested(response, "channel"), "id") or None
 
 
 def _find_in_page(channel: str, page: Data, message: Message) -> MessageRef | None:

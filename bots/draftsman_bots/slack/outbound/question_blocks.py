@@ -31,7 +31,6 @@ from draftsman_bots.slack.outbound.blocks import (
     section,
     select,
 )
-from draftsman_bots.slack.outbound.message_ref import account_user_id
 from draftsman_bots.text import truncate
 
 MAX_MENTIONS: Final = 20
@@ -201,6 +200,6 @@ def _footer(question: Question, replies: bool) -> Iterator[str]:
 
 
 def _mention(person: Person) -> str:
-    user_id = account_user_id(person.ids.get(Source.SLACK, ""))
+    user_id = ids.account_user_id(person.ids.get(Source.SLACK, ""))
     usable = user_id.isascii() and user_id.isalnum()
     return f"<@{user_id}>" if usable else escape_truncated(person.name, 100)

@@ -14,19 +14,24 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.messages.attachment import LENGTH, is_long, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
+    brief_spans,
     change_summary,
     counts_summary,
-    job_outcome_parts,
-    job_outcome_text,
-    notice_text,
+    job_outcome_spans,
+    notice_spans,
     pr_url,
-    render_brief,
-    resolution_parts,
-    resolution_text,
+    resolution_spans,
 )
-from draftsman.domain.question import Question
+from draftsman.domain.messages.spans import ActorRef, spans_text
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.mrkdwn import MAX_TEXT, escape_truncated, link, with_display_names
+from draftsman_bots.slack.mrkdwn import (
+    MAX_NAME,
+    MAX_TEXT,
+    escape_truncated,
+    link,
+    mention,
+    mention_spans,
+)
 from draftsman_bots.slack.outbound.block_budget import drop_to_fit
 from draftsman_bots.slack.outbound.blocks import (
     Block,
@@ -40,7 +45,7 @@ from draftsman_bots.slack.outbound.blocks import (
     section,
 )
 from draftsman_bots.slack.outbound.question_blocks import BOT_NAME, fit_question
-from draftsman_bots.text import truncate
+from draftsman_bots.text import truncate, truncate_spans
 
 STATUS_EMOJI: Final = {
     Status.SCHEDULED: ":alarm_clock:",
@@ -87,15 +92,7 @@ def render(message: Message, *, replies: bool = False) -> Rendered:
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text within Slack's limit."""
     instruction = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
-    text = escape_truncated(render_brief(message, instruction), MAX_TEXT)
-    if message.kind is DeliveryKind.QUESTION_CLOSED and message.question is not None:
-        return _of_people(text, _settled_head(message.question))
-    subject = message.subject
-    by_person = subject.status is Status.CANCELED or subject.denied
-    if message.kind is DeliveryKind.RESULT and by_person:
-        outcome = escape_truncated(job_outcome_text(subject, again=""))
-        return text.replace(outcome, _of_people(outcome, _ending_head(subject)), 1)
-    return text
+    return mention_spans(brief_spans(message, instruction), MAX_TEXT)
 
 
 def _blocks(message: Message, replies: bool) -> Iterator[Block]:
@@ -137,12 +134,12 @@ def _facts(subject: Subject) -> Iterator[str]:
     if not subject.denied:
         yield state
     if subject.status is Status.CANCELED or subject.denied:
-        yield _of_people(
-            escape_truncated(job_outcome_text(subject, again=""), 300), _ending_head(subject)
-        )
-    for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
+        yield mention_spans(job_outcome_spans(subject, again=""), 300)
+    for name, value in (("", subject.repo), ("by ", subject.agent)):
         if value:
-            yield name + display_name(value)
+            yield name + escape_truncated(value, MAX_NAME)
+    if subject.invoker:
+        yield f"for {mention(ActorRef(subject.invoker))}"
     if subject.url:
         yield link(subject.url)
     if (time := subject.finished_at or subject.created_at) is not None:
@@ -174,8 +171,7 @@ def _closed(message: Message) -> Iterator[Block]:
     """Yield the resolution of a question, without controls."""
     question = message.question
     assert question is not None  # noqa: S101
-    text = f"{question.name} {resolution_text(question)}"
-    yield from _paragraphs_of_people(text, _settled_head(question))
+    yield from paragraphs((f"{question.name} ", *resolution_spans(question)))
     yield context(f"{bold(message.subject.title, 200)} asked:")
     yield from paragraphs(question.text)
 
@@ -183,18 +179,16 @@ def _closed(message: Message) -> Iterator[Block]:
 def _result(message: Message) -> Iterator[Block]:
     subject, result = message.subject, message.subject.result or {}
     yield section(_headline(subject))
-    words = truncate(job_outcome_text(subject, again="press Retry"), LENGTH // 2)
-    if subject.status is Status.CANCELED or subject.denied:
-        yield from _paragraphs_of_people(words, _ending_head(subject), 3)
-    elif subject.status is not Status.COMPLETED:  # the summary below says so
-        yield from paragraphs(words, 3)
+    if subject.status is not Status.COMPLETED:  # the summary below says so
+        outcome = job_outcome_spans(subject, again="press Retry")
+        yield from paragraphs(truncate_spans(outcome, LENGTH // 2), 3)
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield from paragraphs(truncate(summary, LENGTH // 2), 3)
     if url := pr_url(result):
         yield section(link(url))
-    for words in (change_summary(result), counts_summary(result)):
-        yield from paragraphs(truncate(words, LENGTH // 4), 1)
+    for text in (change_summary(result), counts_summary(result)):
+        yield from paragraphs(truncate(text, LENGTH // 4), 1)
     yield context(*_facts(subject))
     if overflow_files(message):
         yield context(TRUNCATED_NOTICE)
@@ -203,37 +197,7 @@ def _result(message: Message) -> Iterator[Block]:
 
 
 def _notice(message: Message) -> Iterator[Block]:
-    text = str((message.payload or {}).get("text", ""))
-    yield from paragraphs(notice_text(message.subject, truncate(text, LENGTH)), 5)
-    if is_long(text) and "to" not in (message.payload or {}):
+    prefix, *spans = notice_spans(message)
+    yield from paragraphs((prefix, *truncate_spans(spans, LENGTH)), 5)
+    if is_long(spans_text(spans)) and "to" not in (message.payload or {}):
         yield context(TRUNCATED_NOTICE)
-
-
-def _settled_head(question: Question) -> str:
-    return f"{question.name} {resolution_parts(question)[0]}"
-
-
-def _ending_head(subject: Subject) -> str:
-    return job_outcome_parts(subject)[0]
-
-
-def _paragraphs_of_people(text: str, head: str, max_sections: int = 4) -> Iterator[Block]:
-    """Yield text in sections; voters in its head are shown by their names."""
-    for index, block in enumerate(paragraphs(text, max_sections)):
-        if index == 0:
-            block["text"]["text"] = _of_people(block["text"]["text"], head)
-        yield block
-
-
-def _of_people(text: str, head: str) -> str:
-    """Replace voter ids in the head of escaped text by their names in Slack.
-
-    The text after the head was written by a person: its mentions stay escaped.
-    """
-    length = len(escape_truncated(head))
-    return with_display_names(text[:length]) + text[length:]
-
-
-def display_name(name: str) -> str:
-    """Return the display name: a mention for a Slack voter, the name for others."""
-    return with_display_names(escape_truncated(name, 100))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman_bots.json_fields import mapping, nested, string
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import unescape
 from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
@@ -123,16 +124,26 @@ class OptionsRequest:
 def parse_slash_command(body: object) -> SlashCommand | None:
     """Parse a slash command."""
     data = mapping(body)
-    user = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
-    user = replace(user, channel=text(data, "channel_id"))
+    user = _slack_user(
+        data,
+        string(data, "user_id"),
+        string(data, "user_name"),
+        team=string(data, "team_id"),
+        channel=string(data, "channel_id"),
+    )
     if not user.id or not user.channel:
         return None
     details = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
-    key = ids.trigger_key(text(data, "trigger_id"), details)
-    command_text = text(data, "text")
-    channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
-    respond = text(data, "response_url")
-    return SlashCommand(user, _home(data), channel, command_text, key, trigger, respond)
+    key = ids.trigger_key(string(data, "trigger_id"), details)
+    return SlashCommand(
+        user=user,
+        workspace=_home(data),
+        channel=user.channel,
+        text=string(data, "text"),
+        key=key,
+        trigger_id=string(data, "trigger_id"),
+        response_url=string(data, "response_url"),
+    )
 
 
 def parse_message(body: object, bot: str) -> MessageEvent | None:
@@ -142,19 +153,19 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
     edits, not unfurled links or the bot's own updates.
     """
     data = mapping(body)
-    event = mapping(data.get("event"))
+    event = nested(data, "event")
     authorization = _authorized(data)
-    bot = bot or (text(authorization, "user_id") if authorization.get("is_bot") is True else "")
-    kind = text(event, "subtype")
+    bot = bot or (string(authorization, "user_id") if authorization.get("is_bot") is True else "")
+    kind = string(event, "subtype")
     if kind == "message_changed":
-        new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
-        edited = bool(mapping(new.get("edited"))) and text(new, "text") != text(old, "text")
+        new, old = nested(event, "message"), nested(event, "previous_message")
+        edited = bool(nested(new, "edited")) and string(new, "text") != string(old, "text")
         return _message(data, event, new, MessageChange.EDITED, bot) if edited else None
     if kind == "message_deleted":
-        old = {"ts": event.get("deleted_ts")} | mapping(event.get("previous_message"))
+        old = {"ts": event.get("deleted_ts")} | nested(event, "previous_message")
         return _message(data, event, old, MessageChange.DELETED, bot)
     # an edited mention is delivered as a mention again (bolt-js issue 960)
-    edited_mention = text(event, "type") == "app_mention" and mapping(event.get("edited"))
+    edited_mention = string(event, "type") == "app_mention" and nested(event, "edited")
     return _message(
         data, event, event, MessageChange.EDITED if edited_mention else MessageChange.POSTED, bot
     )
@@ -163,98 +174,90 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
 def parse_block_action(body: object) -> BlockAction | None:
     """Parse a block action."""
     data = mapping(body)
-    actions = data.get("actions")
-    action = mapping(actions[0]) if isinstance(actions, list) and actions else {}
-    user = _person(data)
-    if not user.id or not text(action, "action_id"):
+    action = _first(data, "actions")
+    user = _interacting_user(data)
+    if not user.id or not string(action, "action_id"):
         return None
-    container, message = mapping(data.get("container")), mapping(data.get("message"))
-    channel = text(container, "channel_id") or text(mapping(data.get("channel")), "id")
-    ts = text(container, "message_ts") or text(message, "ts")
-    chosen = text(mapping(action.get("selected_option")), "value")
-    container_id = ts or text(container, "view_id") or text(mapping(data.get("view")), "id")
+    container, message = nested(data, "container"), nested(data, "message")
+    channel = string(container, "channel_id") or string(nested(data, "channel"), "id")
+    ts = string(container, "message_ts") or string(message, "ts")
+    chosen = string(nested(action, "selected_option"), "value")
+    container_id = ts or string(container, "view_id") or string(nested(data, "view"), "id")
     return BlockAction(
-        user,
-        channel,
-        ts,
-        text(container, "thread_ts") or text(message, "thread_ts"),
-        text(action, "action_id"),
-        chosen or text(action, "value"),
-        ids.action_key(channel, container_id, user.id, text(action, "action_ts")),
-        text(data, "trigger_id"),
-        text(data, "response_url"),
-        None if not message or container.get("is_ephemeral") is True else message,
+        user=user,
+        channel=channel,
+        ts=ts,
+        thread=string(container, "thread_ts") or string(message, "thread_ts"),
+        action=string(action, "action_id"),
+        value=chosen or string(action, "value"),
+        key=ids.action_key(channel, container_id, user.id, string(action, "action_ts")),
+        trigger_id=string(data, "trigger_id"),
+        response_url=string(data, "response_url"),
+        message=None if not message or container.get("is_ephemeral") is True else message,
     )
 
 
 def parse_view_submission(body: object) -> ViewSubmission | None:
     """Parse a submitted modal."""
     data = mapping(body)
-    view = mapping(data.get("view"))
-    user = _person(data)
-    if not user.id or not text(view, "id"):
+    view = nested(data, "view")
+    user = _interacting_user(data)
+    if not user.id or not string(view, "id"):
         return None
-    state = mapping(mapping(view.get("state")).get("values"))
+    state = nested(view, "state", "values")
     values = {str(block): _entered(mapping(inputs)) for block, inputs in state.items()}
-    callback, metadata = text(view, "callback_id"), text(view, "private_metadata")
     return ViewSubmission(
-        user, _home(data), callback, metadata, values, ids.view_key(text(view, "id"))
+        user=user,
+        workspace=_home(data),
+        callback=string(view, "callback_id"),
+        metadata=string(view, "private_metadata"),
+        values=values,
+        key=ids.view_key(string(view, "id")),
     )
 
 
 def parse_shortcut(body: object) -> Shortcut | None:
     """Parse a shortcut, global or of a message."""
     data = mapping(body)
-    user = _person(data)
-    if not user.id or not text(data, "callback_id"):
+    user = _interacting_user(data)
+    if not user.id or not string(data, "callback_id"):
         return None
-    message = mapping(data.get("message"))
+    message = nested(data, "message")
     return Shortcut(
-        user,
-        _home(data),
-        text(data, "callback_id"),
-        text(data, "trigger_id"),
-        text(mapping(data.get("channel")), "id"),
-        text(message, "ts"),
-        text(message, "thread_ts"),
-        readable_text(text(message, "text")),
-        text(data, "response_url"),
+        user=user,
+        workspace=_home(data),
+        callback=string(data, "callback_id"),
+        trigger_id=string(data, "trigger_id"),
+        channel=string(nested(data, "channel"), "id"),
+        ts=string(message, "ts"),
+        thread=string(message, "thread_ts"),
+        text=readable_text(string(message, "text")),
+        response_url=string(data, "response_url"),
     )
 
 
 def parse_options_request(body: object) -> OptionsRequest | None:
     """Parse the options request of an external select."""
     data = mapping(body)
-    user = _person(data)
+    user = _interacting_user(data)
     if not user.id:
         return None
-    return OptionsRequest(user, text(data, "block_id"), text(data, "value"))
+    return OptionsRequest(user, string(data, "block_id"), string(data, "value"))
 
 
 def parse_home_opened(body: object) -> SlackUser | None:
     """Return the user who opened the Home tab of the app."""
     data = mapping(body)
-    event = mapping(data.get("event"))
-    if text(event, "tab") not in ("", "home") or not text(event, "user"):
+    event = nested(data, "event")
+    if string(event, "tab") not in ("", "home") or not string(event, "user"):
         return None
-    return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
+    return _slack_user(data, string(event, "user"), team=string(nested(event, "view"), "team_id"))
 
 
 def readable_text(incoming: str) -> str:
     """Return incoming text as its author sees it: links expanded, unescaped once."""
     expanded = _MENTION.sub(r"\1\2", _URL.sub(_link, incoming))
     return unescape(expanded)
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty object."""
-    return value if isinstance(value, dict) else {}
-
-
-def text(data: dict[str, Any], name: str) -> str:
-    """Return a field if it is a string, else ""."""
-    value = data.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _message(
@@ -264,76 +267,89 @@ def _message(
     change: MessageChange,
     bot: str,
 ) -> MessageEvent | None:
-    person = text(message, "user")
-    is_bot = message.get("bot_id") or message.get("bot_profile") or person in ("USLACKBOT", bot)
-    if is_bot or not person or text(message, "subtype") not in HUMAN:
+    user_id = string(message, "user")
+    is_bot = message.get("bot_id") or message.get("bot_profile") or user_id in ("USLACKBOT", bot)
+    if is_bot or not user_id or string(message, "subtype") not in HUMAN:
         return None
-    channel, ts = text(event, "channel"), text(message, "ts")
+    channel, ts = string(event, "channel"), string(message, "ts")
     if not channel or not ts:
         return None
-    thread = text(message, "thread_ts")
-    raw_text = text(message, "text")
+    thread = string(message, "thread_ts")
+    raw_text = string(message, "text")
     mention = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
-    mentioned = text(event, "type") == "app_mention" or bool(mention and mention.search(raw_text))
+    mentioned = string(event, "type") == "app_mention" or bool(mention and mention.search(raw_text))
     team = _team(message) or _team(event)
     shared = data.get("is_ext_shared_channel")
-    user = _who(data, person, team=team, channel=channel)
+    user = _slack_user(data, user_id, team=team, channel=channel)
     return MessageEvent(
-        change,
-        replace(user, is_internal_channel=not shared if isinstance(shared, bool) else None),
-        _installed(data) or _home(data),
-        channel,
-        ts,
-        "" if thread == ts else thread,
-        readable_text(mention.sub("", raw_text, count=1) if mention else raw_text).strip(),
-        mentioned,
-        text(event, "channel_type") == "im" or channel.startswith("D"),
-        bool(message.get("files")),
-        text(message, "parent_user_id"),
+        change=change,
+        user=replace(user, is_internal_channel=not shared if isinstance(shared, bool) else None),
+        workspace=_installed(data) or _home(data),
+        channel=channel,
+        ts=ts,
+        thread="" if thread == ts else thread,
+        text=readable_text(mention.sub("", raw_text, count=1) if mention else raw_text).strip(),
+        mentioned=mentioned,
+        private=string(event, "channel_type") == "im" or channel.startswith("D"),
+        files=bool(message.get("files")),
+        parent=string(message, "parent_user_id"),
     )
 
 
 def _home(data: dict[str, Any]) -> str:
     """Return the workspace of a payload, or its organization if there is no workspace."""
-    team, org = mapping(data.get("team")), mapping(data.get("enterprise"))
-    workspace = text(data, "team_id") or text(team, "id") or text(data, "team")
-    return (
-        workspace or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
-    )
+    team, org = nested(data, "team"), nested(data, "enterprise")
+    workspace = string(data, "team_id") or string(team, "id") or string(data, "team")
+    org_id = string(data, "enterprise_id") or string(org, "id")
+    return workspace or org_id or string(team, "enterprise_id")
 
 
 def _app_team(data: dict[str, Any]) -> str:
     """Return the workspace of the app's installation that this was sent to."""
-    view = text(mapping(data.get("view")), "app_installed_team_id")
+    view = string(nested(data, "view"), "app_installed_team_id")
     return view or _installed(data) or _home(data)
 
 
 def _installed(data: dict[str, Any]) -> str:
     """Return an event's installation; a message of a shared channel may name others."""
     first = _authorized(data)
-    org = text(first, "enterprise_id")
-    return org if first.get("is_enterprise_install") is True else text(first, "team_id") or org
+    org = string(first, "enterprise_id")
+    return org if first.get("is_enterprise_install") is True else string(first, "team_id") or org
 
 
 def _authorized(data: dict[str, Any]) -> dict[str, Any]:
     """Return the first authorization of an event."""
-    authorizations = data.get("authorizations")
-    return mapping(authorizations[0]) if isinstance(authorizations, list) and authorizations else {}
+    return _first(data, "authorizations")
 
 
-def _person(data: dict[str, Any]) -> SlackUser:
-    user = mapping(data.get("user"))
-    name = text(user, "username") or text(user, "name")
-    container = mapping(data.get("container"))
-    channel = text(container, "channel_id") or text(mapping(data.get("channel")), "id")
-    return _who(data, text(user, "id"), name, team=text(user, "team_id"), channel=channel)
+def _first(data: dict[str, Any], name: str) -> dict[str, Any]:
+    value = data.get(name)
+    return mapping(value[0]) if isinstance(value, list) and value else {}
 
 
-def _who(
-    data: dict[str, Any], person: str, name: str = "", *, team: str = "", channel: str = ""
+def _interacting_user(data: dict[str, Any]) -> SlackUser:
+    user = nested(data, "user")
+    name = string(user, "username") or string(user, "name")
+    container = nested(data, "container")
+    channel = string(container, "channel_id") or string(nested(data, "channel"), "id")
+    return _slack_user(
+        data, string(user, "id"), name, team=string(user, "team_id"), channel=channel
+    )
+
+
+def _slack_user(
+    data: dict[str, Any], user_id: str, name: str = "", *, team: str = "", channel: str = ""
 ) -> SlackUser:
     enterprise, org = _organizations(data, team)
-    return SlackUser(person, name, team, _app_team(data), enterprise, org, channel=channel)
+    return SlackUser(
+        id=user_id,
+        name=name,
+        team=team,
+        app_team=_app_team(data),
+        enterprise=enterprise,
+        org=org,
+        channel=channel,
+    )
 
 
 def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
@@ -342,11 +358,11 @@ def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
     `team_id` and `enterprise_id` are a pair, as are the two fields of `team`; the kind of payload
     decides which workspace they name (bolt-python's tests of its request internals have captures).
     """
-    first, inner = _authorized(data), mapping(data.get("team"))
-    enterprise = text(mapping(data.get("enterprise")), "id")
+    first, inner = _authorized(data), nested(data, "team")
+    enterprise = string(nested(data, "enterprise"), "id")
     pairs = (
-        (text(data, "team_id"), text(data, "enterprise_id")),
-        (text(inner, "id"), text(inner, "enterprise_id") or enterprise),
+        (string(data, "team_id"), string(data, "enterprise_id")),
+        (string(inner, "id"), string(inner, "enterprise_id") or enterprise),
     )
     org = (
         next((other for workspace, other in pairs if workspace == team and other), "")
@@ -354,19 +370,19 @@ def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
         else ""
     )
     if first:
-        return text(first, "enterprise_id"), org
-    return text(data, "enterprise_id") or enterprise or text(inner, "enterprise_id"), org
+        return string(first, "enterprise_id"), org
+    return string(data, "enterprise_id") or enterprise or string(inner, "enterprise_id"), org
 
 
 def _team(message: dict[str, Any]) -> str:
-    return text(message, "user_team") or text(message, "source_team") or text(message, "team")
+    return string(message, "user_team") or string(message, "source_team") or string(message, "team")
 
 
 def _entered(inputs: dict[str, Any]) -> str:
     """Return the value of a block's only input."""
     for element in inputs.values():
         value = mapping(element)
-        return text(value, "value") or text(mapping(value.get("selected_option")), "value")
+        return string(value, "value") or string(nested(value, "selected_option"), "value")
     return ""
 
 

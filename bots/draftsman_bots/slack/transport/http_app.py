@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Final
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -45,14 +44,9 @@ async def _slack(
     request: Request, bot: SlackDispatcher, secret: str, health: BotHealth
 ) -> Response:
     try:
-        async with asyncio.timeout(DEADLINE):
-            raw = await http.read_body(request)
-    except TimeoutError:
-        return _reject(health, 408, "slow", "the body took too long to arrive")
-    except ClientDisconnect:
-        return _reject(health, 400, "cut", "the client disconnected before the body was complete")
-    if raw is None:
-        return _reject(health, 413, "large", f"the body exceeds {http.MAX_BODY_BYTES} bytes")
+        raw = await http.read_body(request, DEADLINE)
+    except http.BodyRejected as error:
+        return _reject(health, error.status, error.reason, str(error))
     try:
         signature.check(secret, request.headers, raw, time.time())
     except InvalidSignature as error:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman_bots.json_fields import mapping, nested, string
+
 
 class PayloadKind(StrEnum):
     """Kinds of payloads; `other` is unknown."""
@@ -65,17 +67,17 @@ def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
     if kind in _WITHOUT_FIELDS:
         return None
     if kind is PayloadKind.COMMAND:
-        return next((key for key in _COMMAND if not _name(body.get(key))), None)
+        return next((key for key in _COMMAND if not string(body, key)), None)
     if kind is PayloadKind.EVENT:
-        return None if _name(_dict(body.get("event")).get("type")) else "event.type"
-    if not _name(_dict(body.get("user")).get("id")):
+        return None if string(nested(body, "event"), "type") else "event.type"
+    if not string(nested(body, "user"), "id"):
         return "user.id"
     if kind is PayloadKind.ACTION:
         return _actions(body.get("actions"))
     if kind in (PayloadKind.VIEW, PayloadKind.VIEW_CLOSED):
-        view = _dict(body.get("view"))
-        return next((f"view.{key}" for key in ("id", "type") if not _name(view.get(key))), None)
-    if kind is PayloadKind.SHORTCUT and not _name(body.get("callback_id")):
+        view = nested(body, "view")
+        return next((f"view.{key}" for key in ("id", "type") if not string(view, key)), None)
+    if kind is PayloadKind.SHORTCUT and not string(body, "callback_id"):
         return "callback_id"
     return None
 
@@ -83,12 +85,8 @@ def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
 def _actions(actions: Any) -> str | None:
     if not (isinstance(actions, list) and actions):
         return "actions"
-    names = (_dict(action).get("action_id") or _dict(action).get("name") for action in actions)
+    names = (mapping(action).get("action_id") or mapping(action).get("name") for action in actions)
     return None if all(map(_name, names)) else "actions.action_id"
-
-
-def _dict(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _name(value: Any) -> bool:

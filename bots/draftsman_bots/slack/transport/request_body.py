@@ -6,9 +6,10 @@ drops a slash command about a payload.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 from urllib.parse import parse_qsl
+
+from draftsman_bots.json_fields import parse_object
 
 MAX_FIELDS: Final = 100
 """Fields of a form at most; a slash command has about fifteen."""
@@ -45,14 +46,7 @@ def _form(text: str) -> dict[str, Any]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        payload = json.loads(text, parse_constant=_reject_constant)
-    except (ValueError, RecursionError):
-        raise InvalidBody("the body is not JSON") from None
-    if not isinstance(payload, dict):
+    payload = parse_object(text, strict=True)
+    if payload is None:
         raise InvalidBody("the body is not a JSON object")
     return payload
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(name)

@@ -21,6 +21,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 
 from draftsman.loops.lifecycle import StopSignal
+from draftsman_bots.json_fields import parse_object
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
@@ -269,11 +270,8 @@ class Connection:
 
     def parse_envelope(self, text: str) -> dict[str, Any] | None:
         """Return the envelope in a text, if there is one to acknowledge."""
-        try:
-            envelope = json.loads(text)
-        except (ValueError, RecursionError):
-            envelope = None
-        if not isinstance(envelope, dict):
+        envelope = parse_object(text)
+        if envelope is None:
             _log.warning("ignored a frame that is not a JSON object")
             return None
         if envelope.get("type") == "hello":

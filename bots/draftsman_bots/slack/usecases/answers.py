@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from draftsman import field_errors
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.question import Question
-from draftsman.errors import NotPermitted, UsageError
-from draftsman_bots.slack.mrkdwn import escape_truncated, mention_reader, with_display_names
-from draftsman_bots.slack.outbound.message_ref import account_user_id
+from draftsman.errors import NotPermitted
+from draftsman_bots.slack.mrkdwn import escape_truncated, mention_spans
 from draftsman_bots.slack.usecases.access import actor_of, authorize
 from draftsman_bots.slack.usecases.ephemeral import Reply
 
@@ -20,15 +16,6 @@ if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import SlackUser
-
-
-def build_response(key: str, **fields: Any) -> Response:
-    """Return a response with its idempotency key; raises UsageError in one line."""
-    try:
-        return Response(source_event_id=key, **fields)
-    except ValidationError as error:
-        name, problem = field_errors.first_error(error)
-        raise UsageError(f"the {name or 'answer'} {problem}") from None
 
 
 async def submit_as(
@@ -61,15 +48,12 @@ def choice_value(question: Question, choice: int | None) -> str | None:
     return values[choice - 1] if choice is not None and choice <= len(values) else None
 
 
-def verdict_reply(verdict: Verdict, user: str) -> Reply:
-    """Return the reply to a response; `user` is the author's id."""
+def verdict_reply(verdict: Verdict) -> Reply:
+    """Return the reply to a response."""
     if verdict.recorded:
         return Reply(escape_truncated(already_recorded(verdict)))
     if not verdict.accepted:
-        reason = mention_reader(
-            with_display_names(escape_truncated(verdict.reason or "it was rejected")),
-            account_user_id(user),
-        )
+        reason = mention_spans(verdict.reason_spans or ("it was rejected",))
         return Reply(f"Your answer was not accepted: {reason}")
     if not verdict.resolved:
         return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")
@@ -79,8 +63,3 @@ def verdict_reply(verdict: Verdict, user: str) -> Reply:
     return Reply(
         f"{verdict.name} is {escape_truncated(str(resolution.get('outcome', 'answered')))}{suffix}."
     )
-
-
-def is_new_to_reader(verdict: Verdict) -> bool:
-    """Return whether the question's own message does not show the verdict."""
-    return not verdict.accepted or (not verdict.resolved and not verdict.duplicate)

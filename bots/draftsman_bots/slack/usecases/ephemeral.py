@@ -12,7 +12,7 @@ from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LostRace
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.mrkdwn import address_reader, error_text, escape_truncated, mention_reader
+from draftsman_bots.slack.mrkdwn import error_spans, escape_truncated, mention_spans, plain_spans
 from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.usecases.access import ChannelNotAllowed
 
@@ -48,19 +48,19 @@ def is_retryable(error: DraftsmanError) -> bool:
     return isinstance(error, DatabaseUnreachable | LostRace)
 
 
-def error_reply(error: DraftsmanError, user: str) -> Reply:
-    """Return the reply for an error; `user` is the reader's id."""
+def error_reply(error: DraftsmanError) -> Reply:
+    """Return the reply for an error."""
     if isinstance(error, ChannelNotAllowed):
         channels = ", ".join(f"<#{channel}>" for channel in error.channels)
         return Reply(f"I don't take requests here. Try {channels}")
-    return Reply(mention_reader(escape_truncated(error_text(error)), user))
+    return Reply(mention_spans(error_spans(error)))
 
 
 def modal_error(error: DraftsmanError, user: str) -> str:
     """Return the error text for a modal, which shows neither mentions nor channels."""
     if isinstance(error, ChannelNotAllowed):
         return "I don't take requests in the channel where this was opened. Use another channel."
-    return address_reader(error_text(error), user)
+    return plain_spans(error_spans(error), user)
 
 
 def send_ephemeral(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:

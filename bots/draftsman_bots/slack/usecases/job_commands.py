@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.ids import parse_job, parse_question
+from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.errors import UsageError
+from draftsman_bots.answer_resolution import build_response
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
-from draftsman_bots.slack.mrkdwn import chat_command, escape_truncated, with_display_names
+from draftsman_bots.slack.mrkdwn import chat_command, escape_truncated, mention
 from draftsman_bots.slack.outbound.blocks import Block, actions, button, section
 from draftsman_bots.slack.usecases import answers
 from draftsman_bots.slack.usecases.ephemeral import Reply
@@ -60,7 +62,7 @@ async def _show(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -
     job = await _job(ctx, command)
     runs = await ctx.rt.read_model.runs(job.number)
     questions = await ctx.rt.questions.open(job.number)
-    invoker = with_display_names(escape_truncated(job.invoker_display_name or job.invoker_id, 100))
+    invoker = mention(ActorRef(job.invoker_id, job.invoker_display_name or ""))
     run_count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     lines = [
         f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}",
@@ -102,10 +104,8 @@ async def _answer(ctx: BotContext, actor: Actor, command: TextCommand, key: str)
     job, ordinal = await _question(ctx, command)
     if not command.rest:
         raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
-    response = answers.build_response(key, text=command.rest)
-    return answers.verdict_reply(
-        await answers.submit_answer(ctx, actor, job, ordinal, response), actor.id
-    )
+    response = build_response(key, text=command.rest)
+    return answers.verdict_reply(await answers.submit_answer(ctx, actor, job, ordinal, response))
 
 
 async def _approve(ctx: BotContext, actor: Actor, command: TextCommand, key: str) -> Reply:
@@ -120,10 +120,8 @@ async def _decide(
     ctx: BotContext, actor: Actor, command: TextCommand, key: str, *, approved: bool
 ) -> Reply:
     job, ordinal = await _question(ctx, command)
-    response = answers.build_response(key, decision=approved, reason=command.rest or None)
-    return answers.verdict_reply(
-        await answers.submit_answer(ctx, actor, job, ordinal, response), actor.id
-    )
+    response = build_response(key, decision=approved, reason=command.rest or None)
+    return answers.verdict_reply(await answers.submit_answer(ctx, actor, job, ordinal, response))
 
 
 async def _job(ctx: BotContext, command: TextCommand) -> Job:

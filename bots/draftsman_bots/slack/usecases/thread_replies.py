@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.answer import parse_answer
-from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.errors import LostRace, NotPermitted, UsageError
+from draftsman.domain.question import Question, QuestionStatus
+from draftsman.errors import LostRace, NotPermitted
+from draftsman_bots.answer_resolution import (
+    AnswerResolution,
+    Decision,
+    Outcome,
+    accepting_questions,
+    build_response,
+    is_shown_by_question,
+    parse_decision,
+    resolve_answer,
+)
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import actions, button, section
@@ -22,7 +31,7 @@ from draftsman_bots.slack.usecases.backfill import closed_since
 from draftsman_bots.slack.usecases.ephemeral import Reply
 
 if TYPE_CHECKING:
-    from draftsman.domain.answer import Response
+    from draftsman.domain.answer import Verdict
     from draftsman.domain.people.actor import Actor
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest
@@ -35,8 +44,6 @@ HINT_WINDOW: Final = 600.0
 _ANSWERS: Final = frozenset({"answer", "approve", "deny"})
 _JOB: Final = re.compile("[dD]-")
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
-_APPROVE: Final = re.compile(r"\s*approve\s*", re.IGNORECASE)
-_DENY: Final = re.compile(r"\s*deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
@@ -49,40 +56,22 @@ async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
         await _check_posted(ctx, message)
         return NOT_AN_ANSWER
     questions = await _answered_by(ctx, message, questions) or _drop_later(message, questions)
-    open_questions = [question for question in questions if question.status is QuestionStatus.OPEN]
-    if not open_questions:
-        return await _late_reply(ctx, message, questions)
+    text = message.text if message.text.strip() else None
+    result = resolve_answer(text, parse_decision(message.text), questions, prefer_text=True)
+    if result.outcome is Outcome.NOT_AN_ANSWER:
+        return None
+    if result.outcome is Outcome.CLOSED:
+        return await _late_reply(ctx, message, result)
     actor = await authorize(ctx, message.user)
-    response = _decision(message)
-    accepting = _accepting(open_questions, message)
-    if (
-        response is not None
-        and accepting
-        and not any(question.kind is QuestionKind.APPROVAL for question in questions)
-    ):
-        response = None  # no approval here: the text is an answer
-    kind = QuestionKind.INPUT if response is None else QuestionKind.APPROVAL
-    candidates = [question for question in open_questions if question.kind is kind]
-    if not candidates:
-        return _wrong_kind_reply(
-            ctx, actor, message, open_questions[0], decides=response is not None
-        )
-    if not message.text.strip():
-        return Reply("A file is not an answer. Reply with text or with the name of a choice.")
-    if response is None and accepting:
-        candidates = accepting
-    if len(candidates) > 1:
-        return _choose_question_reply(ctx, actor, message, candidates)
-    if response is None:
-        response = answers.build_response(message.key, text=message.text)
-    verdict = await answers.submit_answer(
-        ctx, actor, candidates[0].job, candidates[0].ordinal, response
-    )
-    return (
-        answers.verdict_reply(verdict, message.user.id)
-        if answers.is_new_to_reader(verdict)
-        else None
-    )
+    match result.outcome:
+        case Outcome.WRONG_KIND:
+            return _wrong_kind_reply(ctx, actor, message, result)
+        case Outcome.NO_TEXT:
+            return Reply("A file is not an answer. Reply with text or with the name of a choice.")
+        case Outcome.AMBIGUOUS:
+            return _choose_question_reply(ctx, actor, message, result.questions)
+    verdict = await _submit(ctx, actor, message, result.decision, result.questions[0])
+    return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)
 
 
 async def questions_for(
@@ -101,10 +90,8 @@ async def questions_for(
     if answered := await _answered_by(ctx, message, questions):
         return [question.name for question in answered]
     questions = _drop_later(message, questions)
-    accepting = _accepting(
-        [question for question in questions if question.status is QuestionStatus.OPEN], message
-    )
-    return [question.name for question in accepting]
+    open_questions = [question for question in questions if question.status is QuestionStatus.OPEN]
+    return [question.name for question in accepting_questions(open_questions, message.text)]
 
 
 async def record_edit(ctx: BotContext, message: MessageEvent) -> bool:
@@ -195,23 +182,6 @@ def _drop_later(message: MessageEvent, questions: list[Question]) -> list[Questi
     return [question for question in questions if question.asked_at <= written]
 
 
-def _accepting(questions: Sequence[Question], message: MessageEvent) -> list[Question]:
-    """Return the questions that accept this text: as a choice, or as free text."""
-    return [
-        question
-        for question in questions
-        if question.kind is QuestionKind.INPUT and _is_answer(question, message.text)
-    ]
-
-
-def _is_answer(question: Question, text: str) -> bool:
-    try:
-        parse_answer(question, answers.build_response("words", text=text))
-    except UsageError:
-        return False
-    return True
-
-
 async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
     """Raise LostRace if the thread may begin with a message that is not recorded yet.
 
@@ -225,42 +195,44 @@ async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
 
 
 async def _late_reply(
-    ctx: BotContext, message: MessageEvent, questions: list[Question]
+    ctx: BotContext, message: MessageEvent, result: AnswerResolution
 ) -> Reply | None:
     """Return why a reply came too late, once for each person; other talk is ignored."""
-    response = _decision(message)
-    kind = QuestionKind.INPUT if response is None else QuestionKind.APPROVAL
-    closed = [question for question in questions if question.kind is kind]
-    if not closed or not message.text.strip() or message.change is not MessageChange.POSTED:
+    if not message.text.strip() or message.change is not MessageChange.POSTED:
         return None
-    latest = max(closed, key=lambda question: (question.asked_at, question.job, question.ordinal))
+    latest = max(
+        result.questions, key=lambda question: (question.asked_at, question.job, question.ordinal)
+    )
     actor = await authorize(ctx, message.user)
     _, responses = await ctx.rt.questions.of_job(latest.job)
     if any(item.question == latest.ordinal and item.voter == actor.voter for item in responses):
         return None
-    response = response or answers.build_response(message.key, text=message.text)
-    verdict = await answers.submit_answer(ctx, actor, latest.job, latest.ordinal, response)
-    return answers.verdict_reply(verdict, message.user.id)
+    verdict = await _submit(ctx, actor, message, result.decision, latest)
+    return answers.verdict_reply(verdict)
 
 
-def _decision(message: MessageEvent) -> Response | None:
-    """Parse exactly `approve`, or `deny` with an optional reason."""
-    if _APPROVE.fullmatch(message.text):
-        return answers.build_response(message.key, decision=True)
-    if match := _DENY.fullmatch(message.text):
-        return answers.build_response(
-            message.key, decision=False, reason=(match[1] or "").strip() or None
-        )
-    return None
+async def _submit(
+    ctx: BotContext,
+    actor: Actor,
+    message: MessageEvent,
+    decision: Decision | None,
+    question: Question,
+) -> Verdict:
+    if decision is None:
+        response = build_response(message.key, text=message.text)
+    else:
+        response = build_response(message.key, decision=decision.approved, reason=decision.reason)
+    return await answers.submit_answer(ctx, actor, question.job, question.ordinal, response)
 
 
 def _wrong_kind_reply(
-    ctx: BotContext, actor: Actor, message: MessageEvent, question: Question, *, decides: bool
+    ctx: BotContext, actor: Actor, message: MessageEvent, result: AnswerResolution
 ) -> Reply | None:
     """Return, once, which kind of answer is needed."""
+    question = result.questions[0]
     if not ctx.background.first(("misfit", question.name, actor.id)):
         return None
-    if decides:
+    if result.decision is not None:
         return Reply(
             f"{question.name} is a question, not an approval: reply with an answer or choose one."
         )
@@ -272,7 +244,7 @@ def _wrong_kind_reply(
 
 
 def _choose_question_reply(
-    ctx: BotContext, actor: Actor, message: MessageEvent, questions: list[Question]
+    ctx: BotContext, actor: Actor, message: MessageEvent, questions: Sequence[Question]
 ) -> Reply:
     """Ask which question the reply answers; its text is the draft in the modal."""
     for question in questions:

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -58,16 +58,9 @@ def application(context: BotContext, secret: str) -> Starlette:
 
 async def _receive(request: Request, context: BotContext, secret: str) -> Response:
     try:
-        async with asyncio.timeout(BODY):
-            raw = await http.read_body(request)
-    except TimeoutError:
-        return _reject(context, 408, "slow", "the request body took too long")
-    except ClientDisconnect:
-        return _reject(context, 400, "cut", "the connection closed before the end of the body")
-    if raw is None:
-        return _reject(
-            context, 413, "large", f"the request body is larger than {http.MAX_BODY_BYTES} bytes"
-        )
+        raw = await http.read_body(request, BODY)
+    except http.BodyRejected as error:
+        return _reject(context, error.status, error.reason, str(error))
     callback, received = (
         context.settings.callback_url or "",
         request.headers.get(signature.HEADER, ""),

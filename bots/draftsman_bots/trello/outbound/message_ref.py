@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from draftsman.domain.messages.delivery import Message
+from draftsman_bots.json_fields import nested, string
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.markdown import MAX_NAME, marker_of
 
@@ -24,9 +25,7 @@ def file_title(message: Message, name: str) -> str:
 
 def comment_text(action: Any) -> str:
     """Return the text of a comment; empty for any other action."""
-    data = action.get("data") if isinstance(action, dict) else None
-    text = data.get("text") if isinstance(data, dict) else None
-    return text if isinstance(text, str) else ""
+    return string(nested(action, "data"), "text")
 
 
 def matches(message: Message, action: Any) -> bool:
@@ -36,5 +35,4 @@ def matches(message: Message, action: Any) -> bool:
 
 def file_matches(message: Message, attachment: Any) -> bool:
     """Return whether an attachment is the file of a message."""
-    name = attachment.get("name") if isinstance(attachment, dict) else None
-    return isinstance(name, str) and name.endswith(f" · {message.marker[:_TAG]}")
+    return string(attachment, "name").endswith(f" · {message.marker[:_TAG]}")

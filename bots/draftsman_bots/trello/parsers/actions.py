@@ -6,12 +6,12 @@ required field has the kind OTHER and is ignored.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from draftsman_bots.json_fields import nested, parse_object, string
 from draftsman_bots.trello.ids import is_id, parse_time
 
 
@@ -79,31 +79,27 @@ class Action:
 
 def parse_body(raw: bytes) -> Any:
     """Return the action in a webhook's body, or None if there is none."""
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return body.get("action") if isinstance(body, dict) else None
+    return (parse_object(raw) or {}).get("action")
 
 
 def parse_action(raw: Any) -> Action | None:
     """Parse a JSON action; return None if it is not valid."""
     if not isinstance(raw, dict) or not is_id(raw.get("id")):
         return None
-    data, member = _object(raw, "data"), _object(raw, "memberCreator")
+    data, member = nested(raw, "data"), nested(raw, "memberCreator")
     action = Action(
         id=raw["id"],
-        kind=_kind(_text(raw, "type"), data),
-        board=_id(_object(data, "board")),
-        card=_id(_object(data, "card")),
-        label=_id(_object(data, "label")),
+        kind=_kind(string(raw, "type"), data),
+        board=_id(nested(data, "board")),
+        card=_id(nested(data, "card")),
+        label=_id(nested(data, "label")),
         member=_id(member) or _valid_id(raw.get("idMemberCreator")),
-        name=_text(member, "fullName") or _text(member, "username"),
-        username=_text(member, "username"),
+        name=string(member, "fullName") or string(member, "username"),
+        username=string(member, "username"),
         date=parse_time(raw.get("date")),
         moved=_moved(data),
-        edited=not EDITABLE.isdisjoint(_object(data, "old")),
-        type=_text(raw, "type")[:60],
+        edited=not EDITABLE.isdisjoint(nested(data, "old")),
+        type=string(raw, "type")[:60],
     )
     if action.kind.startswith("comment"):
         return _with_comment(action, data)
@@ -118,22 +114,22 @@ def card_label_ids(card: Any) -> frozenset[str]:
 
 def _kind(type: str, data: dict[str, Any]) -> ActionKind:
     kind = KINDS.get(type, ActionKind.OTHER)
-    if type == "updateCard" and _object(data, "card").get("closed") is True:
-        return ActionKind.CARD_REMOVED if "closed" in _object(data, "old") else kind
+    if type == "updateCard" and nested(data, "card").get("closed") is True:
+        return ActionKind.CARD_REMOVED if "closed" in nested(data, "old") else kind
     return kind
 
 
 def _moved(data: dict[str, Any]) -> bool:
-    old = _object(data, "old")
-    return "idList" in old or "closed" in old or bool(_object(data, "listAfter"))
+    old = nested(data, "old")
+    return "idList" in old or "closed" in old or bool(nested(data, "listAfter"))
 
 
 def _with_comment(action: Action, data: dict[str, Any]) -> Action:
     """Add the id and the current text of the comment."""
-    inner = _object(data, "action")
+    inner = nested(data, "action")
     new = action.kind is ActionKind.COMMENT
     comment = action.id if new else _id(inner)
-    text = _text(data if new else inner, "text")
+    text = string(data if new else inner, "text")
     if not (comment and action.card and action.member):
         return _replace(action, kind=ActionKind.OTHER)
     return _replace(action, comment=comment, text=text)
@@ -153,16 +149,6 @@ def _validated(action: Action) -> Action:
 
 def _replace(action: Action, **fields: Any) -> Action:
     return Action(**{name: getattr(action, name) for name in action.__slots__} | fields)
-
-
-def _object(raw: Any, name: str) -> dict[str, Any]:
-    value = raw.get(name) if isinstance(raw, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
-def _text(raw: dict[str, Any], name: str) -> str:
-    value = raw.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _id(raw: dict[str, Any]) -> str:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from draftsman_bots.answer_resolution import Decision, parse_decision
+
 _FENCE: Final = re.compile(r" {0,3}(```+|~~~+)")
 _CODE: Final = re.compile(r"(?: {4}|\t)")
 _COMMAND: Final = re.compile(r"/(answer|approve|deny)\b\s*", re.IGNORECASE)
 _MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100})\b[,:]?\s*")
 _NAMED: Final = re.compile(r"D-([1-9][0-9]{0,17})(?:/([1-9][0-9]{0,8}))?(?:\s+|$)", re.IGNORECASE)
-_APPROVE: Final = re.compile(r"approve", re.IGNORECASE)
-_DENY: Final = re.compile(r"deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 _PICTURE: Final = re.compile(
     r"!?\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}(?:\s{1,10}\"[^\"]{0,1000}\")?\)"
 )
@@ -29,9 +29,9 @@ _PICTURE: Final = re.compile(
 class ParsedComment:
     """Content of a comment.
 
-    `line` is the deciding line, `text` that line and all unquoted lines after it. `decision` is set
-    for `approve` and `deny`, with an optional reason. `mentioned` is set if the comment mentions
-    the bot or has a command. `job` and `question` are set if the comment names them.
+    `line` is the deciding line, `text` that line and all unquoted lines after it. `mentioned` is
+    set if the comment mentions the bot or has a command. `job` and `question` are set if the
+    comment names them.
     """
 
     line: str
@@ -39,8 +39,7 @@ class ParsedComment:
     mentioned: bool = False
     job: int | None = None
     question: int | None = None
-    decision: bool | None = None
-    reason: str | None = None
+    decision: Decision | None = None
 
 
 def parse(text: str, username: str) -> ParsedComment | None:
@@ -61,8 +60,8 @@ def parse(text: str, username: str) -> ParsedComment | None:
         first = first[match.end() :]
     body = _join(first, lines[1:])
     if verb in ("approve", "deny"):
-        return _decision(verb, body, addressed, job, question)
-    return _plain(first, body, addressed, job, question)
+        return _parse_command(verb, body, job, question)
+    return _parse_plain(first, body, addressed, job, question)
 
 
 def is_attachment_only(text: str) -> bool:
@@ -70,27 +69,22 @@ def is_attachment_only(text: str) -> bool:
     return bool(text.strip()) and not _PICTURE.sub("", text).strip()
 
 
-def _decision(
-    verb: str, body: str, addressed: bool, job: int | None, question: int | None
-) -> ParsedComment | None:
+def _parse_command(verb: str, body: str, job: int | None, question: int | None) -> ParsedComment:
+    decision = None
     if verb == "deny":
-        return ParsedComment(body, body, addressed, job, question, False, body or None)
-    if body:  # only `/approve` without more text approves
-        return ParsedComment(body, body, addressed, job, question)
-    return ParsedComment(body, body, addressed, job, question, True)
+        decision = Decision(approved=False, reason=body or None)
+    elif not body:  # only `/approve` without more text approves
+        decision = Decision(approved=True)
+    return ParsedComment(body, body, True, job, question, decision)
 
 
-def _plain(
+def _parse_plain(
     first: str, body: str, addressed: bool, job: int | None, question: int | None
 ) -> ParsedComment | None:
-    if _APPROVE.fullmatch(body):
-        return ParsedComment(first, body, addressed, job, question, True)
-    if match := _DENY.fullmatch(body):
-        reason = (match[1] or "").strip() or None
-        return ParsedComment(first, body, addressed, job, question, False, reason)
+    decision = parse_decision(body)
     if not body and not addressed:
         return None
-    return ParsedComment(first.strip(), body, addressed, job, question)
+    return ParsedComment(first.strip(), body, addressed, job, question, decision)
 
 
 def _join(first: str, others: list[str]) -> str:

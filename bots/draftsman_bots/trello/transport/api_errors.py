@@ -7,7 +7,6 @@ the token and cannot be pickled.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ import httpx
 
 from draftsman.domain.messages.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure
+from draftsman_bots.json_fields import parse_object
 
 PAUSES: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Seconds before each retry while Trello rejects the account; the last repeats. The first is short,
@@ -113,8 +113,4 @@ def _code(body: str) -> str | None:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    return parse_object(text) or {}

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
-
-from draftsman import field_errors
-from draftsman.domain import answer as answer_rules
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.job import Source
 from draftsman.domain.messages.plain_text import already_recorded
+from draftsman.domain.messages.spans import Spans
 from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import NotPermitted, UsageError
+from draftsman_bots.answer_resolution import (
+    Outcome,
+    build_response,
+    is_shown_by_question,
+    names_choice,
+    resolve_answer,
+)
 from draftsman_bots.trello import ids
+from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.markdown import marker_of
 from draftsman_bots.trello.parsers import comment_parser
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
@@ -26,8 +32,6 @@ from draftsman_bots.trello.usecases import edit_notices
 if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
-OPEN: Final = QuestionStatus.OPEN
-ANSWER: Final = "answer"
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
@@ -49,9 +53,8 @@ async def on_comment(context: BotContext, action: Action) -> str:
     if action.kind is ActionKind.COMMENT_DELETED:
         return "ignored"
     outcome = "ignored"
-    if word := comment_parser.parse(action.text, context.me.username):
-        questions = await _questions_before(context, action, jobs)
-        outcome = await _answer(context, action, actor, word, questions, jobs)
+    if comment := comment_parser.parse(action.text, context.me.username):
+        outcome = await _answer(context, action, actor, comment, jobs)
     if action.kind is ActionKind.COMMENT_EDITED and outcome in ("ignored", "talk"):
         return await edit_notices.notify_request_edited(context, action) or outcome
     return outcome
@@ -111,50 +114,51 @@ async def _questions_before(context: BotContext, action: Action, jobs: list[int]
 
 
 async def _answer(
-    context: BotContext,
-    action: Action,
-    actor: Actor,
-    word: ParsedComment,
-    asked: list[Question],
-    jobs: list[int],
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, jobs: list[int]
 ) -> str:
-    if word.job is not None and word.job not in jobs:
-        text = f"D-{word.job} has no question on this card."
+    questions = await _questions_before(context, action, jobs)
+    if comment.job is not None and comment.job not in jobs:
+        text = f"D-{comment.job} has no question on this card."
         return await _reply(context, action, jobs[0], actor, text)
-    questions = [question for question in asked if word.job in (None, question.job)]
-    if word.question is not None:
-        questions = [question for question in questions if question.ordinal == word.question]
-    waiting = [question for question in questions if question.status is OPEN]
-    if not waiting:
-        return await _answer_closed(context, action, actor, word, questions)
-    kind = QuestionKind.INPUT if word.decision is None else QuestionKind.APPROVAL
-    matching = [question for question in waiting if question.kind is kind]
-    if not matching:
-        return await _reply_wrong_kind(context, action, actor, word, waiting[0])
-    if not await _is_answer(context, actor, word, matching):
+    questions = [question for question in questions if comment.job in (None, question.job)]
+    if comment.question is not None:
+        questions = [question for question in questions if question.ordinal == comment.question]
+    is_file = comment_parser.is_attachment_only(comment.text)
+    has_text = not is_file and (comment.text or comment.decision is not None)
+    text_or_none = comment.text if has_text else None
+    result = resolve_answer(text_or_none, comment.decision, questions, prefer_text=False)
+    if result.outcome is Outcome.NOT_AN_ANSWER:
         return "talk"
-    if comment_parser.is_attachment_only(word.text) or not (word.text or word.decision is not None):
-        name = matching[0].name
-        text = f"{name} was not answered: a file is not an answer. Reply with text or a choice."
-        return await _reply(context, action, matching[0].job, actor, text)
-    if len(matching) > 1:
-        names = ", ".join(question.name for question in matching)
-        verb = ANSWER if word.decision is None else ("approve" if word.decision else "deny")
-        text = f"Which question does this answer: {names}? Write /{verb} {matching[0].name} …"
-        return await _reply(context, action, matching[0].job, actor, text)
-    return await _submit(context, action, actor, word, matching[0])
+    first = result.questions[0]
+    if result.outcome is Outcome.CLOSED:
+        return await _answer_closed(context, action, actor, comment, first)
+    if result.outcome is Outcome.WRONG_KIND:
+        return await _reply_wrong_kind(context, action, actor, comment, first)
+    if not await _is_answer(context, actor, comment, result.questions):
+        return "talk"
+    if result.outcome is Outcome.SUBMIT:
+        return await _submit(context, action, actor, comment, first)
+    if result.outcome is Outcome.NO_TEXT:
+        text = (
+            f"{first.name} was not answered: a file is not an answer. Reply with text or a choice."
+        )
+    else:
+        names = ", ".join(question.name for question in result.questions)
+        verb = comment.decision.verb if comment.decision is not None else "answer"
+        text = f"Which question does this answer: {names}? Write /{verb} {first.name} …"
+    return await _reply(context, action, first.job, actor, text)
 
 
 async def _submit(
-    context: BotContext, action: Action, actor: Actor, word: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, question: Question
 ) -> str:
     """Submit the answer, and reply where the question's own comment does not show the result."""
     try:
-        response = _response(action, word, question)
+        response = _response(action, comment, question)
         verdict = await context.rt.questions.answer(question.job, question.ordinal, response, actor)
     except UsageError as error:
-        return await _reply(context, action, question.job, actor, str(error))
-    if verdict.accepted and (verdict.resolved or verdict.duplicate):
+        return await _reply(context, action, question.job, actor, error_text(error))
+    if is_shown_by_question(verdict):
         return "answer"
     if verdict.recorded:
         text = already_recorded(verdict)
@@ -162,36 +166,31 @@ async def _submit(
     return await _reply(context, action, question.job, actor, _verdict_text(verdict), "refused")
 
 
-def _response(action: Action, word: ParsedComment, question: Question) -> Response:
+def _response(action: Action, comment: ParsedComment, question: Question) -> Response:
     """Return the response to submit; raises UsageError with a one-line message."""
     key = ids.action_key(action.comment)
     if action.kind is ActionKind.COMMENT_EDITED:
         key = ids.edit_key(action.comment, action.id)
-    fields = (
-        {"text": word.line if _names(question, word.line) else word.text}
-        if word.decision is None
-        else {"decision": word.decision, "reason": word.reason}
-    )
-    try:
-        return Response.model_validate({"source_event_id": key} | fields)
-    except ValidationError as error:
-        name, problem = field_errors.first_error(error)
-        raise UsageError(f"{question.name}: the {name or ANSWER} {problem}") from None
+    if (decision := comment.decision) is not None:
+        fields = {"decision": decision.approved, "reason": decision.reason}
+        return build_response(key, question.name, **fields)
+    text = comment.line if names_choice(question, comment.line) else comment.text
+    return build_response(key, question.name, text=text)
 
 
 async def _is_answer(
-    context: BotContext, actor: Actor, word: ParsedComment, asked: list[Question]
+    context: BotContext, actor: Actor, comment: ParsedComment, questions: Sequence[Question]
 ) -> bool:
     """Return whether a comment is an answer, not a conversation among people.
 
     An answer mentions the bot, is a decision or a number, or names a choice. Any other text answers
     a free-text question if its author may answer it.
     """
-    if word.mentioned or word.decision is not None or _NUMBER.fullmatch(word.text):
+    if comment.mentioned or comment.decision is not None or _NUMBER.fullmatch(comment.text):
         return True
-    if any(_names(question, word.line) for question in asked):
+    if any(names_choice(question, comment.line) for question in questions):
         return True
-    free = [question for question in asked if question.freeform_allowed]
+    free = [question for question in questions if question.freeform_allowed]
     return any([await _may_answer(context, actor, question) for question in free])
 
 
@@ -204,28 +203,16 @@ async def _may_answer(context: BotContext, actor: Actor, question: Question) -> 
     return True
 
 
-def _names(question: Question, line: str) -> bool:
-    """Return whether a line names a choice."""
-    try:
-        response = Response(source_event_id="line", text=line)
-        return answer_rules.parse_answer(question, response).value is not None
-    except (UsageError, ValidationError):
-        return False
-
-
 async def _answer_closed(
-    context: BotContext, action: Action, actor: Actor, word: ParsedComment, asked: list[Question]
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, question: Question
 ) -> str:
     """Reply why an answer came too late; ignore conversations among people."""
-    kind = QuestionKind.INPUT if word.decision is None else QuestionKind.APPROVAL
-    closed = [question for question in asked if question.kind is kind]
-    if not closed:
+    addressed = comment.mentioned or comment.decision is not None
+    if not (addressed or names_choice(question, comment.line)):
         return "talk"
-    last = closed[0]
-    is_answer = word.mentioned or word.decision is not None or _names(last, word.line)
-    if not is_answer or await _settled_before(context, last, actor, action):
+    if await _settled_before(context, question, actor, action):
         return "talk"
-    return await _submit(context, action, actor, word, last)
+    return await _submit(context, action, actor, comment, question)
 
 
 async def _settled_before(
@@ -243,10 +230,10 @@ async def _settled_before(
 
 
 async def _reply_wrong_kind(
-    context: BotContext, action: Action, actor: Actor, word: ParsedComment, question: Question
+    context: BotContext, action: Action, actor: Actor, comment: ParsedComment, question: Question
 ) -> str:
     """Reply, once per person, which kind of answer the question needs."""
-    if not word.mentioned and word.decision is None and not _looks_like_decision(word):
+    if not comment.mentioned and comment.decision is None and not _looks_like_decision(comment):
         return "talk"
     if question.kind is QuestionKind.INPUT:
         text = f"{question.name} is a question, not an approval. Reply with text or a choice."
@@ -257,21 +244,28 @@ async def _reply_wrong_kind(
     return await _reply(context, action, question.job, actor, text)
 
 
-def _looks_like_decision(word: ParsedComment) -> bool:
-    return word.text.strip().casefold() in {"yes", "no", "ok", "okay", "approved", "denied", "y"}
+def _looks_like_decision(comment: ParsedComment) -> bool:
+    return comment.text.strip().casefold() in {"yes", "no", "ok", "okay", "approved", "denied", "y"}
 
 
-def _verdict_text(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str | Spans:
     if not verdict.accepted:
-        return f"Your answer was not accepted: {verdict.reason or 'it was rejected'}."
+        reason = verdict.reason_spans or ("it was rejected",)
+        return "Your answer was not accepted: ", *reason, "."
     return f"{verdict.name}: your approval was recorded, {verdict.votes} of {verdict.quorum}."
 
 
 async def _reply(
-    context: BotContext, action: Action, job: int, actor: Actor, text: str, outcome: str = "told"
+    context: BotContext,
+    action: Action,
+    job: int,
+    actor: Actor,
+    text: str | Spans,
+    outcome: str = "told",
 ) -> str:
     """Post a reply on the card, once for each version of the comment."""
     at = parse(ids.card_target(action.card))
     key = f"comment:{action.id}"
-    await context.rt.outbox.notice(job, key, f"{actor.display_name}: {text}", at=at)
+    spans = (text,) if isinstance(text, str) else text
+    await context.rt.outbox.notice(job, key, (f"{actor.display_name}: ", *spans), at=at)
     return outcome

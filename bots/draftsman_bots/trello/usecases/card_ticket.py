@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.text import clean
+from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.markdown import marker_of
 
 if TYPE_CHECKING:
@@ -38,28 +39,28 @@ async def fetch_card(trello: Trello, card: str) -> Json:
 
 async def ticket(trello: Trello, board: str, card: Json) -> Json:
     """Return the ticket of a card; raises Failure if the custom fields cannot be read."""
-    fields = _all(card, "customFieldItems")
+    fields = objects(card, "customFieldItems")
     definitions = await trello.get(f"/boards/{board}/customFields") if fields else []
     snapshot: Json = {
-        "card": _text(card, "id"),
-        "url": _text(card, "shortUrl"),
-        "title": _text(card, "name"),
-        "description": _text(card, "desc"),
-        "list": _text(card.get("list"), "name"),
+        "card": string(card, "id"),
+        "url": string(card, "shortUrl"),
+        "title": string(card, "name"),
+        "description": string(card, "desc"),
+        "list": string(nested(card, "list"), "name"),
         "due": card.get("due"),
-        "activity": _text(card, "dateLastActivity"),
+        "activity": string(card, "dateLastActivity"),
         "labels": [
-            {"id": _text(label, "id"), "name": _text(label, "name")}
-            for label in _all(card, "labels")
+            {"id": string(label, "id"), "name": string(label, "name")}
+            for label in objects(card, "labels")
         ],
-        "members": [_person(member) for member in _all(card, "members")],
-        "checklists": [_checklist(checklist) for checklist in _all(card, "checklists")],
+        "members": [_person(member) for member in objects(card, "members")],
+        "checklists": [_checklist(checklist) for checklist in objects(card, "checklists")],
         "attachments": [
-            {"name": _text(attachment, "name"), "bytes": attachment.get("bytes")}
-            for attachment in _all(card, "attachments")
+            {"name": string(attachment, "name"), "bytes": attachment.get("bytes")}
+            for attachment in objects(card, "attachments")
         ],
         "custom_fields": [_field(item, definitions) for item in fields],
-        "comments": list(filter(None, map(_comment, reversed(_all(card, "actions"))))),
+        "comments": list(filter(None, map(_comment, reversed(objects(card, "actions"))))),
     }
     return _truncated(clean(snapshot))
 
@@ -94,47 +95,37 @@ def _truncated(ticket: Json) -> Json:
 def _comment(action: Json) -> Json | None:
     """Return a comment, or None if the bot wrote it."""
     data = action.get("data")
-    text = _text(data, "text")
+    text = string(data, "text")
     if not text or marker_of(text) is not None:
         return None
     member = action.get("memberCreator")
-    by = _text(member, "fullName") or _text(member, "username")
-    return {"id": _text(action, "id"), "by": by, "at": _text(action, "date"), "text": text}
+    by = string(member, "fullName") or string(member, "username")
+    return {"id": string(action, "id"), "by": by, "at": string(action, "date"), "text": text}
 
 
 def _checklist(checklist: Json) -> Json:
     items = [
-        {"name": _text(item, "name"), "done": item.get("state") == "complete"}
-        for item in _all(checklist, "checkItems")
+        {"name": string(item, "name"), "done": item.get("state") == "complete"}
+        for item in objects(checklist, "checkItems")
     ]
-    return {"name": _text(checklist, "name"), "items": items}
+    return {"name": string(checklist, "name"), "items": items}
 
 
 def _field(item: Json, definitions: Any) -> Json:
-    by_id = {_text(d, "id"): d for d in definitions if isinstance(d, dict)} if definitions else {}
-    definition: Json = by_id.get(_text(item, "idCustomField"), {})
+    by_id = {string(d, "id"): d for d in definitions if isinstance(d, dict)} if definitions else {}
+    definition: Json = by_id.get(string(item, "idCustomField"), {})
     value = item.get("value")
     if isinstance(value, dict):
         text = ", ".join(str(part) for part in value.values())
     else:
         options = {
-            _text(option, "id"): _text(option.get("value"), "text")
-            for option in _all(definition, "options")
+            string(option, "id"): string(nested(option, "value"), "text")
+            for option in objects(definition, "options")
         }
-        text = options.get(_text(item, "idValue"), "")
-    return {"name": _text(definition, "name"), "value": text}
+        text = options.get(string(item, "idValue"), "")
+    return {"name": string(definition, "name"), "value": text}
 
 
 def _person(member: Json) -> Json:
-    name = _text(member, "fullName") or _text(member, "username")
-    return {"id": _text(member, "id"), "name": name}
-
-
-def _all(source: Json, name: str) -> list[Json]:
-    value = source.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _text(source: Any, name: str) -> str:
-    value = source.get(name) if isinstance(source, dict) else None
-    return value if isinstance(value, str) else ""
+    name = string(member, "fullName") or string(member, "username")
+    return {"id": string(member, "id"), "name": name}

@@ -215,7 +215,7 @@ async def _notify_joined(
         f" wait until {job.name} finishes or cancel it, then add the label again."
     )
     at = parse(card_target(episode.card))
-    await context.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at)
+    await context.rt.outbox.notice(job.number, f"joined:{episode.key}", text, at=at, names_job=True)
 
 
 async def _notify_label_removed(context: BotContext, board: BoardConfig, episode: Episode) -> None:
@@ -235,7 +235,7 @@ async def _notify_label_removed(context: BotContext, board: BoardConfig, episode
         " another job, add the label again."
     )
     at = parse(card_target(episode.card))
-    await context.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at)
+    await context.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at, names_job=True)
 
 
 async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bool:

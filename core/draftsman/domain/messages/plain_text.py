@@ -13,6 +13,14 @@ from draftsman.domain.job import Status
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.diff import is_diff
+from draftsman.domain.messages.spans import (
+    ActorRef,
+    Span,
+    Spans,
+    actor_spans,
+    decode_spans,
+    spans_text,
+)
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import is_link
 
@@ -60,29 +68,43 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.FILE:
             yield f"{subject.name}: file {payload.get('name')}"
         case DeliveryKind.NOTICE:
-            yield notice_text(subject, str(payload.get("text", "")))
+            yield spans_text(notice_spans(message))
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER | DeliveryKind.QUESTION_CLOSED:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)
 
 
-def notice_text(subject: Subject, text: str) -> str:
-    """Return a notice with the job's name in front, unless the text begins with it."""
-    named = text.startswith(subject.name) and not text[len(subject.name) :][:1].isdigit()
-    return text if named else f"{subject.name}: {text}"
+def notice_spans(message: Message) -> Spans:
+    """Return a notice; the first span is the job's name, or empty if the text begins with it."""
+    payload = message.payload or {}
+    spans = decode_spans(payload.get("spans")) or (str(payload.get("text", "")),)
+    return "" if payload.get("names_job") else f"{message.subject.name}: ", *spans
 
 
-def render_brief(message: Message, reply: str = "reply in this thread") -> str:
+def brief_spans(message: Message, reply: str = "reply in this thread") -> Spans:
     """Return the message as the short text of a chat notification, above its buttons.
 
     A result has its summary without data, and a question its first choices. `reply` tells how to
     answer in free text.
     """
-    subject, question, payload = message.subject, message.question, message.payload or {}
+    subject, question = message.subject, message.question
+    if message.kind is DeliveryKind.NOTICE:
+        return notice_spans(message)
     if message.kind is DeliveryKind.RESULT:
-        outcome = job_outcome_text(subject, again="")
-        return "\n".join([f"{_headline(subject)} {outcome}", *summary_lines(subject.result or {})])
+        summary = (f"\n{line}" for line in summary_lines(subject.result or {}))
+        return f"{_headline(subject)} ", *job_outcome_spans(subject, again=""), *summary
+    if message.kind is DeliveryKind.QUESTION_CLOSED and question is not None:
+        return (
+            f"{question.name} ",
+            *resolution_spans(question),
+            f"\nquestion: {question.text}",
+        )
+    return (_brief_text(message, reply),)
+
+
+def _brief_text(message: Message, reply: str) -> str:
+    subject, question, payload = message.subject, message.question, message.payload or {}
     retrying = message.kind is DeliveryKind.STATUS and subject.status is Status.RETRYING
     if retrying and subject.next_retry_at is not None:
         when = format_time(subject.next_retry_at)
@@ -262,21 +284,23 @@ def how_to_answer(question: Question) -> str:
 
 def resolution_text(question: Question) -> str:
     """Return the resolution of a question: `was answered by anna: red`."""
-    return "".join(resolution_parts(question))
+    return spans_text(resolution_spans(question))
 
 
-def resolution_parts(question: Question) -> tuple[str, str]:
-    """Return the two parts of `resolution_text`: outcome with person, and the person's text."""
+def resolution_spans(question: Question) -> Spans:
+    """Return `resolution_text` with references to the people; the last span is their text."""
     if question.status is QuestionStatus.OPEN:
-        return "is open", ""
+        return ("is open", "")
     resolution = question.resolution or {}
     outcome = resolution.get("outcome", str(question.status))
-    policy = "policy" if resolution.get("via") == "policy" else ""
-    by = ", ".join(resolution.get("by", ())) or policy
+    by: tuple[Span, ...] = actor_spans(resolution.get("by", ()))
+    if not by and resolution.get("via") == "policy":
+        by = ("policy",)
     text = resolution.get("value") or resolution.get("text") or resolution.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"
     own = " (own request)" if resolution.get("self_approved") else ""
-    return f"{verb}{f' by {by}{own}' if by else ''}", f": {text}" if text else ""
+    people = (" by ", *by, own) if by else ()
+    return verb, *people, f": {text}" if text else ""
 
 
 def already_recorded(verdict: Verdict) -> str:
@@ -297,24 +321,23 @@ def job_outcome_text(subject: Subject, again: str | None = None) -> str:
 
     `again` tells how to retry the job; default: the command.
     """
-    return "".join(job_outcome_parts(subject, again))
+    return spans_text(job_outcome_spans(subject, again))
 
 
-def job_outcome_parts(subject: Subject, again: str | None = None) -> tuple[str, str]:
-    """Return the two parts of `job_outcome_text`: outcome with person, and reason or error."""
+def job_outcome_spans(subject: Subject, again: str | None = None) -> Spans:
+    """Return `job_outcome_text` with references to people; the last span is reason or error."""
     again = f"draftsman retry {subject.name}" if again is None else again
     then = f"; to retry: {again}" if again else ""
+    by: Spans
     match subject.status:
         case Status.CANCELED:
-            by = f" by {subject.canceled_by}" if subject.canceled_by else ""
-            return (
-                f"was canceled{by}",
-                f": {subject.cancel_reason}" if subject.cancel_reason else "",
-            )
+            by = (" by ", ActorRef(subject.canceled_by)) if subject.canceled_by else ()
+            reason = f": {subject.cancel_reason}" if subject.cancel_reason else ""
+            return "was canceled", *by, reason
         case Status.FAILED if subject.denied:
-            by = f" by {', '.join(subject.denied_by)}" if subject.denied_by else ""
+            by = (" by ", *actor_spans(subject.denied_by)) if subject.denied_by else ()
             reason = f": {subject.denial_reason}" if subject.denial_reason else ""
-            return f"was denied{by}", f"{reason}{then}"
+            return "was denied", *by, f"{reason}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
             return _ENDED[subject.status], f": {subject.error}{then}"
         case Status.EXPIRED:

@@ -116,9 +116,9 @@ class Policy:
         if actor.owner or _ROLE[verb] in actor.roles:
             return
         if verb not in _OWN or invoker is None:
-            raise NotPermitted(self._refusal(actor, verb))
+            raise self._refusal(actor, verb)
         if not {invoker, self.requester(invoker)} & {actor.voter, actor.name}:
-            raise NotPermitted(self._refusal(actor, verb))
+            raise self._refusal(actor, verb)
 
     def approvers(self, names: Sequence[str]) -> frozenset[str]:
         """Expand a list of people and groups to people."""
@@ -168,10 +168,12 @@ class Policy:
         if actor.owner:
             return
         if _ROLE[Verb.APPROVE] not in actor.roles:
-            raise NotPermitted(self._refusal(actor, Verb.APPROVE, self._voters(names, invoker)))
+            raise self._refusal(actor, Verb.APPROVE, self._voters(names, invoker))
         if actor.person is None:
             raise NotPermitted(
-                f"{actor.display_name} is not mapped to a person; an operator can add the mapping"
+                "is not mapped to a person; an operator can add the mapping",
+                subject=actor.display_name,
+                actor=actor.name,
             )
         self.check_approver(actor.person, names, invoker=invoker)
 
@@ -194,7 +196,7 @@ class Policy:
             return "none, because the approval has no approvers"
         return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
 
-    def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> str:
+    def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
         role = _ROLE[verb]
         holders = sorted(name for name, person in self.people.items() if role in person.roles)
         if not self.people:
@@ -203,7 +205,11 @@ class Policy:
             tail = self._unassigned_role(role)
         else:
             tail = f"allowed: {allowed or ', '.join(holders)}"
-        return f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"
+        return NotPermitted(
+            f"may not {verb} (needs the role {role}); {tail}",
+            subject=actor.display_name,
+            actor=actor.name,
+        )
 
     def _unassigned_role(self, role: str) -> str:
         """Return that no person has a role, and how to grant it."""

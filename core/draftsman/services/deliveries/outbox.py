@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from draftsman.domain.messages.delivery import Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
 from draftsman.domain.messages.target import Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
@@ -94,14 +96,25 @@ class Outbox:
         return await self._db.run_transaction(work) if seqs else []
 
     async def notice(
-        self, job: int, key: str, text: str, *, at: Target | None = None, to: str | None = None
+        self,
+        job: int,
+        key: str,
+        text: str | Spans,
+        *,
+        at: Target | None = None,
+        to: str | None = None,
+        names_job: bool = False,
     ) -> int:
         """Send a notice to the targets of a job, once for each key; return their number.
 
         `at` restricts it to a target. `to`, a channel's own user id, restricts it to a person
-        there, where the channel has private messages.
+        there, where the channel has private messages. `names_job` tells whether the text begins
+        with the job's name, which messages otherwise put in front.
         """
-        payload = {"text": text} | ({"to": to} if to else {})
+        payload: dict[str, Any] = {"text": text if isinstance(text, str) else spans_text(text)}
+        payload |= {} if isinstance(text, str) else {"spans": encode_spans(text)}
+        payload |= {"to": to} if to else {}
+        payload |= {"names_job": True} if names_job else {}
         return await self._enqueue(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
@@ -112,7 +125,10 @@ class Outbox:
         destinations = [parse(target) for target in targets]
         for target in destinations:
             self._targets.check(target)
-        payload = clean_within_limit({"text": text}, PAYLOAD_LIMIT, "a notice")
+        payload: dict[str, Any] = {"text": text}
+        if re.match(rf"D-{lease.job}(?!\d)", text):  # a handler's own text
+            payload["names_job"] = True
+        payload = clean_within_limit(payload, PAYLOAD_LIMIT, "a notice")
 
         async def work(conn: Connection) -> list[int]:
             if not await store.notify(conn, lease, f"notify:{key}", payload, destinations):

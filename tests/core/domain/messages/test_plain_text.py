@@ -9,18 +9,20 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.attachment import file_content, overflow_files
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
+    brief_spans,
     change_summary,
     counts_summary,
-    job_outcome_parts,
+    job_outcome_spans,
+    notice_spans,
     pr_url,
     raw_data,
-    render_brief,
     render_plain,
 )
+from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
 from tests.core.channels import contract
 
 RESULT = {
@@ -52,7 +54,7 @@ def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -
 
 def test_a_result_is_told_in_words_and_its_data_is_in_a_file() -> None:
     message = _message(RESULT)
-    for text in (render_plain(message), render_brief(message)):
+    for text in (render_plain(message), spans_text(brief_spans(message))):
         assert "Tidied.\nhttps://git.example/pr/7" in text
         assert "{" not in text
         assert "/var/lib" not in text
@@ -121,9 +123,36 @@ def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:
         denied_by=("slack:U0BEN@T9", "carol"),
         denial_reason="not: today",
     )
-    assert job_outcome_parts(denied, again="") == (
-        "was denied by slack:U0BEN@T9, carol",
+    spans = job_outcome_spans(denied, again="")
+    assert spans_text(spans) == "was denied by slack:U0BEN@T9, carol: not: today"
+    assert spans[1:] == (
+        " by ",
+        ActorRef("slack:U0BEN@T9"),
+        ", ",
+        ActorRef("carol"),
         ": not: today",
     )
     without_names = replace(denied, denied_by=(), denial_reason=None)
-    assert job_outcome_parts(without_names, again="") == ("was denied", "")
+    assert spans_text(job_outcome_spans(without_names, again="")) == "was denied"
+
+
+def test_an_actor_has_the_channel_and_the_id_of_its_account() -> None:
+    actors = [ActorRef(name) for name in ("slack:U1@T9", "anna", "worker 6d0f9a1c", "x:y")]
+    channels = [Source.SLACK, None, None, None]
+    ids = ["U1@T9", "anna", "worker 6d0f9a1c", "x:y"]
+    assert [actor.channel for actor in actors] == channels
+    assert [actor.id for actor in actors] == ids
+
+
+def test_a_notice_keeps_its_actors_and_has_the_job_in_front_unless_it_names_it() -> None:
+    spans = ("asked by ", ActorRef("trello:5f1e", "Anna"))
+    assert decode_spans(encode_spans(spans)) == spans
+    assert decode_spans("x") == ()
+    message = replace(
+        contract.message(DeliveryKind.NOTICE),
+        payload={"text": spans_text(spans), "spans": encode_spans(spans)},
+    )
+    assert notice_spans(message) == ("D-7: ", *spans)
+    assert render_plain(message) == "D-7: asked by Anna"
+    named = replace(message, payload={"text": "D-7 is queued", "names_job": True})
+    assert notice_spans(named) == ("", "D-7 is queued")

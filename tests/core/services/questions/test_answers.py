@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
+from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.question import QuestionSpec, QuestionStatus
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
@@ -115,6 +116,8 @@ async def test_a_refused_event_sent_again_is_refused_as_before(
     again = await rt.questions.answer(work.number, 1, response, people.carol)
     assert not first.accepted
     assert (again.accepted, again.reason, again.duplicate) == (False, first.reason, True)
+    assert first.reason_spans[0] == ActorRef("cli:carol", "Carol")
+    assert again.reason_spans == first.reason_spans
 
 
 async def test_a_later_answer_is_kept_refused_and_told(
@@ -161,6 +164,7 @@ async def test_an_answer_to_a_canceled_job_is_kept_and_told(make: Factory, rt: R
     await rt.job_control.cancel(work.number, make.owner)
     verdict = await make.answer(work.number, "red")
     assert verdict.reason == f"{work.name}/1 was already canceled by cli:root"
+    assert verdict.reason_spans == (f"{work.name}/1 was already canceled by ", ActorRef("cli:root"))
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 

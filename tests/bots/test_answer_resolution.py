@@ -1,0 +1,87 @@
+"""Resolution of text answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman_bots.answer_resolution import Decision, Outcome, parse_decision, resolve_answer
+from tests.core.channels import contract
+
+FREE = contract.question(ordinal=1, choices=[], freeform_allowed=True)
+CHOICE = contract.question(
+    ordinal=2, choices=[{"value": "approve", "label": "approve"}], freeform_allowed=False
+)
+APPROVAL = contract.question(ordinal=3, kind=QuestionKind.APPROVAL, choices=[])
+CLOSED = contract.question(
+    ordinal=4, status=QuestionStatus.ANSWERED, choices=[], freeform_allowed=True
+)
+APPROVE = Decision(approved=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "questions", "outcome", "ordinals"),
+    [
+        ("red", [FREE], Outcome.SUBMIT, [1]),
+        ("red", [FREE, CLOSED], Outcome.SUBMIT, [1]),
+        ("approve", [APPROVAL, FREE], Outcome.SUBMIT, [3]),
+        ("approve", [APPROVAL], Outcome.SUBMIT, [3]),
+        ("red", [APPROVAL], Outcome.WRONG_KIND, [3]),
+        (None, [FREE], Outcome.NO_TEXT, [1]),
+        ("red", [CLOSED], Outcome.CLOSED, [4]),
+        ("approve", [CLOSED], Outcome.NOT_AN_ANSWER, []),
+        ("red", [], Outcome.NOT_AN_ANSWER, []),
+    ],
+)
+@pytest.mark.parametrize("prefer_text", [False, True])
+def test_text_is_resolved_among_the_questions(
+    text: str | None,
+    questions: list[Question],
+    outcome: Outcome,
+    ordinals: list[int],
+    prefer_text: bool,
+) -> None:
+    decision = parse_decision(text or "")
+    result = resolve_answer(text, decision, questions, prefer_text=prefer_text)
+    assert result.outcome is outcome
+    assert [question.ordinal for question in result.questions] == ordinals
+    assert result.decision == decision
+
+
+@pytest.mark.parametrize(
+    ("text", "questions", "prefer_text", "outcome", "ordinals", "decision"),
+    [
+        ("approve", [CHOICE], True, Outcome.SUBMIT, [2], None),
+        ("approve", [CHOICE], False, Outcome.WRONG_KIND, [2], APPROVE),
+        ("approve", [CHOICE, APPROVAL], True, Outcome.SUBMIT, [3], APPROVE),
+        ("red", [FREE, CHOICE], True, Outcome.SUBMIT, [1], None),
+        ("red", [FREE, CHOICE], False, Outcome.AMBIGUOUS, [1, 2], None),
+        ("approve", [FREE, CHOICE], True, Outcome.AMBIGUOUS, [1, 2], None),
+    ],
+)
+def test_preferred_text_comes_before_a_decision_without_an_approval(
+    text: str,
+    questions: list[Question],
+    prefer_text: bool,
+    outcome: Outcome,
+    ordinals: list[int],
+    decision: Decision | None,
+) -> None:
+    result = resolve_answer(text, parse_decision(text), questions, prefer_text=prefer_text)
+    assert (result.outcome, result.decision) == (outcome, decision)
+    assert [question.ordinal for question in result.questions] == ordinals
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [
+        (" Approve\n", Decision(approved=True)),
+        ("deny", Decision(approved=False)),
+        ("deny \n not\nnow ", Decision(approved=False, reason="not\nnow")),
+        ("denying", None),
+        ("approve it", None),
+        ("", None),
+    ],
+)
+def test_only_a_whole_text_is_a_decision(text: str, decision: Decision | None) -> None:
+    assert parse_decision(text) == decision
