@@ -28,7 +28,8 @@ from draftsman.handlers.clone.git import COMMITTER, git, git_failure
 from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
 from draftsman.handlers.clone.source import RepoSource
 from draftsman.handlers.clone.tree_removal import remove_tree
-from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.settings import HttpSettings, SandboxSettings
 
 GITLINK: Final = b"160000"
