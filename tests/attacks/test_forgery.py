@@ -7,6 +7,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
+from draftsman.handlers.context import worker_run
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
@@ -219,7 +220,7 @@ async def test_a_forged_notification(session: Session, make: Factory, rt: Runtim
             await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
         await rt.job_control.cancel(second, make.owner)  # received after those, in order
         assert (await wait_for_end(rt, second)).status is Status.CANCELED
-        assert {ctx.job.number for ctx in contexts if ctx.stopping is None} == {first}
+        assert {ctx.job.number for ctx in contexts if worker_run(ctx).stopping is None} == {first}
         handler.go.set()
         assert (await wait_for_end(rt, first)).status is Status.COMPLETED
 

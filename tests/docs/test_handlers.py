@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 import draftsman
-from draftsman import RunContext
+from draftsman import Done, RunContext
 from draftsman.domain.job import Job, Status
 from draftsman.handlers import registry
 from draftsman.handlers.registry import Handler
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
+from draftsman.testing import run_handler
 from tests.core.loops.workers import (
     running_worker,
     runtime_with,
@@ -32,7 +34,6 @@ S = Status
 PAGE: Final = (DOCS / "handlers.md").read_text(encoding="utf-8")
 BLOCKS: Final = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 KEYS: Final = ["deploy", "note", "where"]
-DEPRECATED: Final = {"cancelled"}
 MISSING: Final = "'name' is a required property"
 ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
     "greet": (S.COMPLETED, {"text": "Hello, Anna"}),
@@ -43,16 +44,21 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
     "chatty": (S.COMPLETED, {}),
     "deploy": (
         S.COMPLETED,
-        {"deployed": True, "by": ["dave"], "asked": ["deploy", "note", "where"]},
+        {"deployed": True, "by": ["dave"]},
     ),
     "nap": (S.COMPLETED, {"awake": True}),
-    "send_pages": (S.COMPLETED, {"first": "sent", "count": 1, "steps": ["count", "letter"]}),
-    "in_halves": (S.COMPLETED, {"built": True}),
-    "tell": (S.COMPLETED, {"told": 1, "patch": True}),
-    "careful": (S.COMPLETED, {"enough": True, "call": 120.0}),
-    "around": (
+    "send_pages": (S.COMPLETED, {"first": "sent", "count": 1, "pages": 3}),
+    "report": (S.COMPLETED, {"deliveries": 1}),
+    "count_up": (S.COMPLETED, {"counted": 3}),
+    "build": (
         S.COMPLETED,
-        {"problem": "'name' is a required property", "known": False, "log": "info"},
+        {
+            "problem": "'name' is a required property",
+            "known": False,
+            "log": "info",
+            "built": True,
+            "call": 120.0,
+        },
     ),
     "version": (S.COMPLETED, {"version": draftsman.__version__}),
 }
@@ -94,9 +100,10 @@ async def test_every_example_runs_and_does_what_the_page_says(
     assert (waits.last_error, waits.retry_count) == ("the bank is busy", 1)
     await check_failures(rt, found)
     assert await log_of(rt, jobs["greet"]) == "greeting Anna\n"
-    assert await log_of(rt, jobs["chatty"]) == "one\ntwo\nthree\nfour\nfive\n"
+    assert await log_of(rt, jobs["chatty"]) == "one\ntwo\nthree\n"
+    assert await log_of(rt, jobs["build"]) == "compiling\n"
     assert "nobody wrote a note\n" in await log_of(rt, jobs["deploy"])
-    files = {one.name: one.kind for one in await rt.checkpoints.artifacts(jobs["tell"])}
+    files = await artifact_kinds(rt, jobs["report"]) | await artifact_kinds(rt, jobs["build"])
     assert files == {"mill.txt": "report", "changes.patch": "patch"}
 
 
@@ -118,11 +125,38 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-def test_every_member_of_the_context_is_used_by_an_example() -> None:
-    members = {name for name in dir(RunContext) if not name.startswith("_")} - DEPRECATED
-    members |= {"job", "limits", "deadline"}
+async def artifact_kinds(rt: Runtime, number: int) -> dict[str, str]:
+    return {artifact.name: artifact.kind for artifact in await rt.checkpoints.artifacts(number)}
+
+
+def public(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_context_has_the_13_members_of_the_page_and_each_has_an_example() -> None:
+    table = re.findall(r"^\| `(?:await )?ctx\.(\w+).*` \|", PAGE, re.MULTILINE)
     used = set(re.findall(r"\bctx\.(\w+)", "\n".join(BLOCKS)))
-    assert (members - used, used - members) == (set(), set())
+    assert len(public(dir(RunContext))) == 13
+    assert public(dir(RunContext)) == set(table) == used
+
+
+async def test_the_context_of_handlers_under_test_has_the_same_members() -> None:
+    async def handler(ctx: RunContext) -> Done:
+        await ctx.usage({"input_tokens": 1})
+        return Done({"members": sorted(public(dir(ctx))), "canceled": ctx.canceled})
+
+    result = await run_handler(handler)
+    members = sorted(public(dir(RunContext)))
+    assert result.outcome == Done({"members": members, "canceled": False})
+    assert result.usage == {"input_tokens": 1}
+
+
+def test_every_member_of_the_workers_side_on_the_page_has_an_example() -> None:
+    rows = PAGE.split("## The worker's side of a run")[1].split("```python")[0]
+    names = re.findall(r"^\| (`.*?`(?:, `.*?`)*) \|", rows, re.MULTILINE)
+    listed = set(re.findall(r"`(?:await )?(\w+)[(`]", "\n".join(names)))
+    assert listed == set(re.findall(r"\brun\.(\w+)", "\n".join(BLOCKS)))
+    assert listed <= public(dir(WorkerRun)) | {"limits", "deadline"}
 
 
 def test_every_name_that_is_exported_is_used_by_an_example() -> None:

@@ -25,7 +25,7 @@ async def life(ctx: RunContext) -> Outcome:
     """Do everything once."""
     effects = Effects(ctx)
     ctx.log("here we go")
-    await ctx.saved_work()
+    await worker_run(ctx).saved_work()
     first = await ctx.step("first", effects.make("first"), effects.find)
     await ctx.checkpoint({"first": first}, BUNDLE)
     assert await worker_run(ctx).spend(Quota.EVENTS, 1, QuotaLimit(1000))
@@ -33,7 +33,7 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})
     await ctx.notify(HALFWAY, key="halfway")
-    await assign(ctx, Repo(None, "", "acme", "pay", "https://example.org/acme/pay"))
+    await assign(worker_run(ctx), Repo(None, "", "acme", "pay", "https://example.org/acme/pay"))
     answer = await ctx.ask("go", "Go on?", choices=["yes", "no"])
     gate = await ctx.approve("gate", "Really?", action={"first": first})
     silence = await ctx.ask(

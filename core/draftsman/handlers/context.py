@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
 
 from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
@@ -22,22 +23,19 @@ from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
 from draftsman.errors import UsageError
-from draftsman.handlers.question_mapping import build_ask, to_answer
-from draftsman.handlers.run_progress import RunProgress
+from draftsman.handlers.question_mapping import build_ask
 from draftsman.handlers.worker_run import RunServices, WorkerRun
-from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.questions import MAX_TIMEOUT
-from draftsman.services.repos import Repos
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class RunContext(RunProgress):
+class RunContext:
     """The run of a job.
 
     Methods that write raise LeaseLost once the run has lost its lease. All methods retry while the
-    database is unreachable and the lease may still be valid. `job` is the claimed job.
+    database is unreachable and the lease may still be valid.
     """
 
     def __init__(
@@ -47,25 +45,33 @@ class RunContext(RunProgress):
         deadline: float,
         limits: RetryPolicy | None = None,
     ) -> None:
-        self.limits = limits or RetryPolicy()
-        """The timeouts of this job, each limited by the enclosing timeout."""
-        self.deadline = deadline
-        """Seconds of running time left when the run started."""
-        super().__init__(WorkerRun(job, services, self.limits))
+        self._run = WorkerRun(job, services, limits or RetryPolicy(), deadline)
+        self._services = services
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a member that is deprecated here."""
+            if name not in _DEPRECATED:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(
+                f"ctx.{name} is deprecated; use {_DEPRECATED[name]}",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            if name == "cancelled":
+                return self.canceled
+            return getattr(self._run, name)
 
     @property
-    def repos(self) -> Repos:
-        """The registered repositories."""
-        return self._services.repos
+    def job(self) -> ClaimedJob:
+        """The claimed job."""
+        return self._run.job
 
     @property
-    def schemas(self) -> SchemaChecker:
-        """The checker of JSON Schemas."""
-        return self._services.schemas
-
-    def on_heartbeat(self, callback: Callable[[], None]) -> None:
-        """Register a callback for each heartbeat that renewed the lease."""
-        self._run.on_heartbeat(callback)
+    def canceled(self) -> bool:
+        """Whether the run should end soon; the handler's task is canceled as well."""
+        return self._run.stopping is not None
 
     @overload
     async def step(
@@ -97,7 +103,7 @@ class RunContext(RunProgress):
         `step_timeout` when both together exceed the job's `step_timeout`, and UsageError for a key
         that begins with `agent:` or `sleep:`.
         """
-        return await self._run.step(key, effect, lookup, Owner.HANDLER)
+        return await self._run.step(key, effect, lookup)
 
     async def ask(
         self,
@@ -175,17 +181,13 @@ class RunContext(RunProgress):
             raise Parked
         return decision
 
-    async def answers(self) -> dict[str, Answered | NoAnswer]:
-        """Return the valid answers of the job so far, by key."""
-        questions, _ = await self._run.wait(self._services.questions.of_job, self.job.number)
-        answers = {item.key: to_answer(item) for item in questions if item.status != "superseded"}
-        return {key: answer for key, answer in answers.items() if answer is not None}
-
     async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
         """Park the job until a time, or for a duration; it holds no slot meanwhile."""
         _check_time(until)
         step = f"{reserved_names.SLEEP}{key}"
-        due = datetime.fromisoformat(await self._run.step(step, lambda _: self._due(until)))
+        due = datetime.fromisoformat(
+            await self._run.step(step, lambda _: self._due(until), owner=Owner.WORKER)
+        )
         if due > await self._run.wait(self._services.checkpoints.now):
             await self._run.park(self._services.settle.outcome, self.job, Snooze(due))
             raise Parked
@@ -206,14 +208,46 @@ class RunContext(RunProgress):
         notify, key = self._services.outbox.notify, key or str(new_id())
         return await self._run.wait(notify, self.job.lease, key, targets, text)
 
-    async def log_stream(self, text: str) -> None:
-        """Append program output unchanged; waits while the buffer is full."""
-        self._run.log.append(text)
-        await self._run.log.wait_for_room()
+    async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        """Save state for a later run; raises UsageError over 1 MiB of JSON."""
+        await self._run.checkpoint(data, bundle)
+
+    async def saved(self) -> dict[str, Any] | None:
+        """Return the newest checkpoint's data."""
+        return (await self._run.saved_work())[0]
+
+    async def event(self, kind: str, payload: dict[str, Any] | None = None) -> None:
+        """Append an event to the job; a payload over 10 KB is truncated and marked so.
+
+        Raises UsageError for a kind that is reserved for draftsman.
+        """
+        await self._run.event(kind, payload)
+
+    async def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
+        """Store a file of at most 25 MB with the job, of kind `file` or `report`.
+
+        Raises UsageError for names and kinds that are reserved for draftsman.
+        """
+        await self._run.artifact(name, data, kind)
+
+    async def usage(self, amounts: dict[str, Any]) -> None:
+        """Record the usage of the run so far."""
+        await self._run.usage(amounts)
 
     def log(self, text: str) -> None:
         """Append a line to the run's log; `draftsman logs -f` shows it within about a second."""
         self._run.log.write(text)
+
+
+_DEPRECATED: Final = {
+    name: f"worker_run(ctx).{name}"
+    for name in (
+        *("answers", "deadline", "finish_step", "has_patch", "limits", "log_stream", "note_step"),
+        *("on_heartbeat", "patch", "repos", "saved_work", "schemas", "settings", "steps"),
+        "stopping",
+    )
+} | {"cancelled": "ctx.canceled"}
+"""Members that RunContext has until the next release, and their replacements."""
 
 
 def worker_run(ctx: RunContext) -> WorkerRun:

@@ -1,4 +1,4 @@
-"""The worker's side of a run: its state, log, heartbeat callbacks and fenced writes."""
+"""The worker's side of a run: its state, log, heartbeat callbacks, reads and fenced writes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
 from draftsman.domain.question import Answered, NoAnswer, QuestionKind, QuestionSpec
@@ -77,20 +78,41 @@ class WorkerRun:
     parked = False
     """Whether the run was parked: it holds no lease any more, and only unwinds."""
 
-    def __init__(self, job: ClaimedJob, services: RunServices, limits: RetryPolicy) -> None:
+    def __init__(
+        self, job: ClaimedJob, services: RunServices, limits: RetryPolicy, deadline: float
+    ) -> None:
         self.job = job
         self.services = services
         self.limits = limits
+        """The timeouts of this job, each limited by the enclosing timeout."""
+        self.deadline = deadline
+        """Seconds of running time left when the run started."""
+        self._last_event = 0
+        """Id of the newest event of the run that the database confirmed."""
         self._log: RunLog | None = None
         self._prints: PrintCapture | None = None
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
 
+    @property
+    def settings(self) -> Settings:
+        """The worker's configuration."""
+        return self.services.settings
+
+    @property
+    def repos(self) -> Repos:
+        """The registered repositories."""
+        return self.services.repos
+
+    @property
+    def schemas(self) -> SchemaChecker:
+        """The checker of JSON Schemas."""
+        return self.services.schemas
+
     async def wait(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of the call; retry while the database is unreachable."""
         work = partial(call, *args, **kwargs)
-        worker = self.services.settings.worker
         return await wait_for_database(
-            self.job.name, work, worker, lambda: self.stopping is not None
+            self.job.name, work, self.settings.worker, lambda: self.stopping is not None
         )
 
     # Heartbeats
@@ -104,14 +126,32 @@ class WorkerRun:
         for callback in self._heartbeat_callbacks:
             callback()
 
-    # Steps and quotas
+    # Checkpoints, steps and quotas
 
-    async def note_step(self, key: str, invocation_id: str | None, owner: Owner) -> Step:
-        """Record that an effect is about to happen; return the step, perhaps of an earlier run."""
+    async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        """Save state for a later run; raises UsageError over 1 MiB of JSON."""
+        await self.wait(self.services.checkpoints.save, self.job.lease, data, bundle)
+
+    async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
+        """Return the newest checkpoint's data and its work bundle."""
+        return await self.wait(self.services.checkpoints.latest, self.job.number)
+
+    async def steps(self, owner: Owner = Owner.HANDLER) -> dict[str, Step]:
+        """Return the steps of the job that this owner wrote, by key."""
+        steps = await self.wait(self.services.checkpoints.steps, self.job.number)
+        return {step.key: step for step in steps if step.owner == owner}
+
+    async def note_step(
+        self, key: str, invocation_id: str | None = None, owner: Owner = Owner.HANDLER
+    ) -> Step:
+        """Record that an effect is about to happen; return the step, perhaps of an earlier run.
+
+        Raises UsageError for a key that is reserved for another owner.
+        """
         begin = self.services.checkpoints.begin_step
         return (await self.wait(begin, self.job.lease, key, invocation_id, owner))[0]
 
-    async def finish_step(self, key: str, result: Any, owner: Owner) -> None:
+    async def finish_step(self, key: str, result: Any, owner: Owner = Owner.HANDLER) -> None:
         """Record the result of a step."""
         finish = self.services.checkpoints.finish_step
         await self.wait(finish, self.job.lease, key, result, owner)
@@ -121,11 +161,11 @@ class WorkerRun:
         key: str,
         effect: Callable[[str], Any],
         lookup: Callable[[str], Any] | None = None,
-        owner: Owner = Owner.WORKER,
+        owner: Owner = Owner.HANDLER,
     ) -> Any:
         """Run an effect once, as `RunContext.step` does.
 
-        By default the key belongs to the worker: no handler or agent can write it.
+        A key of the worker cannot be written by a handler or an agent.
         """
         invocation_id = str(new_id())
         step = await self.note_step(key, invocation_id, owner)
@@ -148,7 +188,49 @@ class WorkerRun:
         spend = self.services.checkpoints.spend
         return await self.wait(spend, self.job.lease, quota, size, limit)
 
+    # Events and artifacts
+
+    async def event(
+        self, kind: str, payload: dict[str, Any] | None = None, owner: Owner = Owner.HANDLER
+    ) -> None:
+        """Append an event to the job, as `RunContext.event` does."""
+        reserved_names.check_event_kind(kind, owner)
+        last_event, sent = self._last_event, False
+
+        async def send() -> int:
+            nonlocal sent
+            is_retry, sent = sent, True
+            return await self.services.checkpoints.event(
+                self.job.lease, kind, payload or {}, unless_after=last_event if is_retry else None
+            )
+
+        self._last_event = max(self._last_event, await self.wait(send))
+
+    async def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
+        """Store a file, as `RunContext.artifact` does."""
+        reserved_names.check_artifact(name, kind, Owner.HANDLER)
+        await self.wait(self.services.checkpoints.artifact, self.job.lease, name, kind, data)
+
+    async def patch(self, data: bytes) -> None:
+        """Store the changes of the run so far; shown with a question or the result."""
+        store = self.services.checkpoints.artifact
+        await self.wait(store, self.job.lease, reserved_names.PATCH, "patch", data)
+
+    async def has_patch(self) -> bool:
+        """Return whether a run of the job stored a patch."""
+        return await self.wait(self.services.checkpoints.patch, self.job.number) is not None
+
+    async def usage(self, amounts: dict[str, Any]) -> None:
+        """Record the usage of the run so far."""
+        await self.wait(self.services.checkpoints.usage, self.job.lease, amounts)
+
     # Questions
+
+    async def answers(self) -> dict[str, Answered | NoAnswer]:
+        """Return the valid answers of the job so far, by key."""
+        questions, _ = await self.wait(self.services.questions.of_job, self.job.number)
+        answers = {item.key: to_answer(item) for item in questions if item.status != "superseded"}
+        return {key: answer for key, answer in answers.items() if answer is not None}
 
     def check_question(self, item: QuestionSpec) -> None:
         """Raise UsageError for a question that would be rejected."""
@@ -201,9 +283,13 @@ class WorkerRun:
     def log(self) -> RunLog:
         """The run's log, opened when it is first used."""
         if self._log is None:
-            services = self.services
-            self._log = RunLog(services.checkpoints, self.job.lease, services.settings.quotas)
+            self._log = RunLog(self.services.checkpoints, self.job.lease, self.settings.quotas)
         return self._log
+
+    async def log_stream(self, text: str) -> None:
+        """Append program output unchanged; waits while the buffer is full."""
+        self.log.append(text)
+        await self.log.wait_for_room()
 
     @property
     def has_open_log(self) -> bool:

@@ -22,7 +22,8 @@ from draftsman.handlers.run_agent.protocol import (
     ToAgent,
 )
 from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
-from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings

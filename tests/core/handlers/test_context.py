@@ -16,7 +16,6 @@ from draftsman.domain.reserved_names import Owner
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.worker_run import WorkerRun
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import (
@@ -62,7 +61,7 @@ async def test_what_was_saved_is_there_in_a_later_run(rt: Runtime, make: Factory
     later = context(rt, await make.running(work.number))
     assert later.job.run == 2
     assert await later.saved() == {"page": 2}
-    assert await later.saved_work() == ({"page": 2}, b"bundle")
+    assert await worker_run(later).saved_work() == ({"page": 2}, b"bundle")
 
 
 async def test_a_checkpoint_that_is_too_large_is_refused_and_the_last_one_stays(
@@ -145,7 +144,7 @@ async def test_an_effect_that_did_not_happen_is_made_under_the_same_invocation_i
     work = await make.running(on_lost="resume")
     with pytest.raises(LookupError):
         await context(rt, work).step("pay", outside.dies_before, outside.lookup)
-    invocation = (await context(rt, work).steps())["pay"].invocation_id
+    invocation = (await worker_run(context(rt, work)).steps())["pay"].invocation_id
     await lose(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 1
@@ -245,8 +244,8 @@ async def test_an_event_is_recorded_and_a_large_payload_is_truncated(
 OWN: dict[str, Callable[[RunContext], Awaitable[object]]] = {
     "step": lambda ctx: ctx.step("agent:publish", lambda _: 1),
     "step of sleep": lambda ctx: ctx.step("sleep:nap", lambda _: "2000-01-01T00:00:00+00:00"),
-    "noted step": lambda ctx: ctx.note_step("agent:push:1", "0" * 40),
-    "finished step": lambda ctx: ctx.finish_step("agent:base", "0" * 40),
+    "noted step": lambda ctx: worker_run(ctx).note_step("agent:push:1", "0" * 40),
+    "finished step": lambda ctx: worker_run(ctx).finish_step("agent:base", "0" * 40),
     "question": lambda ctx: ctx.ask("agent:repository", "Which?", choices=["a", "b"]),
     "gate": lambda ctx: ctx.approve("sleep:x", "Well?"),
     "event": lambda ctx: ctx.event("question_escalated", {"question": "abc"}),
@@ -262,7 +261,7 @@ async def test_a_handler_cannot_use_reserved_names(rt: Runtime, make: Factory, c
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError, match="reserved"):
         await OWN[call](ctx)
-    assert await ctx.steps(Owner.WORKER) == {}
+    assert await worker_run(ctx).steps(Owner.WORKER) == {}
     assert await rt.checkpoints.artifacts(ctx.job.number) == []
 
 
@@ -293,9 +292,9 @@ async def test_the_worker_side_of_a_run_asks_counts_and_closes_the_log(
         if known is None:
             assert (run.parked, run.ending) == (False, False)
             await run.ask_or_park(question)
-        await run.step("agent:example", lambda invocation_id: 1)
+        await run.step("agent:example", lambda invocation_id: 1, owner=Owner.WORKER)
         within = [await run.spend(Quota.STEPS, 10, QuotaLimit(1, 100)) for _ in range(2)]
-        ctx.on_heartbeat(lambda: beats.append(1))
+        run.on_heartbeat(lambda: beats.append(1))
         run.beat()
         print("once more")  # noqa: T201
         opened = run.has_open_log
@@ -312,28 +311,13 @@ async def test_the_worker_side_of_a_run_asks_counts_and_closes_the_log(
     assert [step.owner for step in await rt.checkpoints.steps(number)] == [Owner.WORKER]
 
 
-def test_the_context_of_a_handler_has_no_member_of_the_worker() -> None:
-    """Members of both sides are the ones that handlers use as well."""
-    names = [{name for name in dir(side) if name[0] != "_"} for side in (RunContext, WorkerRun)]
-    shared = {"finish_step", "log", "note_step", "on_heartbeat", "step", "stopping"}
-    assert names[0] & names[1] == shared
-
-
-async def test_the_old_spelling_of_canceled_warns(rt: Runtime, make: Factory) -> None:
-    ctx = context(rt, await make.running())
-    with pytest.warns(DeprecationWarning, match="use ctx.canceled"):
-        assert not ctx.cancelled
-    worker_run(ctx).stopping = "shutdown"
-    assert (ctx.canceled, ctx.stopping) == (True, "shutdown")
-
-
 # --- fencing -------------------------------------------------------------------------------------
 
 WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
     "checkpoint": lambda ctx: ctx.checkpoint({"late": 1}),
     "step": lambda ctx: ctx.step("late", Outside().effect),
-    "note_step": lambda ctx: ctx.note_step("late"),
-    "finish_step": lambda ctx: ctx.finish_step("early", 2),
+    "note_step": lambda ctx: worker_run(ctx).note_step("late"),
+    "finish_step": lambda ctx: worker_run(ctx).finish_step("early", 2),
     "ask": lambda ctx: ctx.ask("late", "Which?", choices=["a"]),
     "approve": lambda ctx: ctx.approve("late", "Deploy?"),
     "sleep": lambda ctx: ctx.sleep("late", 60),
@@ -350,7 +334,7 @@ async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
 ) -> None:
     work = await make.running(on_lost="resume")
     ctx = context(rt, work)
-    await ctx.note_step("early")
+    await worker_run(ctx).note_step("early")
     if cause == "canceled":
         await rt.job_control.cancel(work.number, make.owner, force=True)
     else:

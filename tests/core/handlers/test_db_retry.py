@@ -13,7 +13,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LeaseLost
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.runtime import Runtime
 from draftsman.settings import DatabaseSettings, WorkerSettings
@@ -76,8 +76,12 @@ async def everything(ctx: RunContext) -> dict[str, Any]:
         await ctx.event("page_read", {"page": page})
     await ctx.artifact("notes.md", b"notes")
     await ctx.usage({"input_tokens": 5})
-    read: dict[str, Any] = {"saved": await ctx.saved(), "steps": list(await ctx.steps())}
-    read |= {"bundle": str((await ctx.saved_work())[1]), "answers": await ctx.answers()}
+    run = worker_run(ctx)
+    read: dict[str, Any] = {
+        "saved": await ctx.saved(),
+        "steps": list(await run.steps()),
+    }
+    read |= {"bundle": str((await run.saved_work())[1]), "answers": await run.answers()}
     return read | {"made": len(effects), "looked": len(looked), "paid": paid}
 
 
@@ -253,7 +257,7 @@ async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
 
 
 async def _is_told(ctx: RunContext) -> bool:
-    return ctx.stopping is not None
+    return worker_run(ctx).stopping is not None
 
 
 async def _cut_and_wait(
@@ -308,7 +312,7 @@ async def test_what_the_database_can_never_keep_is_not_waited_for(
 ) -> None:
     ctx = RunContext(await make.running(), rt, 60)
     with pytest.raises(DraftsmanError, match="database error: index row"):
-        await ctx.note_step("".join(uuid4().hex for _ in range(500)))
+        await worker_run(ctx).note_step("".join(uuid4().hex for _ in range(500)))
 
 
 async def test_another_error_passes_at_once() -> None:

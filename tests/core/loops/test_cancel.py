@@ -10,7 +10,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import LeaseLost, Refused
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.runtime import Runtime
 from tests.core.loops.workers import (
     UNREACHABLE_URL,
@@ -41,7 +41,7 @@ async def test_a_notification_stops_the_handler_and_settles_the_job(
         told = await rt.job_control.cancel(number, make.owner, "not needed any more")
         job = await wait_for_end(rt, number)
         assert (told.status, told.requested) == (S.RUNNING, True)
-        assert (ctx.canceled, ctx.stopping) == (True, "canceled")
+        assert (ctx.canceled, worker_run(ctx).stopping) == (True, "canceled")
     assert (job.status, job.cancel_reason) == (S.CANCELED, "not needed any more")
     assert (await run_of(rt, number)).status == "canceled"
     assert (await event_kinds(rt, number))[-2:] == ["cancel_requested", "job_canceled"]

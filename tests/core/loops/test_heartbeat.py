@@ -13,7 +13,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.run import LeaderTerm
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.loops import heartbeat
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
@@ -62,7 +62,7 @@ async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
     async with running_worker(runtime_with(rt), {"noop": held}) as crew:
         ctx = await held.next()
         beats: asyncio.Queue[None] = asyncio.Queue()
-        ctx.on_heartbeat(lambda: beats.put_nowait(None))
+        worker_run(ctx).on_heartbeat(lambda: beats.put_nowait(None))
         row, run = await row_of(rt, crew.id), await run_of(rt, number)
         assert row is not None
         await until(lambda: later(rt, crew.id, row.heartbeat_at), "the worker's beat")
@@ -81,7 +81,7 @@ async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
         assert await rescue(rt, crew.id) == 1
         before = await rt.read_model.job_events(number)
         await said.wait(f"D-{number} lost its lease; the run was stopped without a result")
-        assert (ctx.stopping, crew.worker.leases()) == ("lost", [])
+        assert (worker_run(ctx).stopping, crew.worker.leases()) == ("lost", [])
     assert await rt.read_model.job_events(number) == before
 
 
@@ -93,12 +93,12 @@ async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
     async with running_worker(runtime_with(rt, heartbeat=20), {"noop": held}) as crew:
         ctx = await held.next()
         beats = []
-        ctx.on_heartbeat(lambda: beats.append(1))
+        worker_run(ctx).on_heartbeat(lambda: beats.append(1))
         await crew.heartbeat.beat()
         assert beats == [1]
         await rescue(rt, crew.id)
         await crew.heartbeat.beat()
-        assert (beats, ctx.stopping) == ([1], "lost")
+        assert (beats, worker_run(ctx).stopping) == ([1], "lost")
 
 
 async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs_up(
@@ -113,7 +113,7 @@ async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs
         ctx = await held.next()
         wire.cut()
         await said.wait("stopping all runs")
-        assert ctx.stopping == "lost"
+        assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
         assert (await held.next()).job.run == 2
@@ -268,19 +268,19 @@ async def test_a_job_may_come_back_while_its_lost_run_is_still_ending(
         first = await before_deadline(entered.get())
         await rescue(rt, crew.id)
         second = await before_deadline(entered.get())
-        assert (second.job.run, second.stopping) == (2, None)
+        assert (second.job.run, worker_run(second).stopping) == (2, None)
         await until(lambda: told(first), "the first run told")
         go[1].set()
         await until(lambda: only(crew, 2), "the first run's end")
         began = (await run_of(rt, number, 2)).heartbeat_at
         await until(lambda: beaten(rt, number, began), "a beat of the second run")
-        assert second.stopping is None
+        assert worker_run(second).stopping is None
         go[2].set()
         assert (await wait_for_end(rt, number)).result == {"run": 2}
 
 
 async def told(ctx: RunContext) -> bool:
-    return ctx.stopping == "lost"
+    return worker_run(ctx).stopping == "lost"
 
 
 async def only(crew: WorkerProcess, run: int) -> bool:
@@ -326,7 +326,7 @@ async def test_a_run_that_parked_may_tidy_up_in_peace(
         finally:
             tidying.set()
             await go.wait()
-            tidied.append(ctx.stopping)
+            tidied.append(worker_run(ctx).stopping)
         return Done({})
 
     number = await make.queued(queue="default")

@@ -14,7 +14,7 @@ from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
 from draftsman.domain.question import Answered
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.registry import Handler
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
@@ -203,7 +203,7 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
     left: list[float] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        left.append(ctx.deadline)
+        left.append(worker_run(ctx).deadline)
         await ctx.ask("pick", "Which?", choices=["a", "b"])
         await ctx.ask("more", "And now?", choices=["a", "b"])
         return Done({})

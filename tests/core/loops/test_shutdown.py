@@ -88,7 +88,7 @@ async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
         await ctx.checkpoint({"at": 7})
         crew.shut_down("test")
         job = await wait_for_status(rt, number, S.RESUMED)
-        assert (ctx.canceled, ctx.stopping) == (True, "shutdown")
+        assert (ctx.canceled, worker_run(ctx).stopping) == (True, "shutdown")
     assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
     assert (await last_event(rt, number, "job_handed_back")).payload == {"reason": "shutdown"}
@@ -297,7 +297,7 @@ async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
     number = await make.queued(queue="default")
     crew = runtime_with(rt).worker_process({"noop": held})
     async with background(crew.run()) as running:
-        (await held.next()).on_heartbeat(odd)
+        worker_run(await held.next()).on_heartbeat(odd)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
     assert said.lines("Heartbeat failed: odd")

@@ -21,10 +21,12 @@ from draftsman.handlers.builtin.result_content import (
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.handlers.clone.workspace import make_private
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.quota_tracker import enforce_disk_quota
-from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.outbound.timeouts import time_limit
 from draftsman.settings import AgentSettings, ToolSettings
 
@@ -44,32 +46,32 @@ SYSEXITS: Final = {
 
 async def execute_tool(ctx: RunContext) -> Outcome:
     """Run the tool; an interrupted run repeats it with the same invocation id."""
-    payload = parse("execute_tool", ctx.job.payload)
+    run, payload = worker_run(ctx), parse("execute_tool", ctx.job.payload)
     assert isinstance(payload, ExecuteTool)  # noqa: S101 - the type's own model
-    tool = ctx.settings.tools.get(payload.tool)
+    tool = run.settings.tools.get(payload.tool)
     if tool is None:
-        names = ", ".join(sorted(ctx.settings.tools)) or "none"
+        names = ", ".join(sorted(run.settings.tools)) or "none"
         text = f"no tool {payload.tool!r} on this worker; configured tools: {names}"
         raise Failure(text, origin="tool", code="no_such_tool")
-    if (problem := await ctx.schemas.problem(tool.input, payload.input)) is not None:
+    if (problem := await run.schemas.problem(tool.input, payload.input)) is not None:
         text = f"input does not match the schema of tool {payload.tool!r}: {problem}"
         raise Failure(text, origin="tool", declared="PERMANENT")
-    return Done(await ctx.step(STEP, lambda invocation: _run(ctx, payload, tool, invocation)))
+    return Done(await ctx.step(STEP, lambda invocation: _run(run, payload, tool, invocation)))
 
 
 async def _run(
-    ctx: RunContext, payload: ExecuteTool, tool: ToolSettings, invocation: str
+    run: WorkerRun, payload: ExecuteTool, tool: ToolSettings, invocation: str
 ) -> dict[str, Any]:
-    name = f"{ctx.job.name}.{ctx.job.run}-{clone_tag(ctx.job.id)}"
-    folder = ctx.settings.data_dir / "tools" / name
+    name = f"{run.job.name}.{run.job.run}-{clone_tag(run.job.id)}"
+    folder = run.settings.data_dir / "tools" / name
     make_private(folder)
     label = f"tool {payload.tool!r}"
     sandbox = None
     try:
-        sandbox = await open_run_sandbox(ctx.settings.sandbox, repo=None, home=folder)
-        await ctx.event("sandbox_applied", sandbox.as_event(tool.network), Owner.WORKER)
-        async with time_limit("call", ctx.limits.call_timeout, f"{label} ran", origin="tool"):
-            code, data = await _drive(ctx, tool, payload.input, invocation, sandbox)
+        sandbox = await open_run_sandbox(run.settings.sandbox, repo=None, home=folder)
+        await run.event("sandbox_applied", sandbox.as_event(tool.network), Owner.WORKER)
+        async with time_limit("call", run.limits.call_timeout, f"{label} ran", origin="tool"):
+            code, data = await _drive(run, tool, payload.input, invocation, sandbox)
     finally:
         if sandbox is not None:
             sandbox.close()
@@ -79,20 +81,20 @@ async def _run(
         raise _exit_failure(label, tool, code)
     if len(data) > MAX_OUTPUT:
         problem = f"{label} printed more than {MAX_OUTPUT:,} bytes"
-        raise await reject_output(ctx, data[:MAX_OUTPUT], problem)
+        raise await reject_output(run, data[:MAX_OUTPUT], problem)
     output = decode_output(data, "" if tool.output is None else "application/json")
-    await check_schema(ctx, tool.output, output, data, f"output of {label}")
-    return {"exit_code": code} | await to_result(ctx, data, output, OUTPUT)
+    await check_schema(run, tool.output, output, data, f"output of {label}")
+    return {"exit_code": code} | await to_result(run, data, output, OUTPUT)
 
 
 async def _drive(
-    ctx: RunContext, tool: ToolSettings, tool_input: Any, invocation: str, sandbox: RunSandbox
+    run: WorkerRun, tool: ToolSettings, tool_input: Any, invocation: str, sandbox: RunSandbox
 ) -> tuple[int, bytes]:
     """Return exit code and output, at most one byte over MAX_OUTPUT; the tool is killed then."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     async def on_stderr(chunk: bytes) -> None:
-        await ctx.log_stream(decoder.decode(chunk))
+        await run.log_stream(decoder.decode(chunk))
 
     program = AgentSettings(
         command=tool.command,
@@ -101,18 +103,18 @@ async def _drive(
         network=tool.network,
     )
     async with time_limit(
-        "connect", ctx.limits.connect_timeout, "tool did not start", origin="tool"
+        "connect", run.limits.connect_timeout, "tool did not start", origin="tool"
     ):
         starting = await AgentProcess.start(
             program,
             cwd=sandbox.home,
             home=sandbox.home,
-            lease=ctx.settings.worker.lease,
+            lease=run.settings.worker.lease,
             on_stderr=on_stderr,
             sandbox=sandbox,
         )
-    async with starting as process, enforce_disk_quota(process, sandbox.home, ctx.settings.quotas):
-        ctx.on_heartbeat(process.heartbeat)
+    async with starting as process, enforce_disk_quota(process, sandbox.home, run.settings.quotas):
+        run.on_heartbeat(process.heartbeat)
         await process.send(json.dumps(tool_input, ensure_ascii=False).encode())
         process.close_input()
         data = bytearray()

@@ -13,7 +13,8 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.text import first_line
 from draftsman.errors import Failure
 from draftsman.handlers.builtin.result_content import check_schema, decode_output, to_result
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
 from draftsman.outbound import secret_values
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse, origin, parse_url
@@ -33,19 +34,21 @@ async def http_request(ctx: RunContext) -> Outcome:
     """Send the request; an interrupted run repeats it with the same idempotency key."""
     payload = parse("http_request", ctx.job.payload)
     assert isinstance(payload, HttpRequest)  # noqa: S101 - the type's own model
-    return Done(await ctx.step(STEP, lambda invocation: _request(ctx, payload, invocation)))
+    return Done(
+        await ctx.step(STEP, lambda invocation: _request(worker_run(ctx), payload, invocation))
+    )
 
 
-async def _request(ctx: RunContext, payload: HttpRequest, invocation: str) -> dict[str, Any]:
-    settings = ctx.settings.http
-    call, secret = _call(ctx, payload, invocation)
+async def _request(run: WorkerRun, payload: HttpRequest, invocation: str) -> dict[str, Any]:
+    settings = run.settings.http
+    call, secret = _call(run, payload, invocation)
     client = HttpClient(settings)
-    timeouts = Timeouts.of(ctx.limits)
+    timeouts = Timeouts.of(run.limits)
     redirects = settings.redirects if payload.follow_redirects else 0
     async with client.stream(call, timeouts, redirects=redirects) as response:
-        ctx.log(f"{payload.method} {response.where}: {response.status} {response.reason}")
+        run.log.write(f"{payload.method} {response.where}: {response.status} {response.reason}")
         if not _is_expected(payload, response.status):
-            raise await response_failure(ctx, response, payload.method, secret)
+            raise await response_failure(run, response, payload.method, secret)
         data = await response.read()
     if secret:
         data = data.replace(secret.encode(), b"***")
@@ -53,23 +56,23 @@ async def _request(ctx: RunContext, payload: HttpRequest, invocation: str) -> di
         "application/octet-stream" if response.packed else response.headers.get("content-type", "")
     )
     output = decode_output(data, content_type)
-    await check_schema(ctx, payload.output, output, data, f"response of {response.where}")
+    await check_schema(run, payload.output, output, data, f"response of {response.where}")
     head = {
         "status": response.status,
         "url": response.url,
         "headers": _headers_to_store(response.headers),
     }
-    return head | await to_result(ctx, data, output, BODY)
+    return head | await to_result(run, data, output, BODY)
 
 
 async def response_failure(
-    ctx: RunContext, response: OutboundResponse, method: str, *secrets: str
+    run: WorkerRun, response: OutboundResponse, method: str, *secrets: str
 ) -> Failure:
     """Return the Failure for an unexpected response, whose body is logged."""
     text = (await response.beginning(MAX_LOGGED_BODY)).decode("utf-8", "replace")
     text = redact(secret_values.redact_values(text, *secrets))
     if text.strip():
-        ctx.log(text)
+        run.log.write(text)
     detail = f": {first_line(text, 200)}" if text.strip() else ""
     head = f"{method} {response.where}: {response.status} {response.reason}".strip()
     return Failure(
@@ -81,7 +84,7 @@ async def response_failure(
     )
 
 
-def _call(ctx: RunContext, payload: HttpRequest, invocation: str) -> tuple[HttpCall, str]:
+def _call(run: WorkerRun, payload: HttpRequest, invocation: str) -> tuple[HttpCall, str]:
     """Return the request and its secret, which must not be stored."""
     url = parse_url(payload.url)
     if payload.query:
@@ -98,14 +101,14 @@ def _call(ctx: RunContext, payload: HttpRequest, invocation: str) -> tuple[HttpC
         headers.setdefault("content-type", "application/json")
     secret = ""
     if payload.credential is not None:
-        name, value, secret = _credential(ctx, payload.credential, url)
+        name, value, secret = _credential(run, payload.credential, url)
         headers[name.lower()] = value
     return HttpCall(payload.method, str(url), headers, body), secret
 
 
-def _credential(ctx: RunContext, name: str, url: httpx.URL) -> tuple[str, str, str]:
+def _credential(run: WorkerRun, name: str, url: httpx.URL) -> tuple[str, str, str]:
     """Return header, value and secret of a credential; raises Failure for another origin."""
-    credential = ctx.settings.http.credentials.get(name)
+    credential = run.settings.http.credentials.get(name)
     if credential is None:
         text = f"no credential {name!r} on this worker; add it to [http.credentials]"
         raise Failure(text, origin="http", code="no_such_credential")

@@ -18,7 +18,8 @@ from draftsman.handlers.builtin.result_content import (
     to_result,
 )
 from draftsman.handlers.builtin.strict_json import parse_json
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
 from draftsman.outbound import secret_values, server_sent_events
 from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
@@ -37,11 +38,13 @@ async def llm_generate(ctx: RunContext) -> Outcome:
     """Generate the text; an interrupted run starts again from the beginning."""
     payload = parse("llm_generate", ctx.job.payload)
     assert isinstance(payload, LlmGenerate)  # noqa: S101 - the type's own model
-    return Done(await ctx.step(STEP, lambda invocation: _generate(ctx, payload, invocation)))
+    return Done(
+        await ctx.step(STEP, lambda invocation: _generate(worker_run(ctx), payload, invocation))
+    )
 
 
-async def _generate(ctx: RunContext, payload: LlmGenerate, invocation: str) -> dict[str, Any]:
-    settings = _find_settings(ctx, payload.llm)
+async def _generate(run: WorkerRun, payload: LlmGenerate, invocation: str) -> dict[str, Any]:
+    settings = _find_settings(run, payload.llm)
     key = (
         None
         if settings.key is None
@@ -56,11 +59,11 @@ async def _generate(ctx: RunContext, payload: LlmGenerate, invocation: str) -> d
     }
     call = HttpCall("POST", url, headers, json.dumps(body, ensure_ascii=False).encode())
     trusted = [] if settings.base_url is None else [settings.base_url]
-    client = HttpClient(ctx.settings.http, trusted=trusted)
+    client = HttpClient(run.settings.http, trusted=trusted)
     completion = Completion(model=payload.model or settings.model)
     try:
-        async with client.stream(call, Timeouts.of(ctx.limits)) as response:
-            ctx.log(f"POST {response.where}: {response.status} {response.reason}")
+        async with client.stream(call, Timeouts.of(run.limits)) as response:
+            run.log.write(f"POST {response.where}: {response.status} {response.reason}")
             if response.status != 200:
                 raise await _error_failure(response, key)
             async for event in server_sent_events.parse_events(response.chunks()):
@@ -69,15 +72,15 @@ async def _generate(ctx: RunContext, payload: LlmGenerate, invocation: str) -> d
                     break
     finally:
         if completion.input_tokens or completion.output_tokens:
-            await ctx.usage(completion.usage())
+            await run.usage(completion.usage())
     if not completion.is_complete and completion.finish is None:
         text = f"{response.where}: the stream ended before the text was complete"
         raise Failure(text, origin="llm", code="stream_ended")
-    return await _to_job_result(ctx, payload, completion)
+    return await _to_job_result(run, payload, completion)
 
 
 async def _to_job_result(
-    ctx: RunContext, payload: LlmGenerate, completion: Completion
+    run: WorkerRun, payload: LlmGenerate, completion: Completion
 ) -> dict[str, Any]:
     text = completion.text
     data = text.encode("utf-8", "replace")
@@ -85,14 +88,14 @@ async def _to_job_result(
         output = DecodedOutput(text, "text")
         if not text.strip():
             raise await reject_output(
-                ctx, data, f"the model returned no text (finish: {completion.finish})"
+                run, data, f"the model returned no text (finish: {completion.finish})"
             )
     else:
         output = _decode_json(text)
         label = f"output of the model (finish: {completion.finish})"
-        await check_schema(ctx, payload.output, output, data, label)
+        await check_schema(run, payload.output, output, data, label)
     metadata = {"model": completion.model, "finish": completion.finish, "usage": completion.usage()}
-    return metadata | await to_result(ctx, data, output, TEXT)
+    return metadata | await to_result(run, data, output, TEXT)
 
 
 def _decode_json(text: str) -> DecodedOutput:
@@ -116,8 +119,8 @@ async def _error_failure(response: OutboundResponse, key: str | None) -> Failure
     return to_failure(body, response.where, response.status, retry_after(response.headers))
 
 
-def _find_settings(ctx: RunContext, name: str | None) -> LlmSettings:
-    configured = ctx.settings.llm
+def _find_settings(run: WorkerRun, name: str | None) -> LlmSettings:
+    configured = run.settings.llm
     if name is None and len(configured) == 1:
         return next(iter(configured.values()))
     if name is None or name not in configured:

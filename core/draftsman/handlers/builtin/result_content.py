@@ -10,7 +10,7 @@ from typing import Any, Final
 from draftsman.domain.text import clean_within_limit
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.builtin.strict_json import parse_json
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.worker_run import WorkerRun
 
 INLINE: Final = 256 * 1024
 """Maximum bytes of JSON of an output in a result; longer output becomes an artifact."""
@@ -58,7 +58,7 @@ def decode_output(data: bytes, content_type: str = "") -> DecodedOutput:
 
 
 async def to_result(
-    ctx: RunContext, data: bytes, output: DecodedOutput, name: str
+    run: WorkerRun, data: bytes, output: DecodedOutput, name: str
 ) -> dict[str, Any]:
     """Return the result fields for an output, which a long output has as an artifact."""
     result: dict[str, Any] = {"encoding": output.encoding, "bytes": len(data)}
@@ -67,27 +67,27 @@ async def to_result(
     try:
         return result | {"body": clean_within_limit(output.value, INLINE, "the output")}
     except UsageError:
-        await ctx.artifact(name, data)
+        await run.artifact(name, data)
         return result | {"body": None, "artifact": name}
 
 
 async def check_schema(
-    ctx: RunContext, schema: Any, output: DecodedOutput, data: bytes, label: str
+    run: WorkerRun, schema: Any, output: DecodedOutput, data: bytes, label: str
 ) -> None:
     """Raise Failure INVALID_OUTPUT for an output that does not match; store it as an artifact."""
     if schema is None:
         return
     problem: str | None = "not JSON"
     if output.encoding == "json":
-        problem = await ctx.schemas.problem(schema, output.value)
+        problem = await run.schemas.problem(schema, output.value)
     if problem is not None:
-        raise await reject_output(ctx, data, f"{label} does not match its schema: {problem}")
+        raise await reject_output(run, data, f"{label} does not match its schema: {problem}")
 
 
-async def reject_output(ctx: RunContext, data: bytes, problem: str) -> Failure:
+async def reject_output(run: WorkerRun, data: bytes, problem: str) -> Failure:
     """Store a rejected output as an artifact; return the Failure to raise."""
-    await ctx.artifact(INVALID, data)
-    text = f"{problem}; to see it: draftsman artifacts get {ctx.job.name} {INVALID}"
+    await run.artifact(INVALID, data)
+    text = f"{problem}; to see it: draftsman artifacts get {run.job.name} {INVALID}"
     return Failure(text, declared="INVALID_OUTPUT")
 
 

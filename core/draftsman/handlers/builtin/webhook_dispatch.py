@@ -11,7 +11,8 @@ from draftsman.domain.messages import webhook_signature
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import Failure
 from draftsman.handlers.builtin.http_request import response_failure
-from draftsman.handlers.context import RunContext
+from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.outbound import secret_values
 from draftsman.outbound.http_client import HttpCall, HttpClient
 from draftsman.outbound.timeouts import Timeouts
@@ -23,29 +24,31 @@ async def webhook_dispatch(ctx: RunContext) -> Outcome:
     """Send the event with the invocation id as its id, by which receivers can deduplicate."""
     payload = parse("webhook_dispatch", ctx.job.payload)
     assert isinstance(payload, WebhookDispatch)  # noqa: S101 - the type's own model
-    return Done(await ctx.step(STEP, lambda invocation: _send(ctx, payload, invocation)))
+    return Done(
+        await ctx.step(STEP, lambda invocation: _send(worker_run(ctx), payload, invocation))
+    )
 
 
-async def _send(ctx: RunContext, payload: WebhookDispatch, invocation: str) -> dict[str, Any]:
-    receiver = ctx.settings.webhooks.get(payload.webhook)
+async def _send(run: WorkerRun, payload: WebhookDispatch, invocation: str) -> dict[str, Any]:
+    receiver = run.settings.webhooks.get(payload.webhook)
     if receiver is None:
-        names = ", ".join(sorted(ctx.settings.webhooks)) or "none"
+        names = ", ".join(sorted(run.settings.webhooks)) or "none"
         text = f"no webhook {payload.webhook!r} on this worker; configured webhooks: {names}"
         raise Failure(text, origin="webhook", code="no_such_webhook")
     keys = secret_values.signing_keys(receiver, payload.webhook)
     event = {
         "type": payload.type,
-        "timestamp": ctx.job.created_at.isoformat(),
+        "timestamp": run.job.created_at.isoformat(),
         "data": payload.data,
     }
     body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     headers = webhook_signature.sign(keys, invocation, int(time.time()), body)
     headers["content-type"] = "application/json"
-    client = HttpClient(ctx.settings.http, trusted=[receiver.url])
+    client = HttpClient(run.settings.http, trusted=[receiver.url])
     call = HttpCall("POST", receiver.url, headers, body)
-    async with client.stream(call, Timeouts.of(ctx.limits)) as response:
-        ctx.log(f"POST {response.where}: {response.status} {response.reason}")
+    async with client.stream(call, Timeouts.of(run.limits)) as response:
+        run.log.write(f"POST {response.where}: {response.status} {response.reason}")
         if not 200 <= response.status < 300:
-            raise await response_failure(ctx, response, "POST")
+            raise await response_failure(run, response, "POST")
         await response.beginning(0)
     return {"status": response.status, "webhook_id": invocation}

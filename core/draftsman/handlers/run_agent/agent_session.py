@@ -13,7 +13,6 @@ from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
     AnswerMessage,
@@ -36,6 +35,7 @@ from draftsman.handlers.run_agent.protocol_codec import encode, parse_line
 from draftsman.handlers.run_agent.quota_tracker import QuotaTracker, size_of, watch_disk
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.handlers.worker_run import WorkerRun
 
 PARK_TIMEOUT: Final = 10.0
 """Seconds that a parked agent has to save a checkpoint and exit."""
@@ -54,7 +54,7 @@ class AgentSession:
 
     def __init__(
         self,
-        ctx: RunContext,
+        run: WorkerRun,
         workspace: Workspace,
         repo: dict[str, Any] | None = None,
         checkpoint: str | None = None,
@@ -63,11 +63,11 @@ class AgentSession:
         self.error: Failure | None = None
         self.question: QuestionSpec | None = None
         self.exit_code: int | None = None
-        self._ctx = ctx
+        self._run = run
         self._workspace = workspace
         self._repo = repo
         self._checkpoint_commit = checkpoint
-        self._quotas = QuotaTracker(ctx)
+        self._quotas = QuotaTracker(run)
         self._usage: dict[str, Any] = {}
         self._termination: asyncio.Task[None] | None = None
 
@@ -88,7 +88,7 @@ class AgentSession:
 
     async def watch_disk(self, process: AgentProcess) -> None:
         """Kill the agent once the files of its run exceed the disk quota."""
-        self._fail(process, await watch_disk(self._workspace.folder, self._ctx.settings.quotas))
+        self._fail(process, await watch_disk(self._workspace.folder, self._run.settings.quotas))
 
     async def patch(self) -> bytes | None:
         """Return the patch of the latest checkpoint, from which the next run starts.
@@ -104,7 +104,7 @@ class AgentSession:
         except Failure as error:
             if error.code != "too_large":
                 raise
-            self._ctx.log(f"[no patch] {error}")
+            self._run.log.write(f"[no patch] {error}")
             return None
 
     async def patch_sha256(self) -> str | None:
@@ -115,7 +115,7 @@ class AgentSession:
     def _fail(self, process: AgentProcess, failure: Failure) -> None:
         """Kill the agent because of a quota."""
         self.error, self.question = failure, None
-        self._ctx.log(f"[stopped] {failure}")
+        self._run.log.write(f"[stopped] {failure}")
         process.kill()
 
     def _schedule_termination(self, process: AgentProcess) -> None:
@@ -136,7 +136,7 @@ class AgentSession:
     async def _handle(self, process: AgentProcess, line: bytes | MalformedLine) -> None:
         message = line if isinstance(line, MalformedLine) else parse_line(line)
         if isinstance(message, MalformedLine):
-            self._ctx.log(f"[refused] {message.reason}")
+            self._run.log.write(f"[refused] {message.reason}")
             await self._send(process, RefusedMessage(id=message.id, reason=message.reason))
             return
         if isinstance(message, AskMessage | ApproveMessage):
@@ -147,7 +147,7 @@ class AgentSession:
         except (UsageError, Failure) as error:
             if isinstance(error, Failure) and is_quota(error):
                 raise
-            self._ctx.log(f"[refused] {message.type}: {error}")
+            self._run.log.write(f"[refused] {message.type}: {error}")
             await self._send(process, RefusedMessage(id=message.id, reason=str(error)))
             return
         if message.id is not None:
@@ -162,12 +162,12 @@ class AgentSession:
         item = message.question()
         try:
             check_key(item.key, Owner.HANDLER, "question")
-            worker_run(self._ctx).check_question(item)
+            self._run.check_question(item)
         except UsageError as error:
-            self._ctx.log(f"[refused] {message.type}: {error}")
+            self._run.log.write(f"[refused] {message.type}: {error}")
             await self._send(process, RefusedMessage(id=message.id, reason=str(error)))
             return
-        answer = await worker_run(self._ctx).find_answer(item, self.patch_sha256)
+        answer = await self._run.find_answer(item, self.patch_sha256)
         if answer is None:
             if self.question is None:
                 await self._quotas.spend(Quota.QUESTIONS)
@@ -198,9 +198,9 @@ class AgentSession:
             case EventMessage():
                 await self._quotas.spend(Quota.EVENTS)
                 kind = f"{AGENT_KIND}{message.kind}"
-                await self._ctx.event(kind, message.payload, Owner.WORKER)
+                await self._run.event(kind, message.payload, Owner.WORKER)
             case LogMessage():
-                await self._ctx.log_stream(f"{message.text}\n")
+                await self._run.log_stream(f"{message.text}\n")
             case ArtifactMessage():
                 await self._artifact(process, message)
             case UsageMessage():
@@ -221,9 +221,9 @@ class AgentSession:
     async def _step(self, message: StepMessage) -> None:
         check_key(message.key, Owner.HANDLER, "step")
         await self._quotas.spend(Quota.STEPS, size_of(message.result))
-        await self._ctx.note_step(message.key, message.invocation_id)
+        await self._run.note_step(message.key, message.invocation_id)
         if message.state == "done":
-            await self._ctx.finish_step(message.key, message.result)
+            await self._run.finish_step(message.key, message.result)
 
     async def _artifact(self, process: AgentProcess, message: ArtifactMessage) -> None:
         name = message.name or PurePosixPath(message.path).name
@@ -232,18 +232,18 @@ class AgentSession:
         async with process.frozen():
             data = await self._workspace.read_artifact(message.path)
         await self._quotas.spend(Quota.ARTIFACTS, len(data))
-        await self._ctx.artifact(name, data, kind)
+        await self._run.artifact(name, data, kind)
 
     async def _checkpoint(self, process: AgentProcess, message: CheckpointMessage) -> None:
         """Store the agent's state and a bundle of the current tree, in one transaction."""
         async with process.frozen():
-            snapshot = await self._workspace.snapshot(f"{self._ctx.job.name}: work in progress")
+            snapshot = await self._workspace.snapshot(f"{self._run.job.name}: work in progress")
         bundle = await self._workspace.bundle(snapshot) if snapshot.files_changed else None
         data = {"agent": message.data, "base_sha": self._workspace.base_sha}
         data |= {"repo": self._repo} if self._repo else {}
         size = size_of(message.data) + len(bundle or b"")
         await self._quotas.spend(Quota.CHECKPOINTS, size)
-        await self._ctx.checkpoint(data, bundle)
+        await self._run.checkpoint(data, bundle)
         self._checkpoint_commit = snapshot.commit
 
     async def _add_usage(self, message: UsageMessage) -> None:
@@ -252,7 +252,7 @@ class AgentSession:
         models = {*self._usage.get("models", ())}
         if message.model and len(models) < MAX_MODELS:
             self._usage["models"] = sorted({*models, message.model})
-        await self._ctx.usage(self._usage)
+        await self._run.usage(self._usage)
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:
         await process.send(encode(message))

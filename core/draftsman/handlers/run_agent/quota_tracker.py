@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from draftsman.domain.quota import Quota, QuotaLimit, quota_failure
 from draftsman.errors import Failure
-from draftsman.handlers.context import RunContext, worker_run
 from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import QuotaSettings
 
 ENTRY_BYTES: Final = 512
@@ -30,9 +30,9 @@ PAUSE_FACTOR: Final = 10.0
 class QuotaTracker:
     """Counts the messages of an agent's run. Raises Failure `quota:…`, of class PERMANENT."""
 
-    def __init__(self, ctx: RunContext) -> None:
-        self._run = worker_run(ctx)
-        self._quotas = ctx.settings.quotas
+    def __init__(self, run: WorkerRun) -> None:
+        self._run = run
+        self._quotas = run.settings.quotas
         self._messages = 0
 
     def message(self) -> None:

@@ -6,7 +6,7 @@ mapping of labels changes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -24,9 +24,8 @@ from draftsman.domain.repos.repo_catalog import (
 )
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure, NotFound, UsageError
-from draftsman.handlers.context import RunContext, worker_run
-from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.question_mapping import build_ask
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.services.repos import Repos
 
 T = TypeVar("T")
@@ -67,13 +66,13 @@ class JobRepository:
         return payload | ({"path": path} if path else {})
 
 
-async def resolve_repository(ctx: RunContext, checkpoint: dict[str, Any] | None) -> JobRepository:
+async def resolve_repository(run: WorkerRun, checkpoint: dict[str, Any] | None) -> JobRepository:
     """Return the repository of the job; parks the job to ask people.
 
     `checkpoint` is the record in the latest checkpoint, which a retry of the job uses. Raises
     Failure if no repository is registered.
     """
-    request = ctx.job.payload.get("repo")
+    request = run.job.payload.get("repo")
     request = request if isinstance(request, dict) else {}
     ref = request.get("ref")
     if source := request.get("source"):
@@ -81,33 +80,33 @@ async def resolve_repository(ctx: RunContext, checkpoint: dict[str, Any] | None)
             {k: request[k] for k in RepoResolution.model_fields if k in request}
         )
         pinned = {"source": str(source), **resolution.model_dump()}
-        return await _load(ctx, pinned, ref)
-    repository = await _load(ctx, checkpoint or await _pinned_record(ctx), ref)
-    if ctx.job.repo_name is None:
-        await assign(ctx, repository.location.repo)
+        return await _load(run, pinned, ref)
+    repository = await _load(run, checkpoint or await _pinned_record(run), ref)
+    if run.job.repo_name is None:
+        await assign(run, repository.location.repo)
     return repository
 
 
-async def assign(ctx: RunContext, repo: Repo) -> None:
+async def assign(run: WorkerRun, repo: Repo) -> None:
     """Record the repository of the job; raises LeaseLost."""
-    await _wait(ctx, lambda repos: repos.assign(ctx.job.lease, repo))
+    await run.wait(run.repos.assign, run.job.lease, repo)
 
 
-async def _pinned_record(ctx: RunContext) -> dict[str, Any]:
+async def _pinned_record(run: WorkerRun) -> dict[str, Any]:
     """Return the recorded repository; the first run that resolves it writes the record."""
-    steps = await ctx.steps(Owner.WORKER)
+    steps = await run.steps(Owner.WORKER)
     if STEP in steps and steps[STEP].status == "done":
         return dict(steps[STEP].result)
-    repository = await _resolve(ctx)
+    repository = await _resolve(run)
     resolution: dict[str, Any] = {"method": repository.method, "confidence": repository.confidence}
     record = {"source": repository.repo.remote_url, **resolution, "path": repository.path}
-    return dict(await worker_run(ctx).step(STEP, lambda _: record))
+    return dict(await run.step(STEP, lambda _: record, owner=Owner.WORKER))
 
 
-async def _resolve(ctx: RunContext) -> ResolvedRepo:
-    text = "\n".join(filter(None, (ctx.job.ticket_title, ctx.job.ticket_text)))
-    labels = list(_labels(ctx.job.payload.get("labels")))
-    resolved = await _wait(ctx, lambda repos: repos.resolve(labels=labels, text=text))
+async def _resolve(run: WorkerRun) -> ResolvedRepo:
+    text = "\n".join(filter(None, (run.job.ticket_title, run.job.ticket_text)))
+    labels = list(_labels(run.job.payload.get("labels")))
+    resolved = await run.wait(run.repos.resolve, labels=labels, text=text)
     if isinstance(resolved, ResolvedRepo):
         return resolved
     if not resolved.choices:
@@ -117,24 +116,24 @@ async def _resolve(ctx: RunContext) -> ResolvedRepo:
             origin="agent",
             declared="PERMANENT",
         )
-    return await _ask(ctx, resolved)
+    return await _ask(run, resolved)
 
 
-async def _ask(ctx: RunContext, ambiguous: AmbiguousRepo) -> ResolvedRepo:
+async def _ask(run: WorkerRun, ambiguous: AmbiguousRepo) -> ResolvedRepo:
     """Ask until an answer names a repository; an answer is valid even if the choices changed."""
     problem = ""
     for attempt in range(1, MAX_ROUNDS + 1):
         key = STEP if attempt == 1 else f"{STEP}:{attempt}"
-        answer = (await ctx.answers()).get(key)
+        answer = (await run.answers()).get(key)
         if answer is None:
             choices = tuple(_choices(ambiguous.choices))
             question = build_ask(
                 key=key, text=f"{problem}{QUESTION}", choices=choices, freeform=True
             )
-            answer = await worker_run(ctx).ask_or_park(question)
+            answer = await run.ask_or_park(question)
         if not isinstance(answer, Answered):
             break
-        resolved = await _resolve_answer(ctx, answer.value or answer.text or "")
+        resolved = await _resolve_answer(run, answer.value or answer.text or "")
         if isinstance(resolved, ResolvedRepo):
             return resolved
         problem = f"{resolved[:1].upper()}{resolved[1:]}\n\n"
@@ -142,10 +141,10 @@ async def _ask(ctx: RunContext, ambiguous: AmbiguousRepo) -> ResolvedRepo:
     raise Failure(text, origin="agent", declared="PERMANENT")
 
 
-async def _resolve_answer(ctx: RunContext, name: str) -> ResolvedRepo | str:
+async def _resolve_answer(run: WorkerRun, name: str) -> ResolvedRepo | str:
     """Return the repository that an answer names, or an error message."""
     try:
-        resolved = await _wait(ctx, lambda repos: repos.resolve(explicit=name.strip() or "-"))
+        resolved = await run.wait(run.repos.resolve, explicit=name.strip() or "-")
     except (NotFound, UsageError) as error:
         return str(error)
     if isinstance(resolved, AmbiguousRepo):
@@ -156,15 +155,15 @@ async def _resolve_answer(ctx: RunContext, name: str) -> ResolvedRepo | str:
     return ResolvedRepo(resolved.repo, CONFIDENCE["asked"], "asked", resolved.path)
 
 
-async def _load(ctx: RunContext, pinned: dict[str, Any], ref: str | None) -> JobRepository:
+async def _load(run: WorkerRun, pinned: dict[str, Any], ref: str | None) -> JobRepository:
     """Return the recorded repository with its location and profile."""
     source = str(pinned["source"])
     path = str(pinned.get("path") or "")
-    repo = await _wait(ctx, lambda repos: _find_registered(repos, source))
+    repo = await run.wait(_find_registered, run.repos, source)
     if repo is None:
         repo = _unregistered(source)
     location = RepoLocation(repo, path)
-    profile = await _wait(ctx, lambda repos: repos.profile(location))
+    profile = await run.wait(run.repos.profile, location)
     method, confidence = str(pinned["method"]), float(pinned["confidence"])
     return JobRepository(source, ref or repo.default_branch, location, method, confidence, profile)
 
@@ -206,11 +205,3 @@ def _labels(labels: Any) -> Iterable[Label]:
     for label in labels if isinstance(labels, list) else ():
         if isinstance(label, list) and len(label) == 2:
             yield str(label[0]), str(label[1])
-
-
-async def _wait(ctx: RunContext, call: Callable[[Repos], Awaitable[T]]) -> T:
-    """Call the service; retry while the database is unreachable."""
-    worker = ctx.settings.worker
-    return await wait_for_database(
-        ctx.job.name, lambda: call(ctx.repos), worker, lambda: ctx.canceled
-    )

@@ -39,6 +39,7 @@ from draftsman.handlers.run_agent.protocol_codec import encode
 from draftsman.handlers.run_agent.repository import JobRepository, resolve_repository
 from draftsman.handlers.run_agent.validation import add_validation, run_setup, validate
 from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.handlers.worker_run import WorkerRun
 from draftsman.settings import AgentSettings
 
 BASE: Final = "agent:base"
@@ -52,50 +53,51 @@ DEFAULT_AGENT: Final = "tidy"
 
 async def run_agent(ctx: RunContext) -> Outcome:
     """Run the job's agent; park for its questions, resume from its latest checkpoint."""
-    checkpoint, bundle = await ctx.saved_work()
-    repository = await resolve_repository(ctx, (checkpoint or {}).get("repo"))
-    agent = _find_agent(ctx, repository)
-    steps = await ctx.steps(Owner.WORKER)
+    run = worker_run(ctx)
+    checkpoint, bundle = await run.saved_work()
+    repository = await resolve_repository(run, (checkpoint or {}).get("repo"))
+    agent = _find_agent(run, repository)
+    steps = await run.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
     workspace = await Workspace.prepare(
-        ctx.settings.data_dir,
+        run.settings.data_dir,
         repository.source,
-        job=ctx.job.number,
-        run=ctx.job.run,
-        tag=clone_tag(ctx.job.id),
+        job=run.job.number,
+        run=run.job.run,
+        tag=clone_tag(run.job.id),
         base=pinned or (checkpoint or {}).get("base_sha") or repository.ref,
         bundle=bundle,
-        created_at=ctx.job.created_at,
-        http=ctx.settings.http,
+        created_at=run.job.created_at,
+        http=run.settings.http,
     )
     try:
-        workspace = await workspace.with_sandbox(ctx.settings.sandbox)
+        workspace = await workspace.with_sandbox(run.settings.sandbox)
         if pinned is None:
-            await worker_run(ctx).step(BASE, lambda _: workspace.base_sha)
-            await ctx.event("repo_resolved", repository.as_event(workspace.base_sha), Owner.WORKER)
+            await run.step(BASE, lambda _: workspace.base_sha, owner=Owner.WORKER)
+            await run.event("repo_resolved", repository.as_event(workspace.base_sha), Owner.WORKER)
         assert workspace.sandbox is not None  # noqa: S101 - see above
-        await ctx.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
-        await run_setup(ctx, workspace, repository.saved)
+        await run.event("sandbox_applied", workspace.sandbox.as_event(agent.network), Owner.WORKER)
+        await run_setup(run, workspace, repository.saved)
         checkpoint_commit = await workspace.bundle_commit() if bundle else None
-        session = AgentSession(ctx, workspace, repository.pinned, checkpoint_commit)
+        session = AgentSession(run, workspace, repository.pinned, checkpoint_commit)
         await _run_session(
-            ctx,
+            run,
             agent,
             workspace,
             session,
-            await _start_message(ctx, agent, workspace, repository, checkpoint),
+            await _start_message(run, agent, workspace, repository, checkpoint),
         )
-        worker_run(ctx).ending = False
+        run.ending = False
         if session.question is not None:
-            await _park(ctx, session, session.question)
-        return await _finish_job(ctx, workspace, session, repository.saved)
+            await _park(run, session, session.question)
+        return await _finish_job(run, workspace, session, repository.saved)
     finally:
         with contextlib.suppress(Failure, OSError):
             await workspace.remove()
 
 
 async def _run_session(
-    ctx: RunContext,
+    run: WorkerRun,
     agent: AgentSettings,
     workspace: Workspace,
     session: AgentSession,
@@ -105,9 +107,9 @@ async def _run_session(
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     async def on_stderr(chunk: bytes) -> None:
-        await ctx.log_stream(decoder.decode(chunk))
+        await run.log_stream(decoder.decode(chunk))
 
-    lease = ctx.settings.worker.lease
+    lease = run.settings.worker.lease
     async with await AgentProcess.start(
         agent,
         cwd=workspace.path,
@@ -116,37 +118,37 @@ async def _run_session(
         on_stderr=on_stderr,
         sandbox=workspace.sandbox,
     ) as process:
-        ctx.on_heartbeat(process.heartbeat)
+        run.on_heartbeat(process.heartbeat)
         await process.send(encode(start))
         listener = asyncio.create_task(session.listen(process))
         disk = asyncio.create_task(session.watch_disk(process))
         try:
             await asyncio.shield(listener)
         except asyncio.CancelledError:
-            if ctx.stopping == "shutdown":
+            if run.stopping == "shutdown":
                 await session.park(process, None)
-                await asyncio.wait([listener], timeout=ctx.settings.worker.abort)
+                await asyncio.wait([listener], timeout=run.settings.worker.abort)
             raise
         finally:
-            worker_run(ctx).ending = True
+            run.ending = True
             process.kill()  # its exit ends the listener even if a cancellation is lost
             listener.cancel()
             disk.cancel()
             await asyncio.gather(listener, disk, return_exceptions=True)
 
 
-async def _park(ctx: RunContext, session: AgentSession, question: QuestionSpec) -> None:
+async def _park(run: WorkerRun, session: AgentSession, question: QuestionSpec) -> None:
     """Ask people, and show the patch of the latest checkpoint, from which the next run starts.
 
     Work after that checkpoint is lost, so the patch does not have it.
     """
     if (patch := await session.patch()) is not None:
-        await ctx.patch(patch)
-    await worker_run(ctx).ask_or_park(question, session.patch_sha256)
+        await run.patch(patch)
+    await run.ask_or_park(question, session.patch_sha256)
 
 
 async def _finish_job(
-    ctx: RunContext, workspace: Workspace, session: AgentSession, profile: SavedProfile | None
+    run: WorkerRun, workspace: Workspace, session: AgentSession, profile: SavedProfile | None
 ) -> Done:
     """Store the patch, publish the branch and return the job's result."""
     if session.error is not None:
@@ -160,47 +162,47 @@ async def _finish_job(
             program_exit=session.exit_code,
         )
     result: dict[str, Any] = {"summary": session.result.summary, "data": session.result.data}
-    snapshot = await workspace.snapshot(_commit_message(ctx, session.result.summary))
+    snapshot = await workspace.snapshot(_commit_message(run, session.result.summary))
     result["files_changed"] = snapshot.files_changed
     if snapshot.files_changed == 0:
-        if await ctx.has_patch():  # of an earlier run that asked a question
-            await ctx.patch(b"")
-        return await _to_done(ctx, workspace, result)
+        if await run.has_patch():  # of an earlier run that asked a question
+            await run.patch(b"")
+        return await _to_done(run, workspace, result)
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
-    await ctx.patch(await workspace.diff(snapshot))
-    if ctx.job.mode is Mode.FIX:
-        result = add_validation(result, await validate(ctx, workspace, profile))
-        result["commit"] = await worker_run(ctx).step(
-            PUBLISH, lambda _: _publish(ctx, workspace, snapshot)
+    await run.patch(await workspace.diff(snapshot))
+    if run.job.mode is Mode.FIX:
+        result = add_validation(result, await validate(run, workspace, profile))
+        result["commit"] = await run.step(
+            PUBLISH, lambda _: _publish(run, workspace, snapshot), owner=Owner.WORKER
         )
         result["branch"] = workspace.branch
         published = {"branch": workspace.branch, "commit": snapshot.commit}
-        await ctx.event("branch_published", published, Owner.WORKER)
-    return await _to_done(ctx, workspace, result)
+        await run.event("branch_published", published, Owner.WORKER)
+    return await _to_done(run, workspace, result)
 
 
-async def _to_done(ctx: RunContext, workspace: Workspace, result: dict[str, Any]) -> Done:
+async def _to_done(run: WorkerRun, workspace: Workspace, result: dict[str, Any]) -> Done:
     """Return the outcome with the agent's pull request and without paths of the worker."""
     if (url := pr_url(result)) is not None:
         result["pr_url"] = url
         line_delta = result.get("insertions", 0) - result.get("deletions", 0)
         payload = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": line_delta}
-        await ctx.event("pr_created", payload, Owner.WORKER)
+        await run.event("pr_created", payload, Owner.WORKER)
     return Done(workspace.relative(result))
 
 
-async def _publish(ctx: RunContext, workspace: Workspace, snapshot: Snapshot) -> str:
+async def _publish(run: WorkerRun, workspace: Workspace, snapshot: Snapshot) -> str:
     """Push the branch, over commits of earlier runs of this job only.
 
     Such a run died before it could record the push, and an agent that runs again makes another
     commit. Raises Failure `branch_moved`, …
     """
-    steps = await ctx.steps(Owner.WORKER)
+    steps = await run.steps(Owner.WORKER)
     pushed = [step.invocation_id for key, step in steps.items() if key.startswith(PUSH)]
-    key = f"{PUSH}{ctx.job.run}"
-    await ctx.note_step(key, snapshot.commit, Owner.WORKER)
+    key = f"{PUSH}{run.job.run}"
+    await run.note_step(key, snapshot.commit, Owner.WORKER)
     await _push(workspace, snapshot, [commit for commit in pushed if COMMIT.fullmatch(commit)])
-    await ctx.finish_step(key, snapshot.commit, Owner.WORKER)
+    await run.finish_step(key, snapshot.commit, Owner.WORKER)
     return snapshot.commit
 
 
@@ -218,7 +220,7 @@ async def _push(workspace: Workspace, snapshot: Snapshot, own_commits: list[str]
 
 
 async def _start_message(
-    ctx: RunContext,
+    run: WorkerRun,
     agent: AgentSettings,
     workspace: Workspace,
     repository: JobRepository,
@@ -233,28 +235,28 @@ async def _start_message(
             at=getattr(answer, "at", None),
             reason=getattr(answer, "reason", None),
         )
-        for key, answer in (await ctx.answers()).items()
+        for key, answer in (await run.answers()).items()
         if not key.startswith(KEYS)
     }
     steps = {
         key: StepState.model_validate(
             {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
         )
-        for key, step in (await ctx.steps()).items()
+        for key, step in (await run.steps()).items()
     }
     repo_profile = repository.saved.profile if repository.saved else None
     profile = Profile.of(
-        effective_profile(repo_profile, ctx.settings.profile_of(repository.location.repo.full_name))
+        effective_profile(repo_profile, run.settings.profile_of(repository.location.repo.full_name))
     )
-    skills = (*ctx.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
+    skills = (*run.job.requested_skills, *(repo_profile.default_skills if repo_profile else ()))
     extra = {
         "path": repo_profile.path if repo_profile else "",
         "skills": tuple(dict.fromkeys(skills)),
     }
     profile = profile.model_copy(update=extra)
     return StartMessage(
-        job=ctx.job.name,
-        run=ctx.job.run,
+        job=run.job.name,
+        run=run.job.run,
         repo=repository.source,
         workspace=workspace.sandbox_path,
         branch=workspace.branch,
@@ -262,23 +264,23 @@ async def _start_message(
         checkpoint=(checkpoint or {}).get("agent"),
         steps=steps,
         answers=answers,
-        deadline=datetime.now(UTC) + timedelta(seconds=ctx.deadline),
-        mode=ctx.job.mode.value,
-        request=RequestBody(title=ctx.job.ticket_title, text=ctx.job.ticket_text),
+        deadline=datetime.now(UTC) + timedelta(seconds=run.deadline),
+        mode=run.job.mode.value,
+        request=RequestBody(title=run.job.ticket_title, text=run.job.ticket_text),
         profile=profile,
         limits=repo_profile.limits | {"network": agent.network} if repo_profile else {},
     )
 
 
-def _find_agent(ctx: RunContext, repository: JobRepository) -> AgentSettings:
+def _find_agent(run: WorkerRun, repository: JobRepository) -> AgentSettings:
     """Return the agent of the job or its repository, with the environment of the profile."""
     profile = repository.saved.profile if repository.saved else None
     name = (
-        ctx.job.agent or (profile and profile.agent) or ctx.settings.default_agent or DEFAULT_AGENT
+        run.job.agent or (profile and profile.agent) or run.settings.default_agent or DEFAULT_AGENT
     )
-    agent = ctx.settings.agents.get(name)
+    agent = run.settings.agents.get(name)
     if agent is None:
-        names = ", ".join(sorted(ctx.settings.agents))
+        names = ", ".join(sorted(run.settings.agents))
         text = f"no agent {name!r} on this worker; configured agents: {names}"
         raise Failure(text, origin="agent", code="no_such_agent")
     if profile is None:
@@ -287,11 +289,11 @@ def _find_agent(ctx: RunContext, repository: JobRepository) -> AgentSettings:
     return agent.model_copy(update={"env": profile.env | agent.env, "network": network})
 
 
-def _repo_name(ctx: RunContext) -> str:
-    name = ctx.job.repo_name or ""
-    return f"{ctx.job.repo_owner}/{name}" if ctx.job.repo_owner else name
+def _repo_name(run: WorkerRun) -> str:
+    name = run.job.repo_name or ""
+    return f"{run.job.repo_owner}/{name}" if run.job.repo_owner else name
 
 
-def _commit_message(ctx: RunContext, summary: str) -> str:
-    title = ctx.job.ticket_title or f"{ctx.job.agent or DEFAULT_AGENT} on {Path(_repo_name(ctx))}"
-    return f"{title}\n\n{summary}\n\nMade by draftsman, {ctx.job.name}."
+def _commit_message(run: WorkerRun, summary: str) -> str:
+    title = run.job.ticket_title or f"{run.job.agent or DEFAULT_AGENT} on {Path(_repo_name(run))}"
+    return f"{title}\n\n{summary}\n\nMade by draftsman, {run.job.name}."

@@ -9,21 +9,21 @@ from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
 from draftsman.handlers.clone.workspace import Workspace
-from draftsman.handlers.context import RunContext
 from draftsman.handlers.run_agent.commands import CommandResult, CommandRunner
+from draftsman.handlers.worker_run import WorkerRun
 
 SETUP: Final = "setup"
 """Failure code of a setup command, which may have failed because of the network."""
 
 
-async def run_setup(ctx: RunContext, workspace: Workspace, saved: SavedProfile | None) -> None:
+async def run_setup(run: WorkerRun, workspace: Workspace, saved: SavedProfile | None) -> None:
     """Run the setup commands in the new clone of a run; raises Failure if a command fails."""
     if saved is None or not saved.profile.setup_commands:
         return
-    runner = _runner(ctx, workspace, saved)
+    runner = _runner(run, workspace, saved)
     for command in saved.profile.setup_commands:
         result = await runner.run(command)
-        await ctx.event("command_executed", result.as_event(), Owner.WORKER)
+        await run.event("command_executed", result.as_event(), Owner.WORKER)
         if not result.passed:
             text = f"setup command {result.name!r} failed: {result.summary}"
             declared = "PERMANENT" if result.missing else "TRANSIENT_APP"
@@ -33,15 +33,15 @@ async def run_setup(ctx: RunContext, workspace: Workspace, saved: SavedProfile |
 
 
 async def validate(
-    ctx: RunContext, workspace: Workspace, saved: SavedProfile | None
+    run: WorkerRun, workspace: Workspace, saved: SavedProfile | None
 ) -> list[CommandResult]:
     """Run the validation commands on the agent's work; record each result as an event."""
     if saved is None:
         return []
-    runner, results = _runner(ctx, workspace, saved), []
+    runner, results = _runner(run, workspace, saved), []
     for command in saved.profile.validation_commands:
         result = await runner.run(command)
-        await ctx.event("validation_ran", result.as_event(), Owner.WORKER)
+        await run.event("validation_ran", result.as_event(), Owner.WORKER)
         results.append(result)
     return results
 
@@ -64,6 +64,6 @@ def add_validation(result: dict[str, Any], commands: Sequence[CommandResult]) ->
     }
 
 
-def _runner(ctx: RunContext, workspace: Workspace, saved: SavedProfile) -> CommandRunner:
-    lease, quotas = ctx.settings.worker.lease, ctx.settings.quotas
-    return CommandRunner.of(workspace, saved.profile, lease, ctx.on_heartbeat, quotas)
+def _runner(run: WorkerRun, workspace: Workspace, saved: SavedProfile) -> CommandRunner:
+    lease, quotas = run.settings.worker.lease, run.settings.quotas
+    return CommandRunner.of(workspace, saved.profile, lease, run.on_heartbeat, quotas)

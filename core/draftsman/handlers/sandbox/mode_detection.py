@@ -13,17 +13,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman.errors import Failure
 from draftsman.handlers.sandbox import bwrap, landlock
 from draftsman.handlers.sandbox.confinement import ENVIRONMENT
+from draftsman.handlers.sandbox.sandbox_plan import RunSandbox, SandboxMode
 from draftsman.settings import SandboxSettings
-
-if TYPE_CHECKING:
-    from draftsman.handlers.sandbox.run_sandbox import RunSandbox
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
 """Imports a module of draftsman without its packages, to start in milliseconds."""
@@ -65,20 +62,6 @@ ALLOW_SANDBOX: Final = (
     f"{ALLOW_NAMESPACES}; or use a kernel with Landlock ABI 6 (Linux 6.12); or turn the"
     ' sandbox off: set [sandbox] mode = "off"'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxMode:
-    """A working sandbox mode, and the reasons why stronger modes do not work."""
-
-    mode: str
-    settings: SandboxSettings
-    program: str | None = None
-    """Path of bwrap."""
-    weaker: tuple[str, ...] = ()
-    """The reason why each stronger mode does not work."""
-    cacheable: bool = True
-    """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
 
 
 _log = logging.getLogger(__name__)
@@ -195,8 +178,6 @@ def _run_escape_probe(
 
 def probe_sandbox(sandbox: SandboxMode, home: Path) -> RunSandbox:
     """Return a sandbox without a repository; as root, its user id is after those of runs."""
-    from draftsman.handlers.sandbox.run_sandbox import RunSandbox
-
     settings = sandbox.settings
     uid = settings.first_uid + settings.uids if os.geteuid() == 0 else None
     return RunSandbox(sandbox, None, home, uid)

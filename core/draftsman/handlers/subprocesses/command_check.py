@@ -14,11 +14,11 @@ from typing import Final
 
 from draftsman.errors import Failure
 from draftsman.handlers.sandbox.mode_detection import (
-    SandboxMode,
     probe_folder,
     probe_sandbox,
     run_probe,
 )
+from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
 from draftsman.handlers.subprocesses.environment import (
     agent_command,
     agent_environment,

@@ -16,7 +16,8 @@ from typing import Final, Self
 from draftsman.errors import Failure
 from draftsman.handlers.sandbox import bwrap, confinement
 from draftsman.handlers.sandbox.mode_detection import START
-from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses import guard, process_tree
 from draftsman.handlers.subprocesses.environment import (
     agent_command,

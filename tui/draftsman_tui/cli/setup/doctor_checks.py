@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from draftsman.errors import ConfigError, DraftsmanError
 
 if TYPE_CHECKING:
-    from draftsman.handlers.sandbox.mode_detection import SandboxMode
+    from draftsman.handlers.sandbox.sandbox_plan import SandboxMode
     from draftsman.settings import Settings
 
 OLDEST_GIT: Final = (2, 32)

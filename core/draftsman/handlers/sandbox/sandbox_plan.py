@@ -1,0 +1,112 @@
+"""The sandbox of a run: paths, environment and confinement of its programs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.handlers.sandbox import bwrap
+from draftsman.settings import SandboxSettings
+
+MEGABYTE: Final = 1 << 20
+TEMPORARY: Final = ".tmp"
+"""Folder in the home for temporary files, in modes without a private /tmp."""
+DEVICES: Final = ("null", "zero", "full", "random", "urandom")
+SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
+"""Terminals and shared memory, allowed only for a user other than the worker's."""
+LANDLOCK_PATHS: Final = ("/etc/passwd", "/etc/group", "/proc", "/sys/devices/system/cpu")
+"""Paths that are readable under Landlock, which bwrap creates itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxMode:
+    """A working sandbox mode, and the reasons why stronger modes do not work."""
+
+    mode: str
+    settings: SandboxSettings
+    program: str | None = None
+    """Path of bwrap."""
+    weaker: tuple[str, ...] = ()
+    """The reason why each stronger mode does not work."""
+    cacheable: bool = True
+    """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSandbox:
+    """The sandbox of a run. Create it with `open_run_sandbox`; `close` it at the end."""
+
+    sandbox: SandboxMode
+    repo: Path | None
+    home: Path
+    uid: int | None = None
+    """User id of the programs on the host; None: the worker's own."""
+    lock: int | None = None
+
+    def sandbox_path(self, path: Path) -> str:
+        """Return the path inside the sandbox."""
+        if self.sandbox.mode == "bwrap":
+            for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
+                if outer is not None and path.is_relative_to(outer):
+                    return str(Path(inner, path.relative_to(outer)))
+        return str(path)
+
+    def host_path(self, path: str) -> str:
+        """Return the path on this machine of a path inside the sandbox."""
+        if self.sandbox.mode == "bwrap":
+            for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
+                if outer is not None and Path(os.path.normpath(path)).is_relative_to(inner):
+                    return str(outer / Path(os.path.normpath(path)).relative_to(inner))
+        return path
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables with HOME and TMPDIR of the sandbox."""
+        private = self.sandbox.mode == "bwrap"
+        temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
+        changed = {"HOME": self.sandbox_path(self.home), "TMPDIR": temporary}
+        return {**variables, **changed}
+
+    def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
+        """Return the plan for `draftsman.handlers.sandbox.confinement`.
+
+        Files that the command names by absolute path are readable, except below the run's own
+        folders, where a link could lead anywhere.
+        """
+        settings, mode = self.sandbox.settings, self.sandbox.mode
+        own = [self.home] if self.repo is None else [self.home, self.repo]
+        command_paths = [
+            part for part in command if not any(Path(part).is_relative_to(folder) for folder in own)
+        ]
+        read = list(bwrap.readable(settings.read_only, command_paths, network))
+        plan: dict[str, Any] = {
+            "mode": mode,
+            "uid": self.uid,
+            "network": network,
+            "chdir": self.sandbox_path(cwd),
+            "memory": settings.memory_mb * MEGABYTE,
+            "file_size": settings.file_size_mb * MEGABYTE,
+            "processes": settings.processes,
+            "tmp": settings.file_size_mb * MEGABYTE,
+            "keep": [] if self.lock is None else [self.lock],
+        }
+        if mode == "bwrap":
+            mounts = bwrap.mounts(read, self.repo, self.home, own)
+            return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
+        devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
+        write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
+        return plan | {"read": [*read, *LANDLOCK_PATHS], "write": write}
+
+    def as_event(self, network: bool) -> dict[str, Any]:
+        """Return the payload of the event `sandbox_applied`."""
+        uid = os.geteuid() if self.uid is None else self.uid
+        return {"mode": self.sandbox.mode, "network": network, "uid": uid}
+
+    def close(self) -> None:
+        """Release the user id."""
+        if self.lock is not None:
+            with contextlib.suppress(OSError):
+                os.close(self.lock)
