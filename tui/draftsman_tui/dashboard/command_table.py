@@ -123,14 +123,7 @@ def help_groups(screen: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:
             (
                 keys,
                 f":{command.name} {command.takes}".strip(),
-                f"{command.help}{_denied_mark(screen, command)}",
+                f"{command.help}{' (not permitted)' if screen.refusal(command) else ''}",
             )
         )
     return groups
-
-
-def _denied_mark(screen: BaseScreen, command: DashboardCommand) -> str:
-    denied = refusal(
-        command, screen.rt.policy, screen.actor, screen.invoker, read_only=screen.read_only
-    )
-    return " (not permitted)" if denied else ""

@@ -42,6 +42,8 @@ from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
 if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
+    from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.dialogs.base import Dialog
     from draftsman_tui.dashboard.polling.refresher import Loader
 
@@ -62,12 +64,20 @@ class BaseScreen(Screen[None]):
         if session.keys:
             self._bindings = BindingsMap([*Screen.BINDINGS, *command_table.bindings(session.keys)])
         self.session = session
-        self.rt = session.rt
-        self.actor = session.actor
         self.refresher = session.refresher
         self.read_only = session.read_only
         self._typed: CommandLine.Entered | None = None
         """Submitted input that is being processed; its line stays open until it succeeds."""
+
+    @property
+    def rt(self) -> Runtime:
+        """The services; raises DatabaseUnreachable until they are connected."""
+        return self.session.rt
+
+    @property
+    def actor(self) -> Actor:
+        """The user; raises DatabaseUnreachable until the services are connected."""
+        return self.session.actor
 
     @property
     @abstractmethod
@@ -166,6 +176,8 @@ class BaseScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
+        if not self.session.is_connected:
+            self.query_one(Overview).show_notice(f"Connecting to {self.session.server} …")
         self.set_interval(1.0, self.tick)
         self.bindings_updated_signal.subscribe(self, self._show_keys)
         self._show_keys()
@@ -173,7 +185,19 @@ class BaseScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.query_one(Banner).show(self.refresher.lost)
         self.tick()
-        self.refresher.show(self.loader)
+        self.load()
+
+    def load(self) -> None:
+        """Load the data shown, once the services are connected."""
+        if self.session.is_connected:
+            self.refresher.show(self.loader)
+
+    def show_connected(self) -> None:
+        """Show that the services are connected, and load the data."""
+        self.query_one(Banner).show(None)
+        self.query_one(Overview).show_notice("")
+        self.refresh_bindings()
+        self.load()
 
     def tick(self) -> None:
         """Redraw elapsed times."""
@@ -241,7 +265,7 @@ class BaseScreen(Screen[None]):
 
     def _show_keys(self, _: object = None) -> None:
         items = [
-            (display_key(keys[0]), command.name, self._refusal(command) is None)
+            (display_key(keys[0]), command.name, self.refusal(command) is None)
             for command in command_table.COMMANDS
             if command.is_shown(self.view_name)
             and self.is_here(command)
@@ -300,7 +324,7 @@ class BaseScreen(Screen[None]):
         with self.reporting_errors(typed=typed):
             if command.on is not None and not self.is_here(command):
                 raise Refused(f"{command.name} is available in: {', '.join(sorted(command.on))}")
-            if reason := self._refusal(command):
+            if reason := self.refusal(command):
                 raise Refused(reason)
             await command.run(self, text)
         if command.needs is not None:
@@ -310,7 +334,10 @@ class BaseScreen(Screen[None]):
         """Reload the data now."""
         self.refresher.refresh()
 
-    def _refusal(self, command: DashboardCommand) -> str | None:
+    def refusal(self, command: DashboardCommand) -> str | None:
+        """Return why the user may not run a command, or None."""
+        if not self.session.is_connected:  # the command itself reports it
+            return None
         return command_table.refusal(
             command,
             self.rt.policy,

@@ -216,7 +216,7 @@ class JobScreen(BaseScreen):
         if key is not None:
             self._positions[tab] = ScrollPosition(key)
         self._show_items()
-        self.refresher.show(self._loader)
+        self.load()
         if commands_change:
             self.refresh_bindings()
 

@@ -274,7 +274,7 @@ class MainScreen(BaseScreen):
 
     def _show(self) -> None:
         """Show the cached rows, and request current rows."""
-        self.refresher.show(self.loader)
+        self.load()
         self._draw()
         self.refresh_bindings()
 
