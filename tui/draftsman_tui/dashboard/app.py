@@ -17,7 +17,7 @@ from textual.theme import Theme
 from textual.worker import Worker, WorkerError
 
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS
+from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.polling.refresher import Refresher
@@ -57,9 +57,9 @@ class Dashboard(App[str]):
         for palette in THEMES:
             self.register_theme(Theme(**palette))
         self.theme = options.theme
-        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in BY_NAME})
+        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in COMMANDS})
         self.live = Refresher(lambda: self.session.rt, self._forward)
-        self.session = Session(self.live, server, read_only, started, options.keys)
+        self.session = Session(self.live, COMMANDS, server, read_only, started, options.keys)
         self.main = MainScreen(self.session, options.view)
         self._warnings = options.warnings
         self._connect = connect
@@ -110,7 +110,7 @@ class Dashboard(App[str]):
     def leave(self) -> None:
         """Run the quit command."""
         if not isinstance(self.screen, QuitDialog):
-            self.main.run(BY_NAME["quit"])
+            self.main.run(COMMANDS["quit"])
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.command import CommandSet
     from draftsman_tui.dashboard.polling.refresher import Refresher
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
@@ -30,6 +31,7 @@ class Session:
     """
 
     refresher: Refresher
+    commands: CommandSet
     server: str
     """Database server for display, without credentials."""
     read_only: bool
