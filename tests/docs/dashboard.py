@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.command_table import COMMANDS
-from draftsman_tui.dashboard.commands.command import DashboardCommand
 from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.views import VIEWS
 from tests.docs.pages import DOCS, filled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.pilot import Pilot
@@ -16,6 +16,9 @@ from draftsman_tui.dashboard.app import Dashboard
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.screens.job import JobScreen
 from tests.support.waits import until
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.screens.session import Connect
 
 
 class DashboardPilot:
@@ -143,8 +146,17 @@ async def open_dashboard(
 
     `toasts`: draw what it tells.
     """
-    app = Dashboard(rt, actor, LaunchOptions(**start), read_only=read_only)
+    app = Dashboard(connection(rt, actor), LaunchOptions(**start), read_only=read_only)
     async with app.run_test(size=size, notifications=toasts) as pilot:
         seen = DashboardPilot(pilot, app)
-        await seen.dialog("MainScreen")
+        await seen.until(lambda: app.session.is_connected)
         yield seen
+
+
+def connection(rt: Runtime, actor: Actor) -> Connect:
+    """Return a function that connects a dashboard to open services."""
+
+    async def connect() -> tuple[Runtime, Actor]:
+        return rt, actor
+
+    return connect

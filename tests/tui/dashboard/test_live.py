@@ -27,7 +27,7 @@ from tests.tui.dashboard.pilot import open_dashboard
 
 def _live(rt: Runtime) -> tuple[Refresher, list[Message]]:
     posted: list[Message] = []
-    live = Refresher(rt, posted.append)
+    live = Refresher(lambda: rt, posted.append)
     live.show(TableLoader(VIEWS["jobs"], Query(NOTHING, live.now)))
     return live, posted
 

@@ -13,16 +13,15 @@ from draftsman_tui.dashboard.supervised import SupervisedProcesses
 from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
 from tests.tui.dashboard.fixtures_data import ANNA
 from tests.tui.dashboard.pictures import RUNTIME, shown
-from tests.tui.dashboard.pilot import DashboardPilot
+from tests.tui.dashboard.pilot import DashboardPilot, connection
 
 pytestmark = pytest.mark.usefixtures("stands")
 
 
 @pytest.mark.parametrize("tabs", [0, 1, 3], ids=["lines", "line", "choice"])
 async def test_ctrl_c_in_a_form_asks_and_nothing_is_lost(tabs: int, tmp_path: Path) -> None:
-    app = Dashboard(
-        RUNTIME, ANNA, LaunchOptions(), started=SupervisedProcesses(1, tmp_path / "log")
-    )
+    started = SupervisedProcesses(1, tmp_path / "log")
+    app = Dashboard(connection(RUNTIME, ANNA), LaunchOptions(), started=started)
     async with app.run_test(size=(120, 30)) as pilot:
         seen = DashboardPilot(pilot, app)
         await seen.dialog("MainScreen")

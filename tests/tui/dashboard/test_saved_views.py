@@ -87,7 +87,7 @@ async def test_me_is_whoever_looks() -> None:
 async def test_for_me_is_what_i_may_answer(owner: bool, asked: list[str]) -> None:
     async with shown("inbox") as seen:
         main = seen.app.main
-        main.actor = replace(main.actor, owner=owner)
+        main.session.connect(main.rt, replace(main.actor, owner=owner))
         await seen.command("for-me")
         await seen.see("inbox for-me")
         assert list(main.loader.query.filter.responders) == asked

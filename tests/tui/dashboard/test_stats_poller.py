@@ -26,7 +26,7 @@ AT = int(NOW.timestamp()) // BUCKET_SECONDS
 
 def _counting(rt: Runtime) -> tuple[StatsPoller, list[Message]]:
     posted: list[Message] = []
-    return StatsPoller(rt, posted.append), posted
+    return StatsPoller(lambda: rt, posted.append), posted
 
 
 def _last(posted: list[Message]) -> DashboardStats:

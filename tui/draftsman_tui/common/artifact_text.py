@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
+async def read_patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
+    """Return the patch of a run, or the newest of the job."""
+    artifact = await rt.checkpoints.patch(number, run)
+    if artifact is None:
+        return None
+    return (await rt.checkpoints.content(artifact)).decode("utf-8", "replace")
+
+
 async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
     """Explain why a job or a question has no diff; `missing`: there is no patch at all."""
     status, _ = await rt.read_model.status_and_version(number)

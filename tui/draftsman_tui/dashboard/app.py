@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,10 @@ from textual.message import Message
 from textual.notifications import Notify
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.worker import Worker, WorkerError
 
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS
+from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
 from draftsman_tui.dashboard.launch_options import LaunchOptions
 from draftsman_tui.dashboard.polling.refresher import Refresher
@@ -25,15 +27,16 @@ from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
-    from draftsman.domain.people.actor import Actor
-    from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.screens.session import Connect
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
 
 class Dashboard(App[str]):
     """The Textual application.
 
-    With `started` processes, returns `stop` or `leave` for them, or None without a choice.
+    `connect` is called once the screen is drawn, and again while the database is unreachable;
+    `server` names the database until then. With `started` processes, the application returns `stop`
+    or `leave` for them, or None without a choice.
     """
 
     TITLE = "draftsman"
@@ -42,10 +45,10 @@ class Dashboard(App[str]):
 
     def __init__(
         self,
-        rt: Runtime,
-        actor: Actor,
+        connect: Connect,
         options: LaunchOptions | None = None,
         *,
+        server: str = "PostgreSQL",
         read_only: bool = False,
         started: SupervisedProcesses | None = None,
     ) -> None:
@@ -54,15 +57,30 @@ class Dashboard(App[str]):
         for palette in THEMES:
             self.register_theme(Theme(**palette))
         self.theme = options.theme
-        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in BY_NAME})
-        self.live = Refresher(rt, self._forward)
-        self.session = Session(rt, actor, self.live, read_only, started, options.keys)
+        self.set_keymap({name: keys for name, keys in options.keys.items() if name not in COMMANDS})
+        self.live = Refresher(lambda: self.session.rt, self._forward)
+        self.session = Session(self.live, COMMANDS, server, read_only, started, options.keys)
         self.main = MainScreen(self.session, options.view)
         self._warnings = options.warnings
+        self._connect = connect
+        self._polling: Worker[None] | None = None
+        self._error: Exception | None = None
 
-    def on_mount(self) -> None:
-        self.push_screen(self.main)
-        self.run_worker(self.live.run(), group="refresher")
+    async def run_async(self, **options: Any) -> str | None:
+        """Run until the user quits; raises why no connection is possible."""
+        try:
+            result = await super().run_async(**options)
+        finally:
+            if self._polling is not None:
+                with contextlib.suppress(WorkerError):  # the screen has shown it
+                    await self._polling.wait()
+        if self._error is not None:
+            raise self._error
+        return result
+
+    async def on_mount(self) -> None:
+        await self.push_screen(self.main)
+        self.main.call_after_refresh(self._start_polling)
         for problem in (*self._warnings, *self.session.preferences.problems()):
             self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
 
@@ -92,7 +110,7 @@ class Dashboard(App[str]):
     def leave(self) -> None:
         """Run the quit command."""
         if not isinstance(self.screen, QuitDialog):
-            self.main.run(BY_NAME["quit"])
+            self.main.run(COMMANDS["quit"])
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q."""
@@ -108,6 +126,23 @@ class Dashboard(App[str]):
             for command in COMMANDS:
                 if screen.is_here(command):
                     yield SystemCommand(command.name, command.help, partial(screen.run, command))
+
+    def _start_polling(self) -> None:
+        self._polling = self.run_worker(self._poll(), group="refresher")
+
+    async def _poll(self) -> None:
+        """Connect, and poll until canceled; quit if no connection is possible."""
+        try:
+            rt, actor = await self.live.connect(self._connect)
+        except Exception as error:
+            self._error = error
+            self.exit()
+            return
+        self.session.connect(rt, actor)
+        for screen in self.screen_stack:
+            if isinstance(screen, BaseScreen):
+                screen.show_connected()
+        await self.live.run()
 
     def _forward(self, message: Message) -> None:
         """Post a refresher message to the top screen below any dialog."""

@@ -11,7 +11,7 @@ from textual.binding import Binding
 
 from draftsman.errors import ConfigError, UsageError
 from draftsman_tui.dashboard import key_map
-from draftsman_tui.dashboard.command_table import default_keys
+from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.themes import NAMES
@@ -51,7 +51,7 @@ def resolve_options(
 def keymap(settings: DashboardSettings) -> tuple[dict[str, str], list[str]]:
     """Return the remapped keys, and warnings about old names; raises ConfigError."""
     keys, warnings = key_map.current_names(settings.keys)
-    return key_map.validate_keys(keys, {**default_keys(), **_table_keys()}), warnings
+    return key_map.validate_keys(keys, {**COMMANDS.default_keys(), **_table_keys()}), warnings
 
 
 def _table_keys() -> dict[str, key_map.DefaultKeys]:

@@ -9,7 +9,7 @@ from draftsman.errors import ConfigError
 from draftsman.runtime import Runtime
 from draftsman.settings import DashboardSettings
 from draftsman_tui.dashboard import key_map
-from draftsman_tui.dashboard.command_table import COMMANDS, default_keys
+from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.launch_options import keymap, resolve_options
 from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
@@ -91,7 +91,7 @@ def test_no_key_is_given_twice_as_it_comes() -> None:
             key
             for one in COMMANDS
             if place in (one.on or ()) or (one.on is None and place != "job")
-            for key in default_keys()[one.name].keys
+            for key in COMMANDS.default_keys()[one.name].keys
             if key and one.name not in HIDES
         ]
         assert len(keys) == len(set(keys)), place

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard import command_table
+from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
 from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
@@ -68,7 +68,7 @@ async def test_a_command_that_is_canceled_before_it_began_warns_of_nothing(
     async with open_dashboard(rt, owner) as seen:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            seen.app.main.run(command_table.BY_NAME["refresh"])
+            seen.app.main.run(COMMANDS["refresh"])
             seen.app.workers.cancel_group(seen.app.main, "commands")
             await seen.pilot.pause()
             gc.collect()

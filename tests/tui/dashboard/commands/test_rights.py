@@ -19,7 +19,8 @@ from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import DraftsmanError, NotPermitted
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
-from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS, help_groups, refusal
+from draftsman_tui.dashboard.actions.navigation import help_groups
+from draftsman_tui.dashboard.command_table import COMMANDS
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE, People
 from tests.tui.dashboard.pilot import open_dashboard
@@ -73,7 +74,7 @@ async def test_what_is_greyed_is_what_core_refuses(
     who = people.on(Source.TUI, name)
     for verb, write in WRITES.items():
         command = next(one for one in COMMANDS if one.needs is verb)
-        greyed = refusal(command, rt.policy, who, "root", read_only=False)
+        greyed = command.refusal(rt.policy, who, "root", read_only=False)
         if name == "erin" and verb is Verb.APPROVE:
             continue  # an approver, and not of this gate: the gate alone can tell
         said = ""
@@ -120,8 +121,8 @@ def test_read_only_greys_all_that_writes(rt: Runtime, owner: Actor) -> None:
     looks = {
         command.name
         for command in COMMANDS
-        if refusal(command, rt.policy, owner, None, read_only=True) is None
+        if command.refusal(rt.policy, owner, None, read_only=True) is None
     }
-    writing = set(BY_NAME) - looks
+    writing = set(COMMANDS.names) - looks
     assert {"answer", "new", "copy-job", "cancel-force", "retry-all", "link", "map"} <= writing
     assert {"why", "diff", "copy", "browse", "people", "filter", "help", "open"} <= looks

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -16,8 +18,11 @@ from draftsman_tui.cli.process.process_setup import child, set_up_log
 from draftsman_tui.common import extras, stdio
 
 if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
     from draftsman_tui.dashboard.app import Dashboard
+    from draftsman_tui.dashboard.screens.session import Connect
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
 PORT: Final = 8420
@@ -97,10 +102,9 @@ async def dashboard(
     from draftsman.shutdown import shutdown_signals
 
     code = None
-    async with shutdown_signals(parent) as signals, app.runtime(read_only=read_only) as rt:
-        live_dashboard = await create_dashboard(
-            app, rt, read_only=read_only, view=view, theme=theme
-        )
+    async with shutdown_signals(parent) as signals, AsyncExitStack() as connections:
+        connect = connector(app, connections, read_only=read_only)
+        live_dashboard = create_dashboard(app, connect, read_only=read_only, view=view, theme=theme)
         # Textual would block forever while writing to a lost terminal
         with (
             signals.handled_by(lambda _: live_dashboard.exit()),
@@ -112,25 +116,51 @@ async def dashboard(
         raise click.exceptions.Exit(code)
 
 
-async def create_dashboard(
+def connector(app: App, connections: AsyncExitStack, *, read_only: bool = False) -> Connect:
+    """Return a function that connects for the user of this process.
+
+    `connections` closes the connection.
+    """
+
+    async def connect() -> tuple[Runtime, Actor]:
+        from draftsman.domain.job import Source
+
+        async with AsyncExitStack() as attempt:
+            rt = await attempt.enter_async_context(app.runtime(read_only=read_only))
+            actor = await rt.actor(Source.TUI)
+            await connections.enter_async_context(attempt.pop_all())
+        return rt, actor
+
+    return connect
+
+
+def create_dashboard(
     app: App,
-    rt: Runtime,
+    connect: Connect,
     *,
     read_only: bool = False,
     view: str | None = None,
     theme: str | None = None,
     started: SupervisedProcesses | None = None,
 ) -> Dashboard:
-    """Build a dashboard for the user of this process; raises ConfigError, UsageError."""
+    """Build a dashboard; raises ConfigError, UsageError."""
     if app.out.color is False or os.environ.get("NO_COLOR"):
         theme = "none"  # otherwise Textual renders colors as shades of gray
-    from draftsman.domain.job import Source
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.launch_options import resolve_options
 
-    start = resolve_options(app.settings.dashboard, view, theme)
-    actor = await rt.actor(Source.TUI)
-    return Dashboard(rt, actor, start, read_only=read_only, started=started)
+    options = resolve_options(app.settings.dashboard, view, theme)
+    server = server_name(app.settings)
+    return Dashboard(connect, options, server=server, read_only=read_only, started=started)
+
+
+def server_name(settings: Settings) -> str:
+    """Return the database server for display, without credentials."""
+    if settings.database_url is None:
+        return "the embedded PostgreSQL"
+    parts = urlsplit(settings.database_url.get_secret_value())
+    host = parts.netloc.rpartition("@")[2]
+    return f"{host}{parts.path}" if host else "PostgreSQL"
 
 
 def check(app: App) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,10 +19,12 @@ from draftsman_tui.cli.process import dashboard, status_line
 from draftsman_tui.cli.process.supervisor_handle import SupervisorHandle, start_supervisor
 
 if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
     from draftsman.shutdown import ShutdownSignals
     from draftsman_tui.cli.app import App
     from draftsman_tui.dashboard.app import Dashboard
+    from draftsman_tui.dashboard.screens.session import Connect
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
 POLL_INTERVAL: Final = 1.0
@@ -35,6 +38,8 @@ class Foreground:
         self._app = app
         self._command = command
         self._signals = signals
+        self._rt: Runtime | None = None
+        """The services, once they are connected."""
         self._held: SupervisorHandle | None = None
         self._shown = False
         self._interrupted = asyncio.Event()
@@ -49,15 +54,21 @@ class Foreground:
 
     async def _attach(self, path: Path) -> int:
         """Start the supervisor and stay attached until it exits or is detached."""
-        async with start_supervisor(self._command, path) as handle, self._app.runtime() as rt:
+        async with (
+            start_supervisor(self._command, path) as handle,
+            AsyncExitStack() as connections,
+        ):
             self._held = handle
+            connect = self._connector(connections)
             if self._signals.received:
                 handle.stop()
             elif dashboard.is_available():
-                await self._show_dashboard(rt, handle)
+                await self._show_dashboard(connect, handle)
+            if self._rt is None and not (handle.ended or handle.detached or handle.stopping):
+                await connect()
             self._shown = True
             while not (handle.ended or handle.detached):
-                await self._show_line(rt, handle)
+                await self._show_line(handle)
             status_line.print_above(handle.read_new_output())
             if handle.detached:
                 self._app.out.info(f"processes keep running, pid {handle.pid}; log: {path}")
@@ -71,13 +82,22 @@ class Foreground:
                 self._app.out.info(f"all processes exited; log: {path}")
         return code if code >= 0 else 128 - code
 
-    async def _show_dashboard(self, rt: Runtime, handle: SupervisorHandle) -> None:
+    def _connector(self, connections: AsyncExitStack) -> Connect:
+        connect = dashboard.connector(self._app, connections)
+
+        async def remember() -> tuple[Runtime, Actor]:
+            self._rt, actor = await connect()
+            return self._rt, actor
+
+        return remember
+
+    async def _show_dashboard(self, connect: Connect, handle: SupervisorHandle) -> None:
         """Run the dashboard until the user quits or the supervisor exits."""
         from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
         processes = SupervisedProcesses(handle.pid, handle.log)
-        self._dashboard = live_dashboard = await dashboard.create_dashboard(
-            self._app, rt, started=processes
+        self._dashboard = live_dashboard = dashboard.create_dashboard(
+            self._app, connect, started=processes
         )
         watching = asyncio.create_task(_watch(handle, live_dashboard, processes))
         self._shown = True
@@ -97,10 +117,10 @@ class Foreground:
         elif live_dashboard.return_code:
             self._app.out.info("the dashboard failed; the processes keep running")
 
-    async def _show_line(self, rt: Runtime, handle: SupervisorHandle) -> None:
+    async def _show_line(self, handle: SupervisorHandle) -> None:
         """Update the status line, wait for the next interval, and handle Ctrl-C."""
         status_line.print_above(handle.read_new_output())
-        status_line.show(await status_line.numbers(rt, stopping=handle.stopping))
+        status_line.show(await status_line.numbers(self._rt, stopping=handle.stopping))
         waiting = asyncio.create_task(self._interrupted.wait())
         await asyncio.wait(
             {handle.exit_task, waiting}, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED

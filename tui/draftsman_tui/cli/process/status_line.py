@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 CLEAR: Final = "\r\x1b[2K"
 
 
-async def numbers(rt: Runtime, *, stopping: bool) -> str:
-    """Return the status line: counts, and the effect of Ctrl-C."""
-    try:
-        text = _counts(await rt.read_model.stats())
-    except DraftsmanError as error:
-        text = str(error)
-    return f"stopping; Ctrl-C: stop now · {text}" if stopping else f"{text} · Ctrl-C: stop"
+async def numbers(rt: Runtime | None, *, stopping: bool) -> str:
+    """Return the status line: the effect of Ctrl-C, and counts if connected."""
+    parts = ["stopping; Ctrl-C: stop now"] if stopping else []
+    if rt is not None:
+        try:
+            parts.append(_counts(await rt.read_model.stats()))
+        except DraftsmanError as error:
+            parts.append(str(error))
+    return " · ".join(parts if stopping else [*parts, "Ctrl-C: stop"])
 
 
 def show(text: str) -> None:

@@ -19,7 +19,6 @@ from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 from draftsman_tui.dashboard.dialogs.typed_confirm_dialog import TypedConfirmDialog
 
 if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.screens.base import BaseScreen
 
 
@@ -68,14 +67,6 @@ async def copy(screen: BaseScreen, text: str) -> None:
     screen.show_message(
         f"Copied {', '.join(keys[:MAX_LISTED])}" + (", …" if keys[MAX_LISTED:] else "")
     )
-
-
-async def patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
-    """Return the patch of a run, or the newest of the job."""
-    artifact = await rt.checkpoints.patch(number, run)
-    if artifact is None:
-        return None
-    return (await rt.checkpoints.content(artifact)).decode("utf-8", "replace")
 
 
 async def _cancelable(screen: BaseScreen) -> tuple[list[int], str]:

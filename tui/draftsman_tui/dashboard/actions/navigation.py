@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from draftsman.domain.ids import parse_question
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.actions import tab_actions
+from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
 from draftsman_tui.dashboard.dialogs.log_dialog import LogDialog
 from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
+from draftsman_tui.dashboard.key_map import display_key
+from draftsman_tui.dashboard.screens.job import JobScreen
 from draftsman_tui.dashboard.themes import NAMES, next_theme
 
 if TYPE_CHECKING:
@@ -66,10 +70,13 @@ async def mark_range(screen: MainScreen, text: str) -> None:
     screen.table.mark_range()
 
 
-async def open_row(screen: BaseScreen, text: str) -> None:
-    """Open the row under the cursor, or the named job or question."""
+async def open_row(screen: MainScreen | JobScreen, text: str) -> None:
+    """Open the row or item under the cursor, or the named job or question."""
     if not text:
-        await screen.open_row()
+        if isinstance(screen, JobScreen):
+            await tab_actions.open_item(screen)
+        else:
+            screen.open_row()
         return
     job_name, ordinal = parse_question(text)
     number = await screen.rt.read_model.resolve(job_name)
@@ -79,7 +86,7 @@ async def open_row(screen: BaseScreen, text: str) -> None:
         screen.open_job(number, "questions", f"D-{number}/{ordinal}")
 
 
-async def job(screen: BaseScreen, text: str) -> None:
+async def job(screen: MainScreen | JobScreen, text: str) -> None:
     """Open the named job, or the job of the row."""
     if text:
         await open_row(screen, text)
@@ -107,10 +114,19 @@ async def theme(screen: BaseScreen, text: str) -> None:
 
 async def help(screen: BaseScreen, text: str) -> None:
     """List all commands."""
-    from draftsman_tui.dashboard.command_table import help_groups
-    from draftsman_tui.dashboard.dialogs.help_dialog import HelpDialog
-
     await screen.app.push_screen(HelpDialog(help_groups(screen)))
+
+
+def help_groups(screen: BaseScreen) -> dict[str, list[tuple[str, str, str]]]:
+    """Return (keys, name and arguments, help) by group; unavailable commands come last."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for command in sorted(screen.commands, key=lambda command: not screen.is_here(command)):
+        keys = " ".join(display_key(key) for key in screen.keys_of(command))
+        denied = " (not permitted)" if screen.refusal(command) else ""
+        group = command.group if screen.is_here(command) else "Other views"
+        line = keys, f":{command.name} {command.takes}".strip(), f"{command.help}{denied}"
+        groups.setdefault(group, []).append(line)
+    return groups
 
 
 async def leave(screen: BaseScreen, text: str) -> None:

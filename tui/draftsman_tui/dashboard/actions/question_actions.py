@@ -11,9 +11,9 @@ from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
+from draftsman_tui.common.artifact_text import read_patch
 from draftsman_tui.common.question_text import answerers
 from draftsman_tui.common.times import clock, left, parse_duration
-from draftsman_tui.dashboard.actions.job_actions import patch
 from draftsman_tui.dashboard.actions.question_watch import ask_watched, votes
 from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
 from draftsman_tui.dashboard.dialogs.approval_dialog import ApprovalDialog
@@ -99,7 +99,7 @@ async def _decide(
         submit,
         clock=lambda: screen.refresher.now,
         votes=await votes(screen.rt, question),
-        diff=await patch(screen.rt, question.job, question.run),
+        diff=await read_patch(screen.rt, question.job, question.run),
         decision=decision,
         reason=reason,
     )

@@ -12,10 +12,10 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.common.output import as_data
 from draftsman_tui.dashboard.actions import question_actions
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
+from draftsman_tui.dashboard.screens.job import JobScreen
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
-    from draftsman_tui.dashboard.screens.job import JobScreen
 
 MAX_TEXT: Final = 100_000
 """Maximum characters of a text to show."""
@@ -23,8 +23,6 @@ MAX_TEXT: Final = 100_000
 
 async def log(screen: BaseScreen, text: str) -> None:
     """Follow the log of the job: all runs, or one."""
-    from draftsman_tui.dashboard.screens.job import JobScreen
-
     run = text.rpartition(".")[2]
     if text not in ("", "all") and not run.isdecimal():
         raise UsageError(f"invalid run {text!r}; expected a number or all")

@@ -31,12 +31,10 @@ async def views(screen: BaseScreen, text: str) -> None:
 
 async def save(screen: MainScreen, text: str) -> None:
     """Save the table's filter, order and columns as a view."""
-    from draftsman_tui.dashboard.command_table import BY_NAME
-
     name = text or await screen.ask(PromptDialog("Name of the view?", "failing-payments"))
     if not name:
         return
-    name = saved_views.validate_name(name, frozenset(BY_NAME))
+    name = saved_views.validate_name(name, frozenset(screen.commands.names))
     view = screen.state.as_view(screen.view_name)
     replaced = screen.session.preferences.save(name, view)
     screen.set_view_name(name)

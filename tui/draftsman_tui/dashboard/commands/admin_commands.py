@@ -6,7 +6,7 @@ from typing import Final
 
 from draftsman.domain.people.policy import Verb
 from draftsman_tui.dashboard.actions import admin_actions, navigation
-from draftsman_tui.dashboard.commands.command import REPOS, DashboardCommand
+from draftsman_tui.dashboard.command import REPOS, DashboardCommand
 
 ADMIN_COMMANDS: Final = (
     DashboardCommand(

@@ -12,7 +12,7 @@ from draftsman_tui.dashboard.actions import (
     retry_actions,
     submit_actions,
 )
-from draftsman_tui.dashboard.commands.command import JOB, JOBS, QUESTION_VIEWS, DashboardCommand
+from draftsman_tui.dashboard.command import JOB, JOBS, QUESTION_VIEWS, DashboardCommand
 
 JOB_COMMANDS: Final = (
     DashboardCommand(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from draftsman_tui.dashboard.actions import navigation, tab_actions
-from draftsman_tui.dashboard.commands.command import JOB, JOBS, DashboardCommand
+from draftsman_tui.dashboard.command import JOB, JOBS, DashboardCommand
 
 JOB_SCREEN_COMMANDS: Final = (
     DashboardCommand(

@@ -10,7 +10,7 @@ from draftsman_tui.dashboard.actions import (
     navigation,
     view_actions,
 )
-from draftsman_tui.dashboard.commands.command import TABLES, DashboardCommand
+from draftsman_tui.dashboard.command import TABLES, DashboardCommand
 
 TABLE_COMMANDS: Final = (
     DashboardCommand("copy", "Copy the ids of the selected rows.", job_actions.copy, "ctrl+y,Y"),

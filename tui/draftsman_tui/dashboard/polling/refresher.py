@@ -11,14 +11,19 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from textual.message import Message
 
-from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.errors import (
+    DatabaseUnreachable,
+    DraftsmanError,
+    EmbeddedServerError,
+    SchemaOutdated,
+)
 from draftsman.services.jobs.read_model import PAGE_SIZE
 from draftsman_tui.dashboard.polling.messages import (
     ConnectionLost,
@@ -34,14 +39,17 @@ if TYPE_CHECKING:
     from draftsman.domain.event import Event
     from draftsman.runtime import Runtime
 
+T = TypeVar("T")
 MIN_INTERVAL: Final = 0.25
 """Seconds between loads while data changes."""
 IDLE_INTERVAL: Final = 1.0
 """Seconds between event queries without notifications."""
 NO_VIEW_INTERVAL: Final = 10.0
 """Poll interval without a view."""
+FIRST_RETRY: Final = 1.0
+"""Seconds between the first two attempts to connect; the delay doubles each time."""
 LONGEST_RETRY: Final = 10.0
-"""Maximum seconds between reconnects; the delay doubles from one second."""
+"""Maximum seconds between attempts to connect."""
 LOAD_TIMEOUT: Final = 1.0
 """Seconds after which a slow load triggers a connection test; the pool's timeout is longer."""
 PROBE_TIMEOUT: Final = 1.0
@@ -85,12 +93,15 @@ class TableLoader:
 
 
 class Refresher:
-    """Polls the database for a dashboard, and posts messages."""
+    """Polls the database for a dashboard, and posts messages.
 
-    def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
-        self._rt = rt
+    `runtime` returns the services once they are connected.
+    """
+
+    def __init__(self, runtime: Callable[[], Runtime], post: Callable[[Message], object]) -> None:
+        self._runtime = runtime
         self._post = post
-        self._stats_poller = StatsPoller(rt, post)
+        self._stats_poller = StatsPoller(runtime, post)
         self.lost: ConnectionLost | None = None
         """Set while the database is unreachable."""
         self._loader: Loader | None = None
@@ -125,9 +136,30 @@ class Refresher:
         """Count soon, after a change without an event, such as a started or stopped worker."""
         self._stats_poller.request()
 
+    async def connect(self, connect: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of `connect`, which is retried while the database is unreachable.
+
+        Raises SchemaOutdated, EmbeddedServerError and the errors of the configuration.
+        """
+        delay = FIRST_RETRY
+        while True:
+            self._requested.clear()
+            try:
+                result = await connect()
+            except (EmbeddedServerError, SchemaOutdated):
+                raise
+            except DatabaseUnreachable as error:
+                self.lost = ConnectionLost(str(error), time.monotonic() + delay)
+                self._post(self.lost)
+                await self._wait(delay)
+                delay = min(2 * delay, LONGEST_RETRY)
+            else:
+                self.lost = None
+                return result
+
     async def run(self) -> None:
         """Poll until canceled, reconnecting to a lost database."""
-        listener = self._rt.listener(lambda *_: self._woken.set())
+        listener = self._runtime().listener(lambda *_: self._woken.set())
         listening, polling = map(asyncio.create_task, (listener.run(), self._stats_poller.run()))
         try:
             await self._poll_forever()
@@ -137,7 +169,7 @@ class Refresher:
             await asyncio.gather(listening, polling, return_exceptions=True)
 
     async def _poll_forever(self) -> None:
-        delay = 1.0
+        delay = FIRST_RETRY
         while True:
             try:
                 changed = await self._poll_with_timeout()
@@ -151,13 +183,14 @@ class Refresher:
                 continue
             if self.lost is not None:
                 self._post(Reconnected())
-            delay, self.lost = 1.0, None
+            delay, self.lost = FIRST_RETRY, None
             self._loaded_at = time.monotonic()
             await self._pause(changed)
 
     def _connection_lost(self, error: DatabaseUnreachable, delay: float) -> ConnectionLost:
         retry_at = time.monotonic() + delay
-        return ConnectionLost(str(error), retry_at, self._loaded_at, embedded=self._rt.embedded)
+        embedded = self._runtime().embedded
+        return ConnectionLost(str(error), retry_at, self._loaded_at, embedded=embedded)
 
     async def _poll_with_timeout(self) -> bool:
         """Poll; fail as soon as no connection is possible, before the pool's timeout.
@@ -181,7 +214,7 @@ class Refresher:
         """Test the connection; raises DatabaseUnreachable."""
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
-                conn = await self._rt.db.dedicated_connection()
+                conn = await self._runtime().db.dedicated_connection()
         except TimeoutError:
             raise DatabaseUnreachable(f"no connection within {PROBE_TIMEOUT:.0f} s") from None
         await conn.close()
@@ -202,14 +235,15 @@ class Refresher:
         return changed
 
     async def _new_events(self) -> list[Event]:
+        read_model = self._runtime().read_model
         if self._cursor is None:
-            self._cursor = await self._rt.read_model.end_cursor()
+            self._cursor = await read_model.end_cursor()
             return []
-        events = await self._rt.read_model.events(self._cursor)
+        events = await read_model.events(self._cursor)
         if events:
             self._cursor = events[-1].cursor
         if len(events) == PAGE_SIZE:  # too far behind: continue at the present
-            self._cursor = await self._rt.read_model.end_cursor()
+            self._cursor = await read_model.end_cursor()
         return events
 
     def _affects_view(self, events: list[Event]) -> bool:
@@ -222,7 +256,7 @@ class Refresher:
         if self._loader is None:
             return
         try:
-            message: Message = await self._loader.read(self._rt, self.now)
+            message: Message = await self._loader.read(self._runtime(), self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
@@ -253,6 +287,7 @@ class Refresher:
 
     async def _restart_embedded(self) -> None:
         """Restart a stopped embedded server; if that fails, the next poll reports the error."""
-        if self._rt.embedded:
+        rt = self._runtime()
+        if rt.embedded:
             with contextlib.suppress(DraftsmanError):
-                await self._rt.revive()
+                await rt.revive()

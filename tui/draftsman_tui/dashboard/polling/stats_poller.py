@@ -35,10 +35,10 @@ _WINDOW: Final = timedelta(minutes=dashboard_stats.WINDOW)
 class StatsPoller:
     """Counts for a dashboard, and posts the statistics."""
 
-    def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
+    def __init__(self, runtime: Callable[[], Runtime], post: Callable[[Message], object]) -> None:
         self.skew = 0.0
         """Seconds that the local clock is ahead of the database's."""
-        self._rt = rt
+        self._runtime = runtime
         self._post = post
         self._changed = asyncio.Event()
         self._requested = asyncio.Event()
@@ -94,7 +94,7 @@ class StatsPoller:
 
     async def load_activity(self) -> None:
         """Read the activity of the whole window; later counts only add to it."""
-        self._activity = await self._rt.read_model.activity(self.now - _WINDOW)
+        self._activity = await self._runtime().read_model.activity(self.now - _WINDOW)
         if self.last is not None:
             self._publish(replace(self.last.stats, activity=self._activity))
 
@@ -103,7 +103,8 @@ class StatsPoller:
         self._post(self.last)
 
     async def _read_stats(self, changed: bool) -> dashboard_stats.DashboardStats:
-        read_model = self._rt.read_model
+        rt = self._runtime()
+        read_model = rt.read_model
         _, self.skew = await read_model.health()
         if changed:
             self._jobs = await read_model.counts()
@@ -113,6 +114,6 @@ class StatsPoller:
             self._activity = dashboard_stats.merge_activity(self._activity, newer)
         rows = await read_model.workers()
         workers = dashboard_stats.worker_stats(
-            [(worker, health_of(worker, self._rt.settings)) for worker in rows]
+            [(worker, health_of(worker, rt.settings)) for worker in rows]
         )
         return dashboard_stats.DashboardStats(*self._jobs, workers, self.skew, self._activity)

@@ -11,21 +11,20 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingsMap, BindingType
+from textual.binding import BindingsMap
 from textual.screen import Screen
 from textual.widget import Widget
 
 from draftsman.errors import DraftsmanError, Refused, UsageError
-from draftsman_tui.common.artifact_text import no_diff_reason
+from draftsman_tui.common.artifact_text import no_diff_reason, read_patch
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard import command_table, completion
+from draftsman_tui.dashboard import completion
 from draftsman_tui.dashboard import filter as filters
-from draftsman_tui.dashboard.actions.job_actions import patch
-from draftsman_tui.dashboard.commands.command import DashboardCommand
+from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 from draftsman_tui.dashboard.filter import NOTHING, Filter
@@ -42,6 +41,8 @@ from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
 if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
+    from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.dialogs.base import Dialog
     from draftsman_tui.dashboard.polling.refresher import Loader
 
@@ -55,19 +56,25 @@ STALE: Final = 15.0
 class BaseScreen(Screen[None]):
     """Base class of the screens."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*command_table.bindings()]
-
     def __init__(self, session: Session) -> None:
         super().__init__()
-        if session.keys:
-            self._bindings = BindingsMap([*Screen.BINDINGS, *command_table.bindings(session.keys)])
         self.session = session
-        self.rt = session.rt
-        self.actor = session.actor
+        self.commands = session.commands
+        self._bindings = BindingsMap([*Screen.BINDINGS, *self.commands.bindings(session.keys)])
         self.refresher = session.refresher
         self.read_only = session.read_only
         self._typed: CommandLine.Entered | None = None
         """Submitted input that is being processed; its line stays open until it succeeds."""
+
+    @property
+    def rt(self) -> Runtime:
+        """The services; raises DatabaseUnreachable until they are connected."""
+        return self.session.rt
+
+    @property
+    def actor(self) -> Actor:
+        """The user; raises DatabaseUnreachable until the services are connected."""
+        return self.session.actor
 
     @property
     @abstractmethod
@@ -99,10 +106,6 @@ class BaseScreen(Screen[None]):
     @abstractmethod
     def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
         """Open a tab of a job, with the cursor on an item."""
-
-    @abstractmethod
-    async def open_row(self) -> None:
-        """Open the row under the cursor."""
 
     @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
@@ -148,7 +151,7 @@ class BaseScreen(Screen[None]):
 
     async def show_diff(self, number: int) -> None:
         """Show the diff of a job; raises Refused if there is none."""
-        text = await patch(self.rt, number)
+        text = await read_patch(self.rt, number)
         if not text:
             raise Refused(await no_diff_reason(self.rt, f"D-{number}", number, text is None))
         await self.app.push_screen(TextDialog(f"Diff of D-{number}", text, diff=True))
@@ -166,6 +169,8 @@ class BaseScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
+        if not self.session.is_connected:
+            self.query_one(Overview).show_notice(f"Connecting to {self.session.server} …")
         self.set_interval(1.0, self.tick)
         self.bindings_updated_signal.subscribe(self, self._show_keys)
         self._show_keys()
@@ -173,7 +178,19 @@ class BaseScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.query_one(Banner).show(self.refresher.lost)
         self.tick()
-        self.refresher.show(self.loader)
+        self.load()
+
+    def load(self) -> None:
+        """Load the data shown, once the services are connected."""
+        if self.session.is_connected:
+            self.refresher.show(self.loader)
+
+    def show_connected(self) -> None:
+        """Show that the services are connected, and load the data."""
+        self.query_one(Banner).show(None)
+        self.query_one(Overview).show_notice("")
+        self.refresh_bindings()
+        self.load()
 
     def tick(self) -> None:
         """Redraw elapsed times."""
@@ -200,7 +217,7 @@ class BaseScreen(Screen[None]):
     def complete_command(self, text: str) -> list[str]:
         """Return completions of a command line."""
         views = self.session.views()
-        takes = {command.name: command.takes for command in command_table.COMMANDS}
+        takes = {command.name: command.takes for command in self.commands}
         return completion.commands(text, [*takes, *views], takes, self.values)
 
     def complete_filter(self, text: str) -> list[str]:
@@ -241,8 +258,8 @@ class BaseScreen(Screen[None]):
 
     def _show_keys(self, _: object = None) -> None:
         items = [
-            (display_key(keys[0]), command.name, self._refusal(command) is None)
-            for command in command_table.COMMANDS
+            (display_key(keys[0]), command.name, self.refusal(command) is None)
+            for command in self.commands
             if command.is_shown(self.view_name)
             and self.is_here(command)
             and (keys := self.keys_of(command))
@@ -253,8 +270,8 @@ class BaseScreen(Screen[None]):
         """Return the current keys of a command, except keys that another command has here."""
         keys = []
         for key, bindings in self._bindings.key_to_bindings.items():
-            names = [binding.id for binding in bindings if binding.id in command_table.BY_NAME]
-            here = [name for name in names if name and self.is_here(command_table.BY_NAME[name])]
+            names = [binding.id for binding in bindings if binding.id in self.commands]
+            here = [name for name in names if name and self.is_here(self.commands[name])]
             if command.name in names and (not self.is_here(command) or here[0] == command.name):
                 keys.append(key)
         return keys
@@ -265,11 +282,11 @@ class BaseScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide commands of other screens; keys of denied commands stay, to show why."""
-        return action != "command" or self.is_here(command_table.BY_NAME[str(parameters[0])])
+        return action != "command" or self.is_here(self.commands[str(parameters[0])])
 
     def action_command(self, name: str) -> None:
         """Run the command of a key."""
-        self.run(command_table.BY_NAME[name])
+        self.run(self.commands[name])
 
     def run(self, command: DashboardCommand, text: str = "") -> None:
         """Run a command in the background, and show its errors."""
@@ -279,7 +296,7 @@ class BaseScreen(Screen[None]):
         """Return the command of a key that opens the input line, unless the line is open."""
         if isinstance(self.focused, CommandInput):
             return None
-        openers = (command_table.BY_NAME[name] for name in OPENERS)
+        openers = (self.commands[name] for name in OPENERS)
         return next(
             (
                 command
@@ -300,7 +317,7 @@ class BaseScreen(Screen[None]):
         with self.reporting_errors(typed=typed):
             if command.on is not None and not self.is_here(command):
                 raise Refused(f"{command.name} is available in: {', '.join(sorted(command.on))}")
-            if reason := self._refusal(command):
+            if reason := self.refusal(command):
                 raise Refused(reason)
             await command.run(self, text)
         if command.needs is not None:
@@ -310,14 +327,12 @@ class BaseScreen(Screen[None]):
         """Reload the data now."""
         self.refresher.refresh()
 
-    def _refusal(self, command: DashboardCommand) -> str | None:
-        return command_table.refusal(
-            command,
-            self.rt.policy,
-            self.actor,
-            self.invoker if self.is_mounted else None,
-            read_only=self.read_only,
-        )
+    def refusal(self, command: DashboardCommand) -> str | None:
+        """Return why the user may not run a command, or None."""
+        if not self.session.is_connected:  # the command itself reports it
+            return None
+        invoker = self.invoker if self.is_mounted else None
+        return command.refusal(self.rt.policy, self.actor, invoker, read_only=self.read_only)
 
     @on(messages.StatsUpdated)
     def _stats_updated(self, updated: messages.StatsUpdated) -> None:
@@ -352,7 +367,7 @@ class BaseScreen(Screen[None]):
             if entered.kind == "/":
                 self.apply_search(entered.text)
             elif entered.text:
-                parsed = command_table.parse_command(entered.text, self.session.views())
+                parsed = self.commands.parse(entered.text, self.session.views())
                 await self._run_checked(*parsed, typed=True)
         except UsageError as error:
             if self._typed is entered:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from textual import on
 from textual.widget import Widget
 
 from draftsman.domain.question import QuestionStatus
 from draftsman_tui.common.output import one_line
-from draftsman_tui.dashboard import command_table
-from draftsman_tui.dashboard.actions import tab_actions
-from draftsman_tui.dashboard.commands.command import DashboardCommand
+from draftsman_tui.dashboard.command import DashboardCommand
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.job import row_layout
 from draftsman_tui.dashboard.job.header import head
@@ -30,14 +28,26 @@ from draftsman_tui.dashboard.widgets.title import Title
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.filter import Filter
     from draftsman_tui.dashboard.saved_views import View
-    from draftsman_tui.dashboard.screens.main import MainScreen
+
+
+class JobTable(Protocol):
+    """Table screen below a job screen."""
+
+    def show_table(self, view: str, table_filter: Filter | None = None) -> None:
+        """Show a table; None keeps its filter."""
+
+    def show_view(self, view: View, name: str) -> None:
+        """Show a saved view."""
+
+    def next_job(self, by: int, number: int) -> int | None:
+        """Move the cursor to the next row (-1: previous) of a different job; None at the end."""
 
 
 class JobScreen(BaseScreen):
     """A job, with navigation to its neighbors in the table."""
 
     def __init__(
-        self, session: Session, main: MainScreen, number: int, tab: str, key: str | None = None
+        self, session: Session, main: JobTable, number: int, tab: str, key: str | None = None
     ) -> None:
         super().__init__(session)
         self.main = main
@@ -144,9 +154,6 @@ class JobScreen(BaseScreen):
         self._loader.invalidate()
         super().reload()
 
-    async def open_row(self) -> None:
-        await tab_actions.open_item(self)
-
     def is_here(self, command: DashboardCommand) -> bool:
         """Offer `redeliver` only in the deliveries tab."""
         in_view = command.name != "redeliver" or self.tab == "deliveries"
@@ -201,7 +208,7 @@ class JobScreen(BaseScreen):
 
     @on(ItemList.Opened)
     def _opened(self) -> None:
-        self.run(command_table.BY_NAME["open"])
+        self.run(self.commands["open"])
 
     @on(ItemList.Moved)
     def _moved(self) -> None:
@@ -216,7 +223,7 @@ class JobScreen(BaseScreen):
         if key is not None:
             self._positions[tab] = ScrollPosition(key)
         self._show_items()
-        self.refresher.show(self._loader)
+        self.load()
         if commands_change:
             self.refresh_bindings()
 

@@ -10,7 +10,6 @@ from textual import on
 from textual.widget import Widget
 
 from draftsman.errors import Refused
-from draftsman_tui.dashboard import command_table
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.polling import messages
@@ -125,7 +124,8 @@ class MainScreen(BaseScreen):
     def open_job(self, number: int, tab: str = "timeline", key: str | None = None) -> None:
         self.app.push_screen(JobScreen(self.session, self, number, tab, key))
 
-    async def open_row(self) -> None:
+    def open_row(self) -> None:
+        """Open the job of the row under the cursor."""
         row = self.table.row
         number = None if row is None else self.resource.job(row)
         if number is None:
@@ -248,7 +248,7 @@ class MainScreen(BaseScreen):
 
     @on(ResourceTable.Opened)
     def _opened(self) -> None:
-        self.run(command_table.BY_NAME["open"])
+        self.run(self.commands["open"])
 
     @on(ResourceTable.Headed)
     def _headed(self, clicked: ResourceTable.Headed) -> None:
@@ -274,7 +274,7 @@ class MainScreen(BaseScreen):
 
     def _show(self) -> None:
         """Show the cached rows, and request current rows."""
-        self.refresher.show(self.loader)
+        self.load()
         self._draw()
         self.refresh_bindings()
 

@@ -6,24 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from draftsman.errors import ConfigError
+from draftsman.errors import ConfigError, DatabaseUnreachable
 from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.command import CommandSet
     from draftsman_tui.dashboard.polling.refresher import Refresher
     from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
+    Connect = Callable[[], Awaitable[tuple[Runtime, Actor]]]
+    """Connects the services for a user; raises DatabaseUnreachable."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Session:
-    """User, services and settings shared by all screens."""
+    """User, services and settings shared by all screens.
 
-    rt: Runtime
-    actor: Actor
+    The screens are drawn before the services are connected.
+    """
+
     refresher: Refresher
+    commands: CommandSet
+    server: str
+    """Database server for display, without credentials."""
     read_only: bool
     supervised: SupervisedProcesses | None = None
     """Processes that `draftsman up` started with this dashboard."""
@@ -32,6 +42,26 @@ class Session:
     preferences: Preferences = field(default_factory=Preferences)
     history: dict[str, list[str]] = field(default_factory=dict)
     """Input history, by `:` and `/`."""
+    _connected: tuple[Runtime, Actor] | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the services are connected."""
+        return self._connected is not None
+
+    @property
+    def rt(self) -> Runtime:
+        """The services; raises DatabaseUnreachable until they are connected."""
+        return self._connection[0]
+
+    @property
+    def actor(self) -> Actor:
+        """The user; raises DatabaseUnreachable until the services are connected."""
+        return self._connection[1]
+
+    def connect(self, rt: Runtime, actor: Actor) -> None:
+        """Set the connected services and their user."""
+        self._connected = rt, actor
 
     def views(self) -> dict[str, View]:
         """Return the saved views; only the built-in views if the file cannot be read."""
@@ -39,3 +69,9 @@ class Session:
             return self.preferences.views()
         except ConfigError:
             return dict(BUILTIN_VIEWS)
+
+    @property
+    def _connection(self) -> tuple[Runtime, Actor]:
+        if self._connected is None:
+            raise DatabaseUnreachable(f"not connected to {self.server} yet; try again later")
+        return self._connected

@@ -12,6 +12,7 @@ from textual.widgets import Static
 
 from draftsman.services.jobs.read_model import Activity
 from draftsman_tui.common import times
+from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.polling import dashboard_stats
 from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 
@@ -42,6 +43,11 @@ class Overview(Static):
 
     _stats: tuple[DashboardStats, datetime, float] | None = None
     _shown = Text()
+
+    def show_notice(self, text: str) -> None:
+        """Show a text until there are statistics."""
+        if self._stats is None:
+            self.update(Text(one_line(text), no_wrap=True, overflow="ellipsis"), layout=False)
 
     def show(self, stats: DashboardStats, now: datetime, stale: float = 0) -> None:
         """Show statistics; `stale` is their age in seconds if they are old."""
