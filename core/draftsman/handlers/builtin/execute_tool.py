@@ -51,7 +51,7 @@ async def execute_tool(ctx: RunContext) -> Outcome:
         names = ", ".join(sorted(ctx.settings.tools)) or "none"
         text = f"no tool {payload.tool!r} on this worker; configured tools: {names}"
         raise Failure(text, origin="tool", code="no_such_tool")
-    if (problem := await ctx.schemas.problem(tool.input, payload.input)) is not None:
+    if (problem := await ctx.schemas.problem(tool.input_schema, payload.input)) is not None:
         text = f"input does not match the schema of tool {payload.tool!r}: {problem}"
         raise Failure(text, origin="tool", declared="PERMANENT")
     return Done(await ctx.step(STEP, lambda invocation: _run(ctx, payload, tool, invocation)))
@@ -80,8 +80,8 @@ async def _run(
     if len(data) > MAX_OUTPUT:
         problem = f"{label} printed more than {MAX_OUTPUT:,} bytes"
         raise await reject_output(ctx, data[:MAX_OUTPUT], problem)
-    output = decode_output(data, "" if tool.output is None else "application/json")
-    await check_schema(ctx, tool.output, output, data, f"output of {label}")
+    output = decode_output(data, "" if tool.output_schema is None else "application/json")
+    await check_schema(ctx, tool.output_schema, output, data, f"output of {label}")
     return {"exit_code": code} | await to_result(ctx, data, output, OUTPUT)
 
 
@@ -125,5 +125,5 @@ async def _drive(
 
 def _exit_failure(label: str, tool: ToolSettings, code: int) -> Failure:
     text = f"{label} exited with code {code}; see the log of the run"
-    declared = tool.exits.get(str(code)) or SYSEXITS.get(code)
+    declared = tool.exit_codes.get(str(code)) or SYSEXITS.get(code)
     return Failure(text, origin="tool", code="exit", declared=declared, program_exit=code)

@@ -41,7 +41,7 @@ async def _request(ctx: RunContext, payload: HttpRequest, invocation: str) -> di
     call, secret = _call(ctx, payload, invocation)
     client = HttpClient(settings)
     timeouts = Timeouts.of(ctx.limits)
-    redirects = settings.redirects if payload.follow_redirects else 0
+    redirects = settings.max_redirects if payload.follow_redirects else 0
     async with client.stream(call, timeouts, redirects=redirects) as response:
         ctx.log(f"{payload.method} {response.where}: {response.status} {response.reason}")
         if not _is_expected(payload, response.status):

@@ -198,7 +198,7 @@ def probe_sandbox(sandbox: SandboxMode, home: Path) -> RunSandbox:
     from draftsman.handlers.sandbox.run_sandbox import RunSandbox
 
     settings = sandbox.settings
-    uid = settings.first_uid + settings.uids if os.geteuid() == 0 else None
+    uid = settings.first_uid + settings.uid_count if os.geteuid() == 0 else None
     return RunSandbox(sandbox, None, home, uid)
 
 

@@ -128,7 +128,8 @@ async def create_dashboard(
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.launch_options import resolve_options
 
-    start = resolve_options(app.settings.dashboard, view, theme)
+    settings = app.settings
+    start = resolve_options(settings.dashboard, view, theme, settings.deprecations)
     actor = await rt.actor(Source.TUI)
     return Dashboard(rt, actor, start, read_only=read_only, started=started)
 
