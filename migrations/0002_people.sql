@@ -10,7 +10,7 @@ CREATE TABLE draftsman.people (
     name        text PRIMARY KEY CHECK (name <> ''),
     roles       text[] NOT NULL DEFAULT '{}'
                 CHECK (roles <@ '{invoker,responder,approver,operator}'::text[]),
-    quiet       text CHECK (quiet <> ''),
+    quiet_hours text CHECK (quiet_hours <> ''),
     timezone    text CHECK (timezone <> ''),
     updated_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     updated_by  text NOT NULL DEFAULT session_user
@@ -63,15 +63,17 @@ BEGIN
     DELETE FROM draftsman.person_identities;
     DELETE FROM draftsman.people
      WHERE name NOT IN (SELECT p ->> 'name' FROM jsonb_array_elements(directory -> 'people') p);
-    INSERT INTO draftsman.people AS old (name, roles, quiet, timezone)
+    INSERT INTO draftsman.people AS old (name, roles, quiet_hours, timezone)
     SELECT p ->> 'name',
-           ARRAY(SELECT jsonb_array_elements_text(p -> 'roles')), p ->> 'quiet', p ->> 'timezone'
+           ARRAY(SELECT jsonb_array_elements_text(p -> 'roles')), p ->> 'quiet_hours',
+           p ->> 'timezone'
       FROM jsonb_array_elements(directory -> 'people') p
         ON CONFLICT (name) DO UPDATE
-           SET roles = excluded.roles, quiet = excluded.quiet, timezone = excluded.timezone,
+           SET roles = excluded.roles, quiet_hours = excluded.quiet_hours,
+               timezone = excluded.timezone,
                updated_at = excluded.updated_at, updated_by = excluded.updated_by
-         WHERE (old.roles, old.quiet, old.timezone)
-               IS DISTINCT FROM (excluded.roles, excluded.quiet, excluded.timezone);
+         WHERE (old.roles, old.quiet_hours, old.timezone)
+               IS DISTINCT FROM (excluded.roles, excluded.quiet_hours, excluded.timezone);
     INSERT INTO draftsman.person_identities (channel, external_id, person)
     SELECT i.key::draftsman.channel, i.value, p ->> 'name'
       FROM jsonb_array_elements(directory -> 'people') p

@@ -14,7 +14,7 @@ CREATE TABLE draftsman.trello_board_configs (
     transition_rules          jsonb NOT NULL DEFAULT '{}'
                               CHECK (jsonb_typeof(transition_rules) = 'object'),
     comment_template          text,
-    take_existing             boolean NOT NULL DEFAULT false,
+    include_existing          boolean NOT NULL DEFAULT false,
     webhook_id                text CHECK (webhook_id <> ''),
     created_at                timestamptz NOT NULL DEFAULT draftsman.now(),
     updated_at                timestamptz NOT NULL DEFAULT draftsman.now(),

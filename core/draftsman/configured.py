@@ -22,7 +22,9 @@ def directory(settings: Settings) -> Directory:
     for name, person in settings.people.items():
         accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
         ids = {channel: id for channel, id in accounts.items() if id}
-        people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
+        people[name] = DirectoryEntry(
+            frozenset(person.roles), ids, person.quiet_hours, person.timezone
+        )
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
 
@@ -36,7 +38,7 @@ def policy(settings: Settings, stored: Directory | None = None) -> Policy:
         if Source.CLI in ids:
             ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
         timezone = entry.timezone or defaults.timezone
-        hours = quiet_hours.parse(entry.quiet or defaults.quiet, timezone)
+        hours = quiet_hours.parse(entry.quiet_hours or defaults.quiet_hours, timezone)
         people[name] = Person(name, entry.roles, ids, hours)
     return Policy(people, source.groups, source.self_approval)
 

@@ -130,7 +130,7 @@ class Runtime:
         from draftsman.services.maintenance.archives import Archives
 
         retention, limit = self.settings.retention, self.settings.sweeps.limit
-        folder = retention.archive or self.settings.data_dir / "archive"
+        folder = retention.archive_dir or self.settings.data_dir / "archive"
         return Archives(self.db, self.policy, retention, folder, limit)
 
     @cached_property
@@ -140,7 +140,7 @@ class Runtime:
         from draftsman.services.maintenance.sweeps import Sweeps
 
         asked, sweeps = self.settings.questions, self.settings.sweeps
-        hours = quiet_hours.parse(asked.quiet, asked.timezone)
+        hours = quiet_hours.parse(asked.quiet_hours, asked.timezone)
         reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
         lease, fallback = self.settings.worker.lease, self.targets[1]
         return Sweeps(self.db, self.policy, sweeps, lease, self.archives, reminders, fallback)
@@ -339,7 +339,7 @@ async def _start_server(server: EmbeddedServer) -> str:
 def _server(settings: Settings) -> EmbeddedServer:
     from draftsman.embedded import EmbeddedServer
 
-    return EmbeddedServer(settings.data_dir, settings.embedded.idle_stop)
+    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ def configuration(data_dir: Path, *, git: bool) -> str:
     """Return the configuration file of a seed: ordinary settings with short timeouts."""
     lines = [
         f"data_dir = {json.dumps(str(data_dir))}",
-        *("[embedded]", "idle_stop = 60"),
+        *("[embedded]", "idle_timeout = 60"),
         *("[database]", "connect_timeout = 5"),
         *("[worker]", "slots = 4", "poll = 0.2", "heartbeat = 1", f"lease = {LEASE}"),
         *("drain = 3", "abort = 2"),

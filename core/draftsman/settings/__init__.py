@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from platformdirs import user_config_dir, user_data_dir
-from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -26,7 +34,7 @@ from pydantic_settings import (
 )
 
 from draftsman.errors import ConfigError
-from draftsman.settings import env_variables
+from draftsman.settings import env_variables, former_names
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
@@ -151,6 +159,12 @@ class Settings(BaseSettings):
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}
+    _deprecations: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def deprecations(self) -> tuple[str, ...]:
+        """A warning for each former key in the file or the variables."""
+        return self._deprecations
 
     @property
     def agent_by_default(self) -> str | None:
@@ -211,7 +225,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment override the file, whose values `load` passes as arguments."""
-        return (env_settings, init_settings)
+        return (former_names.CurrentNames(env_settings), init_settings)
 
 
 def load(config: Path | None = None) -> Settings:
@@ -220,13 +234,18 @@ def load(config: Path | None = None) -> Settings:
     Raises ConfigError with the file or variable, the key, the value and the allowed values.
     """
     path = config_path(config)
-    data = _read(path) if path else {}
+    former_keys: list[former_names.FormerKey] = []
+    context = former_names.used_keys.set(former_keys)
     try:
+        data = former_names.replace_keys(_read(path), path) if path else {}
         settings = Settings(**data)
     except ValidationError as error:
-        raise ConfigError(explain(error, path, Settings)) from None
+        raise ConfigError(explain(error, path, Settings, former_keys)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
+    finally:
+        former_names.used_keys.reset(context)
+    settings._deprecations = tuple(key.warning for key in former_keys)
     env_variables.refuse(unread_variables(settings), os.environ)
     return settings
 

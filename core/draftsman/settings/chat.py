@@ -70,7 +70,7 @@ class SlackSettings(Section):
     """Workspace of the requests; default: the bot token's workspace."""
     channels: tuple[_Channel, ...] = ()
     """Channels in which requests are accepted; default: all channels of the bot."""
-    strangers: bool = False
+    external_users: bool = False
     """Whether members of other workspaces in shared channels may submit jobs."""
     command: _Command = "/draftsman"
     """The slash command, as in the app's manifest."""
@@ -114,7 +114,7 @@ class TrelloSettings(Section):
     """Seconds between polls of a board; each takes two requests, of 100 per ten seconds."""
     label: str = Field("draftsman", min_length=1, max_length=256)
     """Name of the labels that create jobs, for added boards."""
-    queued: str = Field("draftsman: queued", min_length=1, max_length=256)
+    queued_label: str = Field("draftsman: queued", min_length=1, max_length=256)
     """Name of the label that replaces them when the job is created."""
     callback_url: str | None = None
     """Public URL for webhooks; default: boards are only polled."""
@@ -140,8 +140,8 @@ class TrelloSettings(Section):
         for name in ("secret", "listen") if self.callback_url is not None else ():
             if getattr(self, name) is None:
                 raise ValueError(f"callback_url needs {name}; remove callback_url to poll boards")
-        if self.label.casefold() == self.queued.casefold():
-            raise ValueError("label and queued must differ, because queued replaces label")
+        if self.label.casefold() == self.queued_label.casefold():
+            raise ValueError("label and queued_label must differ, because the second replaces it")
         return self
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,24 +14,40 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
 from draftsman.field_errors import describe_error
+from draftsman.settings.former_names import FormerKey, Location, variable_of
 
 SECRET: Final = ("url", "secret", "token", "key")
 """Suffixes of keys whose invalid value may be a secret."""
 
 
-def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -> str:
+def explain(
+    error: ValidationError,
+    path: Path | None,
+    model: type[BaseModel],
+    former_keys: Sequence[FormerKey] = (),
+) -> str:
     """Return the file or variable, the key, the value and the allowed values.
 
-    `path` is the file, `model` the model of the configuration.
+    `path` is the file, `model` the model of the configuration. The key is named as it is given,
+    also if it is one of the `former_keys`.
     """
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"]) or "configuration"
-    origin = _variable(first["loc"]) or (str(path) if path else "configuration")
+    location = _given_location(tuple(str(part) for part in first["loc"]), former_keys)
+    key = ".".join(location) or "configuration"
+    origin = variable_of(location) or (str(path) if path else "configuration")
     if first["type"] == "extra_forbidden":
         allowed = ", ".join(_allowed(first["loc"], model))
         return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
     problem = describe_error(first).replace("an object of keys and values", "a table")
     return f"{origin}: {key}{_shown(first)}: {problem}"
+
+
+def _given_location(location: Location, former_keys: Sequence[FormerKey]) -> Location:
+    """Return the location of a value in the file or the variables."""
+    for key in former_keys:
+        if location[: len(key.current)] == key.current:
+            return key.former + location[len(key.current) :]
+    return location
 
 
 def _shown(error: ErrorDetails) -> str:
@@ -40,16 +57,6 @@ def _shown(error: ErrorDetails) -> str:
     if hidden or not isinstance(value, str | int | float):
         return ""
     return f" is {reprlib.repr(value)}"
-
-
-def _variable(location: tuple[int | str, ...]) -> str | None:
-    """Return the environment variable of the value at `location`, or None."""
-    names = {name.upper(): name for name in os.environ}
-    for length in range(len(location), 0, -1):
-        name = "DRAFTSMAN_" + "__".join(str(part) for part in location[:length]).upper()
-        if name in names:
-            return names[name]
-    return None
 
 
 def unparsable(error: SettingsError) -> str:

@@ -89,7 +89,7 @@ class HttpSettings(Section):
     """File of additional CA certificates."""
     max_body: int = Field(10 * 1024 * 1024, ge=1024, le=MAX_BODY)
     """Maximum size of a decompressed response, in bytes."""
-    redirects: int = Field(5, ge=0, le=20)
+    max_redirects: int = Field(5, ge=0, le=20)
     """Maximum number of redirects of an `http_request`."""
     credentials: dict[str, CredentialSettings] = Field({})
 
@@ -117,7 +117,7 @@ class LlmSettings(Section):
     model: str = Field(min_length=1, max_length=200)
     max_tokens: int = Field(4096, ge=1, le=1_000_000)
     """Default maximum of the output tokens."""
-    key: SecretSettings | None = None
+    api_key: SecretSettings | None = None
     """API key; default: no key is sent, as for a local server."""
 
     _base_url = field_validator("base_url")(_url)
@@ -141,11 +141,11 @@ class ToolSettings(LimitSettings):
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments, without a shell; `{python}` is this interpreter."""
     description: str = ""
-    input: JsonValue = True
+    input_schema: JsonValue = True
     """JSON Schema of its standard input."""
-    output: JsonValue = None
+    output_schema: JsonValue = None
     """JSON Schema of its output; default: any text."""
-    exits: dict[str, Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT"]] = Field({})
+    exit_codes: dict[str, Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT"]] = Field({})
     """Error classes of exit codes; default: sysexits.h, and TRANSIENT_INFRA for 1."""
     env: dict[str, str] = Field({})
     """Environment variables."""
@@ -154,14 +154,14 @@ class ToolSettings(LimitSettings):
     network: bool = Field(False)
     """Whether it has network access."""
 
-    @field_validator("input", "output")
+    @field_validator("input_schema", "output_schema")
     @classmethod
     def _check_schema(cls, value: Any) -> Any:
         if not (value is None or isinstance(value, dict | bool)):
             raise ValueError("must be a JSON Schema: a table")
         return value
 
-    @field_validator("exits")
+    @field_validator("exit_codes")
     @classmethod
     def _check_exit_codes(cls, value: dict[str, str]) -> dict[str, str]:
         for code in value:

@@ -75,7 +75,7 @@ class DatabaseSettings(Section):
 class EmbeddedSettings(Section):
     """The embedded server."""
 
-    idle_stop: float = Field(600, ge=0, le=86_400 * 7)
+    idle_timeout: float = Field(600, ge=0, le=86_400 * 7)
     """Seconds from its last connection to its stop; 0: it does not stop."""
 
 
@@ -126,7 +126,7 @@ class RetentionSettings(Section):
     """Months after which events are archived; None (`never`): they are kept."""
     logs: Months = None
     """Months after the end of a job before its logs are deleted; None: they are kept."""
-    archive: UserPath | None = None
+    archive_dir: UserPath | None = None
     """Directory of the archives; None: `archive` in the data directory."""
 
 
@@ -139,7 +139,7 @@ class QuestionSettings(Section):
     """Whether the requester of a job may approve it."""
     escalate_to: str | None = Field(None, min_length=1)
     """Default group or person to escalate questions to."""
-    quiet: Hours | None = None
+    quiet_hours: Hours | None = None
     """Default quiet hours, without reminders; None: no quiet hours."""
     timezone: Zone = "UTC"
     """Default time zone of people."""
@@ -221,7 +221,7 @@ class SandboxSettings(Section):
     """Size of a file, in megabytes."""
     first_uid: int = Field(200_000, ge=1000, le=4_000_000_000)
     """First user id of the range that a worker running as root uses for its runs."""
-    uids: int = Field(1024, ge=1, le=100_000)
+    uid_count: int = Field(1024, ge=1, le=100_000)
     """Size of the range of user ids."""
 
 
@@ -289,7 +289,7 @@ class PersonSettings(Section):
     roles: tuple[Role, ...] = ()
     timezone: Zone | None = None
     """Time zone; None: as in `[questions]`."""
-    quiet: Hours | None = None
+    quiet_hours: Hours | None = None
     """Quiet hours in that time zone, without reminders; None: as in `[questions]`."""
 
 

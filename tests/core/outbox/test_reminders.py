@@ -176,7 +176,7 @@ def _night(rt: Runtime, **people: dict[str, str]) -> Runtime:
     """Return services for people with quiet hours of their own, and 22 to 7 in UTC by default."""
     data = rt.settings.model_dump(exclude_unset=True)
     data["people"] = {name: PEOPLE[name] | people.get(name, {}) for name in PEOPLE}
-    data["questions"] = {"quiet": "22:00-07:00", "timezone": "UTC"}
+    data["questions"] = {"quiet_hours": "22:00-07:00", "timezone": "UTC"}
     return wire(Settings.model_validate(data), rt.db, False)
 
 
@@ -235,7 +235,7 @@ TOKYO = {"timezone": "Asia/Tokyo"}
 CASES = [
     (GATE, {}, 3, 0),
     (GATE, {"carol": TOKYO}, 3, 1),  # the first of them is awake
-    (GATE, {"carol": {"quiet": "none"}}, 3, 1),
+    (GATE, {"carol": {"quiet_hours": "none"}}, 3, 1),
     (GATE, {"ben": TOKYO}, 3, 0),  # he may not decide it
     (GATE, {"carol": TOKYO, "dave": TOKYO}, 14, 0),
     (GATE, {"carol": TOKYO}, 14, 1),

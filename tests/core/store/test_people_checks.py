@@ -13,7 +13,7 @@ from tests.support.statements import CHECK, refused, run
 PEOPLE: Final = [
     ("people (name) VALUES ('')", "people_name_check"),
     ("people (name, roles) VALUES ('anna', '{admin}')", "people_roles_check"),
-    ("people (name, quiet) VALUES ('anna', '')", "people_quiet_check"),
+    ("people (name, quiet_hours) VALUES ('anna', '')", "people_quiet_hours_check"),
     ("people (name, timezone) VALUES ('anna', '')", "people_timezone_check"),
     (
         "person_identities (channel, external_id, person) VALUES ('tui', 'a', 'carol')",

@@ -15,12 +15,6 @@ from draftsman.errors import ConfigError
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt"})
 RESERVED: Final = frozenset({"ctrl+c", "tab", "shift+tab"})
 """Keys that the terminal or dialogs use."""
-RENAMED: Final = {
-    "previous-part": "previous-tab",
-    "next-part": "next-tab",
-    "job-chain": "job-retries",
-}
-"""New names of renamed commands; the next release rejects the old names."""
 _SPELLINGS: Final = {"ctrl+space": "ctrl+@", "esc": "escape", "return": "enter"}
 
 
@@ -58,25 +52,6 @@ def validate_keys(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) 
                     name, f"{display_key(conflicts[0])!r} is already bound to {other}; {hint}"
                 )
     return mapped
-
-
-def current_names(keys: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Replace the old names of commands; return the keys and a warning for each old name.
-
-    Raises ConfigError if both names of a command are given.
-    """
-    current: dict[str, str] = {}
-    warnings: list[str] = []
-    for old, text in keys.items():
-        name = RENAMED.get(old, old)
-        if name != old:
-            if name in keys:
-                raise _wrong(old, f"renamed to {name}, which is also set; remove {old}")
-            warnings.append(
-                f"[dashboard.keys] {old}: renamed to {name}; the next release rejects the old name"
-            )
-        current[name] = text
-    return current, warnings
 
 
 def display_key(key: str) -> str:

@@ -30,11 +30,14 @@ class LaunchOptions:
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    """Problems of the configuration to show to the user."""
+    """Deprecations in the configuration to show to the user."""
 
 
 def resolve_options(
-    settings: DashboardSettings, view: str | None = None, theme: str | None = None
+    settings: DashboardSettings,
+    view: str | None = None,
+    theme: str | None = None,
+    warnings: tuple[str, ...] = (),
 ) -> LaunchOptions:
     """Resolve the options; raises ConfigError or UsageError."""
     preferences = Preferences()
@@ -44,14 +47,12 @@ def resolve_options(
         or (preferences.theme if preferences.theme in NAMES else None)
         or "dark"
     )
-    keys, warnings = keymap(settings)
-    return LaunchOptions(_view(preferences, settings, view), chosen, keys, tuple(warnings))
+    return LaunchOptions(_view(preferences, settings, view), chosen, keymap(settings), warnings)
 
 
-def keymap(settings: DashboardSettings) -> tuple[dict[str, str], list[str]]:
-    """Return the remapped keys, and warnings about old names; raises ConfigError."""
-    keys, warnings = key_map.current_names(settings.keys)
-    return key_map.validate_keys(keys, {**COMMANDS.default_keys(), **_table_keys()}), warnings
+def keymap(settings: DashboardSettings) -> dict[str, str]:
+    """Return the remapped keys; raises ConfigError."""
+    return key_map.validate_keys(settings.keys, {**COMMANDS.default_keys(), **_table_keys()})
 
 
 def _table_keys() -> dict[str, key_map.DefaultKeys]:

@@ -44,7 +44,7 @@ async def authorize(ctx: BotContext, user: SlackUser, channel: str = "") -> Acto
 
 def check_workspace(ctx: BotContext, user: SlackUser) -> None:
     """Raise NotPermitted for users of other companies, without any lookup."""
-    if ctx.settings.strangers or not user.is_stranger(*ctx.company):
+    if ctx.settings.external_users or not user.is_stranger(*ctx.company):
         return
     hint = ""
     if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:

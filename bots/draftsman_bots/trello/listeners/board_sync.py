@@ -61,8 +61,8 @@ class BoardSync:
                 _log.warning("card %s failed, will retry: %s", episode.card, error)
 
     async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
-        """Record the first poll's labels as existing, unless `take_existing` is set."""
-        existing = [] if board.take_existing else label_comparison.labeled(board, cards)
+        """Record the first poll's labels as existing, unless `include_existing` is set."""
+        existing = [] if board.include_existing else label_comparison.labeled(board, cards)
         until = await board_reader.last_activity(self._context.trello, board.board_id) or began
         if await self._context.rt.boards.baseline(board.board_id, existing, began, until):
             _log.info("board %s: %s existing labels recorded", board.name, len(existing))

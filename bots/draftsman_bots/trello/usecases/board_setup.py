@@ -48,12 +48,12 @@ class BoardOptions:
     """Changes to a board's configuration; None leaves a value unchanged."""
 
     labels: Sequence[str] | None = None
-    queued: str | None = None
+    queued_label: str | None = None
     ready: str | None = None
     ignore: Sequence[str] | None = None
     rules: Sequence[str] | None = None
     template: str | None = None
-    take_existing: bool | None = None
+    include_existing: bool | None = None
 
 
 def parse_reference(text: str) -> str:
@@ -102,8 +102,8 @@ def build_config(
     fields |= {"board_id": board.id, "name": board.name, "url": board.url}
     if options.labels is not None:
         fields["labels"] = _rules(board, options.labels, warnings)
-    if options.queued is not None:
-        fields["queued_label_id"] = _queued(board, options.queued, warnings)
+    if options.queued_label is not None:
+        fields["queued_label_id"] = _queued(board, options.queued_label, warnings)
     if options.ready is not None:
         fields["ready_for_review_list_id"] = _list_id(
             board, options.ready, "--ready", optional=True
@@ -118,8 +118,8 @@ def build_config(
         fields["transition_rules"] = dict(_transition(board, rule) for rule in rules)
     if options.template is not None:
         fields["comment_template"] = None if options.template == NONE else options.template
-    if options.take_existing is not None:
-        fields["take_existing"] = options.take_existing
+    if options.include_existing is not None:
+        fields["include_existing"] = options.include_existing
     try:
         return BoardConfig(**fields), warnings
     except ValidationError as error:
@@ -167,7 +167,7 @@ def _queued(board: BoardLayout, name: str, warnings: list[str]) -> str | None:
         return None
     ids = _matching(board.labels, name)
     if not ids:
-        raise UsageError(_unknown("label", name, "--queued", board.labels))
+        raise UsageError(_unknown("label", name, "--queued-label", board.labels))
     if len(ids) > 1:
         warnings.append(f"{len(ids)} labels are named {name!r}: cards get the first, {ids[0]}")
     return ids[0]

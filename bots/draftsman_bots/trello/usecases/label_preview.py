@@ -39,7 +39,7 @@ async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelP
         labeled = [id for id, card in cards.items() if label in card_label_ids(card)]
         counted = [id for id in labeled if label_jobs.is_on_board(board, cards[id])]
         old = [id for id in counted if (id, label) in seen]
-        if not begun and not board.take_existing:
+        if not begun and not board.include_existing:
             old = counted
         jobs, ignored = len(counted) - len(old), len(labeled) - len(counted)
         fields = (label, rule.name, str(rule.mode), rule.agent)

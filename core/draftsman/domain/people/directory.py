@@ -15,14 +15,14 @@ class DirectoryEntry:
 
     roles: frozenset[str] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
-    quiet: str | None = None
+    quiet_hours: str | None = None
     timezone: str | None = None
 
     def describe(self) -> str:
         """Return the entry in one line."""
         parts = [", ".join(sorted(self.roles)) or "no role"]
         parts += [f"{channel} {id}" for channel, id in sorted(self.ids.items())]
-        parts += [f"quiet {self.quiet}"] if self.quiet else []
+        parts += [f"quiet {self.quiet_hours}"] if self.quiet_hours else []
         parts += [f"timezone {self.timezone}"] if self.timezone else []
         return "; ".join(parts)
 
@@ -87,7 +87,7 @@ class Directory:
                     "name": name,
                     "roles": sorted(entry.roles),
                     "ids": dict(entry.ids),
-                    "quiet": entry.quiet,
+                    "quiet_hours": entry.quiet_hours,
                     "timezone": entry.timezone,
                 }
                 for name, entry in self.people.items()
@@ -101,7 +101,10 @@ def from_json(data: Mapping[str, Any]) -> Directory:
     """Build the directory from the database's JSON."""
     people = {
         person["name"]: DirectoryEntry(
-            frozenset(person["roles"]), person["ids"] or {}, person["quiet"], person["timezone"]
+            frozenset(person["roles"]),
+            person["ids"] or {},
+            person["quiet_hours"],
+            person["timezone"],
         )
         for person in data["people"] or ()
     }

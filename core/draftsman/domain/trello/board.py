@@ -52,7 +52,7 @@ class BoardConfig(BaseModel):
     ready_for_review_list_id: ObjectId | None = None
     transition_rules: dict[str, Any] = {}
     comment_template: str | None = Field(None, max_length=16_000)
-    take_existing: bool = False
+    include_existing: bool = False
     """Whether labels that existed before the first poll create jobs."""
     webhook_id: ObjectId | None = None
 

@@ -53,7 +53,7 @@ async def execute_tool(ctx: RunContext) -> Outcome:
         names = ", ".join(sorted(run.settings.tools)) or "none"
         text = f"no tool {payload.tool!r} on this worker; configured tools: {names}"
         raise Failure(text, origin="tool", code="no_such_tool")
-    if (problem := await run.schemas.problem(tool.input, payload.input)) is not None:
+    if (problem := await run.schemas.problem(tool.input_schema, payload.input)) is not None:
         text = f"input does not match the schema of tool {payload.tool!r}: {problem}"
         raise Failure(text, origin="tool", declared="PERMANENT")
     return Done(await ctx.step(STEP, lambda invocation: _run(run, payload, tool, invocation)))
@@ -82,8 +82,8 @@ async def _run(
     if len(data) > MAX_OUTPUT:
         problem = f"{label} printed more than {MAX_OUTPUT:,} bytes"
         raise await reject_output(run, data[:MAX_OUTPUT], problem)
-    output = decode_output(data, "" if tool.output is None else "application/json")
-    await check_schema(run, tool.output, output, data, f"output of {label}")
+    output = decode_output(data, "" if tool.output_schema is None else "application/json")
+    await check_schema(run, tool.output_schema, output, data, f"output of {label}")
     return {"exit_code": code} | await to_result(run, data, output, OUTPUT)
 
 
@@ -127,5 +127,5 @@ async def _drive(
 
 def _exit_failure(label: str, tool: ToolSettings, code: int) -> Failure:
     text = f"{label} exited with code {code}; see the log of the run"
-    declared = tool.exits.get(str(code)) or SYSEXITS.get(code)
+    declared = tool.exit_codes.get(str(code)) or SYSEXITS.get(code)
     return Failure(text, origin="tool", code="exit", declared=declared, program_exit=code)

@@ -44,7 +44,7 @@ async def _request(run: WorkerRun, payload: HttpRequest, invocation: str) -> dic
     call, secret = _call(run, payload, invocation)
     client = HttpClient(settings)
     timeouts = Timeouts.of(run.limits)
-    redirects = settings.redirects if payload.follow_redirects else 0
+    redirects = settings.max_redirects if payload.follow_redirects else 0
     async with client.stream(call, timeouts, redirects=redirects) as response:
         run.log.write(f"{payload.method} {response.where}: {response.status} {response.reason}")
         if not _is_expected(payload, response.status):

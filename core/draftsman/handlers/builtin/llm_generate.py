@@ -47,8 +47,8 @@ async def _generate(run: WorkerRun, payload: LlmGenerate, invocation: str) -> di
     settings = _find_settings(run, payload.llm)
     key = (
         None
-        if settings.key is None
-        else secret_values.read_secret(settings.key, "API key of the model")
+        if settings.api_key is None
+        else secret_values.read_secret(settings.api_key, "API key of the model")
     )
     provider = PROVIDERS[settings.provider]
     url, headers, body = provider.request(payload, settings, key)

@@ -179,7 +179,7 @@ def _run_escape_probe(
 def probe_sandbox(sandbox: SandboxMode, home: Path) -> RunSandbox:
     """Return a sandbox without a repository; as root, its user id is after those of runs."""
     settings = sandbox.settings
-    uid = settings.first_uid + settings.uids if os.geteuid() == 0 else None
+    uid = settings.first_uid + settings.uid_count if os.geteuid() == 0 else None
     return RunSandbox(sandbox, None, home, uid)
 
 

@@ -56,7 +56,7 @@ def acquire_uid(settings: SandboxSettings, locks: Path = LOCKS) -> tuple[int, in
     Guards inherit the descriptor: the id is released when the last process of the run has exited.
     """
     locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for uid in range(settings.first_uid, settings.first_uid + settings.uids):
+    for uid in range(settings.first_uid, settings.first_uid + settings.uid_count):
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         lock = os.open(locks / str(uid), flags, 0o600)
         try:
@@ -65,7 +65,7 @@ def acquire_uid(settings: SandboxSettings, locks: Path = LOCKS) -> tuple[int, in
             os.close(lock)
         else:
             return uid, lock
-    text = f"all {settings.uids} user ids of [sandbox] uids are in use; increase uids"
+    text = f"all {settings.uid_count} user ids are in use; increase [sandbox] uid_count"
     raise Failure(text, origin="handler", code="no_uid", declared="TRANSIENT_INFRA")
 
 

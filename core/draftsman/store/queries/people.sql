@@ -26,7 +26,7 @@ SELECT channel, external_id, display_name, person, linked_by, linked_at
 -- name: directory
 SELECT jsonb_build_object(
     'people', (SELECT jsonb_agg(jsonb_build_object(
-            'name', p.name, 'roles', p.roles, 'quiet', p.quiet, 'timezone', p.timezone,
+            'name', p.name, 'roles', p.roles, 'quiet_hours', p.quiet_hours, 'timezone', p.timezone,
             'ids', (SELECT jsonb_object_agg(i.channel, i.external_id)
                       FROM draftsman.person_identities i WHERE i.person = p.name)) ORDER BY p.name)
          FROM draftsman.people p),

@@ -24,7 +24,7 @@ def settings(settings: Settings) -> Settings:
 async def test_same_user_id_in_another_workspace_is_another_person(
     bench: SlackBotHarness,
 ) -> None:
-    bench.limit(strangers=True)
+    bench.limit(external_users=True)
     question, _, ts = await bench.shown(GATE)
     there = {"user": {"id": CAROL, "name": "carol", "team_id": "T0ELSEWHERE"}}
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE, extra=there)
@@ -41,7 +41,7 @@ async def test_admitted_external_user_is_identified_by_workspace(
     eve = bench.stranger("UEVE")
     await bench.slack.mention(eve, bench.general, "fix it")
     assert "another workspace" in (await bench.ephemeral_texts(eve))[0]
-    bench.limit(strangers=True)
+    bench.limit(external_users=True)
     await bench.slack.mention(eve, bench.general, "fix this")
     assert await bench.jobs() == ["this"]
     [

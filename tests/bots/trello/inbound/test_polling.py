@@ -38,7 +38,7 @@ async def test_first_poll_ignores_existing_labels(
 async def test_first_poll_takes_existing_labels_on_request(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    board, place = await _another(bench, trello, take_existing=True)
+    board, place = await _another(bench, trello, include_existing=True)
     cards = [trello.card(board, place, "old", labels=[bench.label]) for _ in range(2)]
     await bench.poll()
     assert await bench.keys() == sorted(map(bench.key, cards))

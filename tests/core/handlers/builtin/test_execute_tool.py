@@ -38,7 +38,7 @@ async def run(
 
 async def test_it_reads_json_and_prints_json(rt: Runtime, make: Factory) -> None:
     code = "print(json.dumps({'sum': sum(json.load(sys.stdin))})); print('hm', file=sys.stderr)"
-    schema = {"input": {"items": {"type": "number"}}, "output": {"required": ["sum"]}}
+    schema = {"input_schema": {"items": {"type": "number"}}, "output_schema": {"required": ["sum"]}}
     job = await run(rt, make, code, [1, 2.5], **schema)
     assert job.result == {
         "exit_code": 0,
@@ -54,7 +54,9 @@ async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://secret")
     monkeypatch.setenv("SECRET_OF_TEST", "secret")
-    job = await run(rt, make, "print(json.dumps(dict(os.environ)))", env={"A": "b"}, output={})
+    job = await run(
+        rt, make, "print(json.dumps(dict(os.environ)))", env={"A": "b"}, output_schema={}
+    )
     [step] = await rt.checkpoints.steps(job.number)
     environment = job.result["body"]
     assert (environment["A"], environment["TOOL_INVOCATION_ID"]) == ("b", step.invocation_id)
@@ -62,13 +64,13 @@ async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
 
 
 async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> None:
-    job = await run(rt, make, "print('[1')", output={"type": "array"})
+    job = await run(rt, make, "print('[1')", output_schema={"type": "array"})
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert await result_of(rt, job.number) == {"invalid-output": b"[1\n"}
 
 
 async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) -> None:
-    job = await run(rt, make, "", "text", input={"type": "object"})
+    job = await run(rt, make, "", "text", input_schema={"type": "object"})
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == (
         "input does not match the schema of tool 'it': 'text' is not of type 'object'"
@@ -77,7 +79,7 @@ async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) 
 
 
 @pytest.mark.parametrize(
-    ("code", "exits", "error_class"),
+    ("code", "exit_codes", "error_class"),
     [
         (1, {}, "TRANSIENT_INFRA"),
         (1, {"1": "PERMANENT"}, "PERMANENT"),
@@ -86,9 +88,9 @@ async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) 
     ],
 )
 async def test_exit_codes_have_a_class(
-    rt: Runtime, make: Factory, code: int, exits: dict[str, str], error_class: str
+    rt: Runtime, make: Factory, code: int, exit_codes: dict[str, str], error_class: str
 ) -> None:
-    job = await run(rt, make, f"sys.exit({code})", exits=exits)
+    job = await run(rt, make, f"sys.exit({code})", exit_codes=exit_codes)
     assert job.error_class == error_class
     assert job.last_error == f"tool 'it' exited with code {code}; see the log of the run"
     assert (await run_of(rt, job.number)).exit_code == code

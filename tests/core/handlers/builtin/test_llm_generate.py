@@ -64,7 +64,12 @@ async def bytewise(data: bytes) -> AsyncIterator[bytes]:
 def model(rt: Runtime, provider: str = "openai", place: str = PLACE, **settings: Any) -> Runtime:
     """Return services with a model server, whose address only its entry allows."""
     base = f"http://{place}/v1" if provider == "openai" else f"http://{place}"
-    entry = {"provider": provider, "base_url": base, "model": "m", "key": {"env": "KEY_OF_TEST"}}
+    entry = {
+        "provider": provider,
+        "base_url": base,
+        "model": "m",
+        "api_key": {"env": "KEY_OF_TEST"},
+    }
     return configured(rt, "127.0.0.1:2", llm={"it": entry}, **settings)
 
 

@@ -20,7 +20,7 @@ from tests.tui.cli.conftest import As
 def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Give the command line the same retention as the test's own services."""
     monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "12")
-    monkeypatch.setenv("DRAFTSMAN_RETENTION__ARCHIVE", str(tmp_path / "archive"))
+    monkeypatch.setenv("DRAFTSMAN_RETENTION__ARCHIVE_DIR", str(tmp_path / "archive"))
     return with_retention(settings, tmp_path / "archive", events=12)
 
 

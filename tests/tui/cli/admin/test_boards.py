@@ -43,9 +43,10 @@ async def test_everything_is_named_as_the_board_has_it(
     file.write_text("{job}: {summary}\n")
     short = wall.url.split("/")[-2]
     added = await wall(
-        "add", short, "--label", "BUG=investigate/tidy", "--label", wall.label, "--queued", "none",
-        "--ready", "review", "--ignore", "To do", "--rule", "running=Doing from To do, review",
-        "--rule", "failed=To do", "--template", file, "--take-existing",
+        "add", short, "--label", "BUG=investigate/tidy", "--label", wall.label,
+        "--queued-label", "none", "--ready", "review", "--ignore", "To do",
+        "--rule", "running=Doing from To do, review", "--rule", "failed=To do",
+        "--template", file, "--include-existing",
     )  # fmt: skip
     assert "running: move the card from 'To do', 'Review' to 'Doing'" in added.out
     config = await rt.boards.of(wall.board)
@@ -53,7 +54,7 @@ async def test_everything_is_named_as_the_board_has_it(
     rule = config.labels[wall.bug]
     assert (rule.name, rule.mode, rule.agent) == ("bug", "investigate", "tidy")
     assert set(config.labels) == {wall.bug, wall.label}
-    assert (config.queued_label_id, config.take_existing) == (None, True)
+    assert (config.queued_label_id, config.include_existing) == (None, True)
     assert config.ignored_list_ids == (wall.todo,)
     assert {str(status): (move.to, move.out_of) for status, move in config.moves.items()} == {
         "running": (wall.doing, (wall.todo, wall.review)),
@@ -94,8 +95,12 @@ async def test_add_takes_every_label_of_the_given_name(
         (["--label", "bug=fix/ghost"], 2, "unknown agent 'ghost'; one of: tidy"),
         (["--label", "bug=fix/" + "x" * 101], 2, "agent: must have at most 100 characters"),
         (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is given twice"),
-        (["--queued", "nope"], 2, "--queued: the board has no label 'nope'"),
-        (["--queued", "draftsman"], 2, "the queued label may not be a label that creates jobs"),
+        (["--queued-label", "nope"], 2, "--queued-label: the board has no label 'nope'"),
+        (
+            ["--queued-label", "draftsman"],
+            2,
+            "the queued label may not be a label that creates jobs",
+        ),
         (["--ready", "Dne"], 2, "--ready: the board has no list 'Dne'; it has: 'To do', 'Doing'"),
         (["--ready", "Twice"], 2, "2 lists are named 'Twice'; give the id: "),
         (["--ignore", "Dne"], 2, "--ignore: the board has no list 'Dne'"),
@@ -177,7 +182,7 @@ async def test_set_replaces_what_is_given_and_leaves_the_rest(
     assert (config.moves, config.ignored_list_ids, config.comment_template) == ({}, (), None)
     now = await rt.boards.clock()
     await rt.boards.baseline(wall.board, [], now, now)
-    (await wall("set", "Work", "--take-existing")).refused(1, "was already polled")
+    (await wall("set", "Work", "--include-existing")).refused(1, "was already polled")
 
 
 async def test_who_may_not_change_boards_is_refused(

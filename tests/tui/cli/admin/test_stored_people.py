@@ -34,7 +34,7 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     options = ("--role", "approver", "--slack", "U-DAVE", "--group", "leads", "--yes")
     changed = await cli("people", "set", "dave", *options)
     assert "change person dave" in changed.out
-    (await cli("people", "set", "dave", "--quiet", "late", "--yes")).refused(2, "quiet")
+    (await cli("people", "set", "dave", "--quiet-hours", "late", "--yes")).refused(2, "quiet")
     removed = await cli("people", "remove", "carol", "--yes")
     assert "change group leads: carol, dave -> dave" in removed.out
     (await cli("people", "remove", "carol", "--yes")).refused(3, "unknown person")

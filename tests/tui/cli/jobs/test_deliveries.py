@@ -88,8 +88,8 @@ async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt:
     seqs = await _dead(make, rt, 3)
     job = (await rt.outbox.all())[0].job
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
-    assert (await cli("redeliver", "--dead", "--json")).json == seqs[:-1]
-    done = await cli("redeliver", "--dead")
+    assert (await cli("redeliver", "--dead-letters", "--json")).json == seqs[:-1]
+    done = await cli("redeliver", "--dead-letters")
     assert (done.code, done.out, done.err) == (0, "", "no dead deliveries\n")
 
 
@@ -97,16 +97,16 @@ async def test_many_are_asked_about(
     cli: Cli, make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
 ) -> None:
     seqs = await _dead(make, rt, 5)
-    (await cli("redeliver", "--dead")).refused(1, "send 5 deliveries again", "--yes")
-    shown = terminal("redeliver", "--dead")
+    (await cli("redeliver", "--dead-letters")).refused(1, "send 5 deliveries again", "--yes")
+    shown = terminal("redeliver", "--dead-letters")
     shown.expect("Send 5 dead deliveries again? [y/N]")
     shown.type("n\n")
     assert shown.end() == 1
     assert await rt.outbox.dead_count() == 5
-    assert (await cli("redeliver", "--dead", "--yes", "--json")).json == seqs
+    assert (await cli("redeliver", "--dead-letters", "--yes", "--json")).json == seqs
 
 
-@pytest.mark.parametrize("args", [(), ("17", "--dead"), ("--job", "D-1", "--dead")])
+@pytest.mark.parametrize("args", [(), ("17", "--dead-letters"), ("--job", "D-1", "--dead-letters")])
 async def test_it_wants_to_know_which(cli: Cli, args: tuple[str, ...]) -> None:
     (await cli("redeliver", *args)).refused(2, "specify one of")
 
@@ -211,7 +211,7 @@ async def test_show_and_doctor_tell_of_them(
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
     assert checked["deliveries"]["text"] == "1 dead delivery"
-    assert "redeliver --dead" in checked["deliveries"]["then"]
+    assert "redeliver --dead-letters" in checked["deliveries"]["then"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
 

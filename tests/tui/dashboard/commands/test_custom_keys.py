@@ -8,10 +8,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.errors import ConfigError
 from draftsman.runtime import Runtime
 from draftsman.settings import DashboardSettings
-from draftsman_tui.dashboard import key_map
 from draftsman_tui.dashboard.command_table import COMMANDS
 from draftsman_tui.dashboard.launch_options import keymap, resolve_options
-from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
 
 HIDES = {"redeliver"}
@@ -32,7 +30,7 @@ HIDES = {"redeliver"}
 )
 def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
     others = {"why": "W"} if "w" in keys else {}
-    assert keymap(DashboardSettings(keys={name: keys, **others}))[0][name] == wanted
+    assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == wanted
 
 
 @pytest.mark.parametrize(
@@ -60,29 +58,17 @@ def test_a_key_that_cannot_be_is_one_line(keys: dict[str, str], said: str) -> No
 
 
 def test_two_commands_change_their_keys() -> None:
-    swapped, _ = keymap(DashboardSettings(keys={"answer": "c", "cancel": "a"}))
+    swapped = keymap(DashboardSettings(keys={"answer": "c", "cancel": "a"}))
     assert swapped == {"answer": "c", "cancel": "a"}
 
 
-@pytest.mark.parametrize(("old", "new"), key_map.RENAMED.items())
-def test_an_old_name_of_a_command_is_accepted_with_a_warning(old: str, new: str) -> None:
-    options = resolve_options(DashboardSettings(keys={old: "f5"}))
-    assert options.keys == {new: "f5"}
-    (warning,) = options.warnings
-    assert warning.startswith(f"[dashboard.keys] {old}: renamed to {new}")
-    with pytest.raises(ConfigError, match=f"{old}: renamed to {new}, which is also set"):
-        resolve_options(DashboardSettings(keys={old: "f5", new: "f6"}))
-
-
-async def test_an_old_name_of_a_command_is_reported_and_its_key_works(
-    rt: Runtime, owner: Actor, make: Factory
+async def test_a_former_key_of_the_configuration_is_reported_when_the_dashboard_opens(
+    rt: Runtime, owner: Actor
 ) -> None:
-    options = resolve_options(DashboardSettings(keys={"next-part": "f5"}))
-    await make.queued()
-    async with open_dashboard(rt, owner, keys=options.keys, warnings=options.warnings) as seen:
-        await seen.wait_for_toast("next-part: renamed to next-tab")
-        await seen.job("D-1", "f5")
-        await seen.see("D-1 · ticket")
+    text = "draftsman.toml: dashboard.keys.next-part is deprecated"
+    options = resolve_options(DashboardSettings(), warnings=(text,))
+    async with open_dashboard(rt, owner, warnings=options.warnings) as seen:
+        await seen.wait_for_toast("next-part is deprecated")
 
 
 def test_no_key_is_given_twice_as_it_comes() -> None:

@@ -30,7 +30,10 @@ _OPTIONS = (
         help="Label that creates jobs, with their mode and agent; repeatable.",
     ),
     click.option(
-        "--queued", metavar="NAME", type=params.TEXT, help="Label that replaces it on the card."
+        "--queued-label",
+        metavar="NAME",
+        type=params.TEXT,
+        help="Label that replaces it on the card.",
     ),
     click.option(
         "--ready",
@@ -60,7 +63,7 @@ _OPTIONS = (
         help="Template of result comments; see boards preview.",
     ),
     click.option(
-        "--take-existing/--leave-existing",
+        "--include-existing/--exclude-existing",
         default=None,
         help="Whether cards that already have a label create jobs in the first poll.",
     ),
@@ -79,7 +82,7 @@ def _board_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "draftsman boards add https://trello.com/b/a1B2c3D4/work",
         "draftsman boards add a1B2c3D4 --label bug=fix --label why=investigate --ready Review",
         "draftsman boards add a1B2c3D4 --rule running=Doing --rule 'completed=Review from Doing'",
-        "draftsman boards add a1B2c3D4 --ignore Icebox --template result.md --take-existing",
+        "draftsman boards add a1B2c3D4 --ignore Icebox --template result.md --include-existing",
     ),
 )
 @click.argument("url", metavar="URL", type=params.TEXT)
@@ -88,8 +91,8 @@ async def add(app: App, url: str, **options: Any) -> None:
     """Configure a board whose labels create jobs.
 
     URL is the board's URL, short link or id. Give labels and lists by name (ignoring case) or by
-    id; a name refers to all labels of that name. --label and --queued default to the labels in
-    [trello]; the queued label is optional on the board.
+    id; a name refers to all labels of that name. --label and --queued-label default to the labels
+    in [trello]; the queued label is optional on the board.
     """
     async with app.runtime() as rt:
         settings = configured(rt)
@@ -108,11 +111,14 @@ async def add(app: App, url: str, **options: Any) -> None:
                 raise Conflict(text)
             hints = []
             options["labels"] = options["labels"] or (settings.label,)
-            if options["queued"] is None and board_setup.has_label(layout, settings.queued):
-                options["queued"] = settings.queued
-            elif options["queued"] is None:
+            if options["queued_label"] is None and board_setup.has_label(
+                layout, settings.queued_label
+            ):
+                options["queued_label"] = settings.queued_label
+            elif options["queued_label"] is None:
                 hints.append(
-                    f"the board has no label {settings.queued!r}: labels are removed, not replaced"
+                    f"the board has no label {settings.queued_label!r}:"
+                    " labels are removed, not replaced"
                 )
             board_options = board_setup.BoardOptions(template=template, **_given_options(options))
             config, warnings = board_setup.build_config(layout, board_options)
@@ -149,9 +155,9 @@ async def change(app: App, board: str, **options: Any) -> None:
     async with app.runtime() as rt:
         old = await find_board(rt, board)
         template = read_template(options.pop("template"))
-        if options["take_existing"] and await rt.boards.cursor(old.board_id) is not None:
+        if options["include_existing"] and await rt.boards.cursor(old.board_id) is not None:
             raise Refused(
-                f"--take-existing applies to the first poll, and {old.name} was already polled;"
+                f"--include-existing applies to the first poll, and {old.name} was already polled;"
                 " add the label to the card again to create a job"
             )
         async with trello(rt) as context:

@@ -47,7 +47,7 @@ def print_board(app: App, config: BoardConfig, names: Mapping[str, str] | None =
         out.print("template of result comments:")
         for text in config.comment_template.splitlines():
             out.print(f"    {text}")
-    if config.take_existing:
+    if config.include_existing:
         out.print("labels already on cards create jobs in the first poll")
 
 

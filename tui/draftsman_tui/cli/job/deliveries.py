@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.common import params, stdio
+from draftsman_tui.cli.app import App, command, current_value, number_of
+from draftsman_tui.common import params
 from draftsman_tui.common.delivery_text import delivery_cells
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ else:
 
 _CONFIRM_FROM = 5
 """Number of deliveries from which a retry asks for confirmation."""
-_DEPRECATED: Final = {
-    "dead": DeliveryStatus.DEAD_LETTER,
-    "unknown": DeliveryStatus.UNCONFIRMED,
-}
-"""Former names of statuses, accepted for one release."""
 
 
 class _DeliveryStatusParam(Choice):
@@ -34,9 +29,8 @@ class _DeliveryStatusParam(Choice):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the current name of the status."""
-        if (current := _DEPRECATED.get(value)) is not None:
-            stdio.write_stderr(f"draftsman: --status {value} is deprecated; use {current}\n")
-            value = str(current)
+        if value not in self.choices:
+            value = current_value("deliveries --status", value)
         return super().convert(value, param, ctx)
 
 
@@ -93,22 +87,22 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     examples=(
         "draftsman redeliver 17 18",
         "draftsman redeliver --job D-142",
-        "draftsman redeliver --dead --yes",
+        "draftsman redeliver --dead-letters --yes",
     ),
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
 @click.option("--job", type=params.JOB, help="All dead deliveries of this job.")
-@click.option("--dead", is_flag=True, help="All dead deliveries, up to the oldest 1000.")
+@click.option("--dead-letters", is_flag=True, help="All dead deliveries, up to the oldest 1000.")
 @click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def redeliver(
-    app: App, ids: tuple[int, ...], job: JobRef | None, dead: bool, yes: bool
+    app: App, ids: tuple[int, ...], job: JobRef | None, dead_letters: bool, yes: bool
 ) -> None:
     """Retry dead deliveries.
 
     A delivery that may have arrived is looked up in its channel first. The attempts start over.
     """
-    if sum((bool(ids), job is not None, dead)) != 1:
-        raise UsageError("specify one of: ID…, --job D-142 or --dead")
+    if sum((bool(ids), job is not None, dead_letters)) != 1:
+        raise UsageError("specify one of: ID…, --job D-142 or --dead-letters")
     async with app.runtime() as rt:
         seqs = list(dict.fromkeys(ids))
         if not seqs:

@@ -258,7 +258,7 @@ def _server(app: App) -> EmbeddedServer:
         )
     from draftsman.embedded import EmbeddedServer
 
-    return EmbeddedServer(settings.data_dir, settings.embedded.idle_stop)
+    return EmbeddedServer(settings.data_dir, settings.embedded.idle_timeout)
 
 
 def _print_url(app: App, database_url: str) -> None:

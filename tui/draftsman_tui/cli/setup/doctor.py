@@ -227,7 +227,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
             findings.append(Finding("deliveries", "warn", text, then))
     if dead := await rt.outbox.dead_count():
         text = _count(dead, "dead delivery", "dead deliveries")
-        then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead"
+        then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead-letters"
         findings.append(Finding("deliveries", "warn", text, then))
     for name, hook in rt.settings.webhooks.items():
         try:
@@ -272,6 +272,7 @@ CHECKS: Final = (
 
 
 LOCAL_CHECKS: Final = (
+    doctor_checks.deprecations,
     doctor_checks.variables,
     doctor_checks.handlers,
     doctor_checks.programs,

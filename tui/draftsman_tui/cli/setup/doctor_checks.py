@@ -48,6 +48,12 @@ def variables(settings: Settings) -> Iterator[Finding]:
         yield Finding("environment", "warn", text, unknown.hint)
 
 
+def deprecations(settings: Settings) -> Iterator[Finding]:
+    """Warn about former names of configuration keys."""
+    for warning in settings.deprecations:
+        yield Finding("configuration", "warn", warning)
+
+
 def git() -> Finding:
     """Check that git is installed and recent enough."""
     path = shutil.which("git")
@@ -137,8 +143,7 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
     from draftsman_tui.dashboard.preferences import Preferences
 
     try:
-        for warning in resolve_options(settings.dashboard).warnings:
-            yield Finding("dashboard", "warn", warning)
+        resolve_options(settings.dashboard)
     except DraftsmanError as error:
         yield Finding("dashboard", "fail", str(error))
     for problem in Preferences().problems():

@@ -126,7 +126,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 @click.option("--login", type=params.TEXT, help="Database role, or login on the embedded database.")
 @click.option("--slack", type=params.TEXT, help="Slack user id.")
 @click.option("--trello", type=params.TEXT, help="Trello member id.")
-@click.option("--quiet", type=params.TEXT, help="Hours without reminders, e.g. 22:00-07:00.")
+@click.option("--quiet-hours", type=params.TEXT, help="Hours without reminders, e.g. 22:00-07:00.")
 @click.option("--timezone", type=params.TEXT, help="Time zone, e.g. Europe/Berlin.")
 @click.option("--group", "groups", multiple=True, type=params.TEXT, help="Group; repeatable.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
@@ -147,7 +147,7 @@ async def set_person(
     entry = DirectoryEntry(
         frozenset(checked.roles),
         {channel: id for channel, id in ids.items() if id},
-        checked.quiet,
+        checked.quiet_hours,
         checked.timezone,
     )
     async with app.runtime() as rt:
