@@ -8,7 +8,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman_bots.trello.parsers.actions import ActionKind
-from draftsman_bots.trello.usecases import answers, edit_notices, label_jobs
+from draftsman_bots.trello.usecases import answers, board_scans, edit_notices, label_jobs
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig, Episode
@@ -40,7 +40,7 @@ async def on_webhook(context: BotContext, action: Action, begun: StartedEpisodes
             return await _check_card(context, board, action, begun)
         case ActionKind.CARD_CHANGED if action.moved or action.type != "updateCard":
             if await context.rt.boards.cursor(board.board_id) is not None:
-                context.scans.request(context, board, action.card)
+                board_scans.request_scan(context, board, action.card)
                 return "scan"
         case ActionKind.CARD_CHANGED if action.edited:
             return await edit_notices.notify_request_edited(context, action) or IGNORED
@@ -96,7 +96,7 @@ async def _check_card(
     except Failure as error:
         if error.http_status != RATE_LIMITED:
             raise
-        context.scans.request(context, board, action.card, action.label, by)
+        board_scans.request_scan(context, board, action.card, action.label, by)
         return "scan"
     begun += [(board, episode, by if episode.label == action.label else None) for episode in new]
     return "label" if new else "seen"

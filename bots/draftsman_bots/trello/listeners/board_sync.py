@@ -14,8 +14,9 @@ from draftsman_bots.trello.transport.rate_limit import background
 from draftsman_bots.trello.usecases import board_reader, label_comparison, label_jobs
 
 if TYPE_CHECKING:
+    from trello import Card
+
     from draftsman_bots.trello.context import BotContext
-    from draftsman_bots.trello.usecases.board_reader import Card
 
 MAX_REMEMBERED: Final = 20_000
 """Handled actions to remember: the overlap returns them again."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from draftsman_bots.trello.parsers.actions import card_label_ids
 from draftsman_bots.trello.usecases import board_reader, label_jobs
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelP
     seen = await context.rt.boards.present_on(sorted(cards))
     previews = []
     for label, rule in board.labels.items():
-        labeled = [id for id, card in cards.items() if label in card_label_ids(card)]
+        labeled = [id for id, card in cards.items() if label in card.idLabels]
         counted = [id for id in labeled if label_jobs.is_on_board(board, cards[id])]
         old = [id for id in counted if (id, label) in seen]
         if not begun and not board.include_existing:
