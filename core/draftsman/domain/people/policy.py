@@ -10,7 +10,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.quiet_hours import QuietHours
 from draftsman.domain.text import clean
-from draftsman.errors import NotPermitted
+from draftsman.errors import CommandHint, NotPermitted
 
 ROLES = frozenset({"invoker", "responder", "approver", "operator"})
 
@@ -116,9 +116,9 @@ class Policy:
         if actor.owner or _ROLE[verb] in actor.roles:
             return
         if verb not in _OWN or invoker is None:
-            raise NotPermitted(self._refusal(actor, verb))
+            raise self._refusal(actor, verb)
         if not {invoker, self.requester(invoker)} & {actor.voter, actor.name}:
-            raise NotPermitted(self._refusal(actor, verb))
+            raise self._refusal(actor, verb)
 
     def approvers(self, names: Sequence[str]) -> frozenset[str]:
         """Expand a list of people and groups to people."""
@@ -168,7 +168,7 @@ class Policy:
         if actor.owner:
             return
         if _ROLE[Verb.APPROVE] not in actor.roles:
-            raise NotPermitted(self._refusal(actor, Verb.APPROVE, self._voters(names, invoker)))
+            raise self._refusal(actor, Verb.APPROVE, self._voters(names, invoker))
         if actor.person is None:
             raise NotPermitted(
                 f"{actor.display_name} is not mapped to a person; an operator can add the mapping"
@@ -194,23 +194,18 @@ class Policy:
             return "none, because the approval has no approvers"
         return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
 
-    def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> str:
-        role = _ROLE[verb]
+    def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
+        role, hint = _ROLE[verb], None
         holders = sorted(name for name, person in self.people.items() if role in person.roles)
         if not self.people:
             tail = "no people are configured: add [people]"
         elif not holders:
-            tail = self._unassigned_role(role)
+            table = f'roles = ["{role}"] in [people.NAME]'
+            owner = f"the database owner {self.owner or ''}".rstrip()
+            tail = f"no person has it; {owner} can grant it: {table}"
+            if self.owner is None:
+                hint = CommandHint("people import", lead="then run")
         else:
             tail = f"allowed: {allowed or ', '.join(holders)}"
-        return f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"
-
-    def _unassigned_role(self, role: str) -> str:
-        """Return that no person has a role, and how to grant it."""
-        table = f'roles = ["{role}"] in [people.NAME]'
-        if self.owner is not None:
-            return f"no person has it; the database owner {self.owner} can grant it: {table}"
-        return (
-            f"no person has it; the database owner can grant it: {table},"
-            " then draftsman people import"
-        )
+        text = f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"
+        return NotPermitted(text, hint=hint)
