@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -10,10 +11,15 @@ from typing import Final
 
 import pytest
 
+from draftsman_tui.cli.main import COMMANDS
+from tests.support.core_errors import error_functions, errors_of_core
+
 ROOT: Final = Path(__file__).parents[1]
+_COMMAND: Final = re.compile(rf"\bdraftsman (?:{'|'.join(COMMANDS)})\b|(?<![\w-])--[a-z]{{2,}}")
 NEW_JOB: Final = "tests/tui/dashboard/test_new_job.py"
 FILES: Final = (
     "tests/tui/dashboard/test_supervised.py",
+    "tests/core/handlers/clone/test_publish.py::test_a_source_that_its_owner_cannot_reach_is_named",
     "tests/tui/dashboard/test_form.py",
     f"{NEW_JOB}::test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself",
     f"{NEW_JOB}::test_what_is_wrong_stands_beside_it_and_nothing_is_lost",
@@ -56,3 +62,15 @@ def test_front_ends_work_when_every_text_of_the_core_is_gibberish() -> None:
     garbled = re.search(r"garbled texts: (\d+)", done.stdout)
     assert garbled is not None
     assert int(garbled[1]) > 500
+
+
+def test_errors_of_the_core_name_commands_and_options_in_hints_only() -> None:
+    """A front end words a hint in its own way, but never a command inside of a message."""
+    errors = errors_of_core() | error_functions()
+    found = []
+    for path in sorted((ROOT / "core").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in errors:
+                texts = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
+                found += [(path.name, text) for text in texts if _COMMAND.search(str(text))]
+    assert found == []

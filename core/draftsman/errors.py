@@ -201,7 +201,7 @@ class EmbeddedServerError(DatabaseUnreachable):
 
 
 class SchemaOutdated(DatabaseUnreachable):
-    """The database schema is not up to date; run: draftsman migrate."""
+    """The database schema is not up to date."""
 
 
 class SchemaUnsupported(SchemaOutdated):
@@ -215,7 +215,7 @@ class SchemaUnsupported(SchemaOutdated):
             message
             or "the database was created by a development version before the first release, and"
             " cannot be upgraded; dump it if you need its data, and use an empty database (embedded"
-            " PostgreSQL: move away the data folder that draftsman db status shows)",
+            " PostgreSQL: move away its data folder)",
             hint=None if message else CommandHint("migrate", lead="then run"),
         )
 
@@ -239,8 +239,9 @@ class Failure(DraftsmanError):
         retry_after: float | None = None,
         declared: str | None = None,
         program_exit: int | None = None,
+        hint: Hint | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, hint=hint)
         self.origin = origin
         self.code = code
         self.http_status = http_status

@@ -1,17 +1,35 @@
-"""Package data: migrations, the documented configuration, samples.
+"""Package data, and commands that start a module of the package as a child process.
 
-An installed wheel has them inside `draftsman`; a checkout has top-level folders `migrations/` and
-`config/`.
+An installed wheel has the data inside `draftsman`; a checkout has top-level folders `migrations/`
+and `config/`.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+PACKAGE_ROOT: Final = Path(__file__).resolve().parents[1]
+"""The folder that `draftsman` is imported from."""
+_RUN_MODULE: Final = (
+    "import sys; sys.path.insert(0, {root!r});"
+    " from {module} import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def module_command(module: str) -> tuple[str, ...]:
+    """Return the command that runs `main` of a module with the arguments that follow.
+
+    The interpreter has no packages but draftsman and the standard library, and starts in
+    milliseconds.
+    """
+    code = _RUN_MODULE.format(root=str(PACKAGE_ROOT), module=module)
+    return (sys.executable, "-I", "-S", "-c", code)
 
 
 def folder(name: str) -> Traversable:

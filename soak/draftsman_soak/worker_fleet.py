@@ -92,7 +92,7 @@ class WorkerSlot:
         with contextlib.suppress(psutil.Error):
             worker = self.worker()
             for guard in worker.children() if worker else ():
-                if any("guard.py" in word for word in guard.cmdline()):
+                if any("draftsman.handlers.subprocesses.guard" in word for word in guard.cmdline()):
                     agents += guard.children()
         return agents
 

@@ -216,9 +216,9 @@ class TestWhatARefusalSays:
     )
     def test_a_file_that_cannot_be_read(self, home: Path, name: str, reason: str) -> None:
         assert _refusal(home / name) == f"FILE: {reason}" + (
-            " or directory; use --config with a readable file"
+            " or directory; give a readable file with --config"
             if name
-            else "; use --config with a readable file"
+            else "; give a readable file with --config"
         )
 
     def test_a_file_that_is_no_text(self, home: Path) -> None:

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Final
+
+from tests.support.core_errors import error_functions, errors_of_core
 
 CORE: Final = "draftsman"
 SENTENCES: Final = frozenset(
@@ -35,6 +36,19 @@ _PLACEHOLDER: Final = re.compile(r"%(?:\.?\d+)?[a-z]|%%|\{[^{}]*\}")
 _SENTENCE: Final = re.compile(r"[A-Za-z]{2}")
 
 
+_EXIT: Final = re.compile(r'(sys\.exit\(f?")([^"]*)(")')
+"""The message with which a script in the code of the core ends."""
+
+
+def _garbled_exit(message: re.Match[str]) -> str:
+    return f"{message[1]}{garbled(message[2])}{message[3]}"
+
+
+def _has_words(node: ast.expr) -> bool:
+    texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return any(isinstance(text, str) and " " in text for text in texts)
+
+
 def garbled(text: str) -> str:
     """Return a text without its words and punctuation: placeholders and inner spaces stay."""
     kept, at = [], 0
@@ -49,13 +63,6 @@ def _nonsense(text: str) -> str:
     return re.sub(r"[:;,.]", "~", re.sub(r"[A-Za-z]", "q", joined))
 
 
-def errors_of_core() -> frozenset[str]:
-    """Return the names of the classes whose first argument is a message."""
-    path = Path(__file__).parents[2] / "core" / CORE / "errors.py"
-    classes = [one for one in ast.parse(path.read_text()).body if isinstance(one, ast.ClassDef)]
-    return frozenset(one.name for one in classes) - {"CommandHint", "OptionHint"} | {"ValueError"}
-
-
 class Garbler(ast.NodeTransformer):
     """Replaces the texts of one module."""
 
@@ -63,6 +70,7 @@ class Garbler(ast.NodeTransformer):
         self._all = module in SENTENCES
         self._is_errors = module == "errors"
         self._errors = errors
+        self._error_functions = error_functions()
         self._names: set[str] = set()
         self._helpers: set[str] = set()
         self.count = 0
@@ -118,6 +126,8 @@ class Garbler(ast.NodeTransformer):
         logs = name.startswith("_log.") and name.partition(".")[2] in LEVELS
         if node.args and (name in self._errors or logs):
             node.args[0] = self.text(node.args[0])
+        if name in self._error_functions:
+            node.args = [self.text(part) if _has_words(part) else part for part in node.args]
         for keyword in node.keywords:
             if keyword.arg == "problem":
                 keyword.value = self.text(keyword.value)
@@ -134,6 +144,8 @@ class Garbler(ast.NodeTransformer):
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if isinstance(node.value, str) and _EXIT.search(node.value):  # a script
+            return ast.copy_location(ast.Constant(_EXIT.sub(_garbled_exit, node.value)), node)
         said = self._all and isinstance(node.value, str) and " " in node.value
         return self.text(node) if said and _SENTENCE.search(str(node.value)) else node
 

@@ -13,7 +13,7 @@ from psycopg import pq
 
 from draftsman.embedded import binaries, password, server_config, server_process
 from draftsman.embedded.layout import MAJOR, ROLE, ClusterLayout, make_server_folder
-from draftsman.errors import EmbeddedServerError
+from draftsman.errors import CommandHint, EmbeddedServerError
 
 START_TIMEOUT = 60
 """Seconds until the server is ready, including crash recovery."""
@@ -49,9 +49,9 @@ def refuse_other_major(data_dir: Path, place: ClusterLayout) -> None:
     for file in [own] if own.exists() else data_dir.glob("postgres*/data/PG_VERSION"):
         if (major := file.read_text().strip()) != str(MAJOR):
             raise EmbeddedServerError(
-                f"{file.parent} has data of PostgreSQL {major}, but this draftsman has {MAJOR}:"
-                " run `draftsman db dump FILE` with the version that created it,"
-                " then `draftsman db restore FILE` with this version"
+                f"{file.parent} has data of PostgreSQL {major}, but this draftsman has {MAJOR};"
+                " dump the database with the version that created it",
+                hint=CommandHint("db restore", "FILE", lead="then run"),
             )
 
 
@@ -95,8 +95,8 @@ def _lock_or_answer(place: ClusterLayout, lock: int, canceled: threading.Event) 
         server_process.check_canceled(canceled)
         if time.monotonic() > deadline:
             raise EmbeddedServerError(
-                f"the embedded PostgreSQL in {place.cluster} neither responds nor stops:"
-                " run `draftsman db stop`, or kill its processes, then try again"
+                f"the embedded PostgreSQL in {place.cluster} neither responds nor stops",
+                hint=CommandHint("db stop", lead="kill its processes, or run"),
             )
         if server_process.postmaster(place) is None:
             server_process.quit_orphans(place)

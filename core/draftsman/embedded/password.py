@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from draftsman.embedded.layout import ROLE, ClusterLayout
-from draftsman.errors import EmbeddedServerError
+from draftsman.errors import CommandHint, EmbeddedServerError
 
 ENTROPY: Final = 32
 """Random bytes of a password."""
@@ -58,7 +58,8 @@ def required(place: ClusterLayout) -> str:
     """Return the password; raises EmbeddedServerError if it is not set."""
     if (password := read(place)) is None:
         raise EmbeddedServerError(
-            f"{place.password_file} has no password: run `draftsman db start` to set it"
+            f"{place.password_file} has no password",
+            hint=CommandHint("db start", lead="to set it, run"),
         )
     return password
 

@@ -11,6 +11,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from typing import Any, Final
 
 from draftsman.errors import Failure
+from draftsman.resources import module_command
 from draftsman.schemas import checker_process
 
 CPU: Final = 2.0
@@ -111,14 +112,7 @@ class SchemaChecker:
 async def _start(memory: int) -> Process:
     try:
         return await asyncio.create_subprocess_exec(
-            *(
-                sys.executable,
-                "-I",
-                "-S",
-                checker_process.__file__,
-                json.dumps(sys.path),
-                str(memory),
-            ),
+            *(*module_command(checker_process.__name__), json.dumps(sys.path), str(memory)),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

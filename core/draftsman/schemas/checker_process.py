@@ -93,7 +93,3 @@ def _problem(schema: Any, value: Any, *, probe: bool) -> str | None:
 def _line(text: str) -> str:
     plain = " ".join(text[: 20 * WIDTH].split())
     return plain if len(plain) <= WIDTH else plain[: WIDTH - 1] + "…"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -21,7 +21,7 @@ from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean
-from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
+from draftsman.errors import CommandHint, Conflict, NotFound, OptionHint, UsageError
 from draftsman.store import repos as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -241,8 +241,8 @@ async def _check_free(conn: Connection, existing: Repo, repo: Repo, profile: Rep
     same = existing.key == repo.key and (existing.remote_url == repo.remote_url or repo.host)
     if not same:
         raise Conflict(
-            f"{existing.full_name} is already registered for {existing.remote_url};"
-            " use another --name"
+            f"{existing.full_name} is already registered for {existing.remote_url}",
+            hint=OptionHint("name", lead="use another"),
         )
     if await store.profiles(conn, _id(existing), profile.path, 1):
         name = RepoLocation(existing, profile.path).name

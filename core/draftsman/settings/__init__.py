@@ -33,7 +33,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from draftsman.errors import ConfigError
+from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.config_errors import explain, unparsable
@@ -300,6 +300,8 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; use --config with a readable file") from None
+        raise ConfigError(
+            f"{path}: {error.strerror}", hint=OptionHint("config", lead="give a readable file with")
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None

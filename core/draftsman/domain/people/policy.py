@@ -10,7 +10,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.quiet_hours import QuietHours
 from draftsman.domain.text import clean
-from draftsman.errors import NotPermitted
+from draftsman.errors import CommandHint, NotPermitted
 
 ROLES = frozenset({"invoker", "responder", "approver", "operator"})
 
@@ -197,26 +197,21 @@ class Policy:
         return ", ".join(sorted(others)) or "none unless [questions] self_approval is set"
 
     def _refusal(self, actor: Actor, verb: Verb, allowed: str = "") -> NotPermitted:
-        role = _ROLE[verb]
+        role, hint = _ROLE[verb], None
         holders = sorted(name for name, person in self.people.items() if role in person.roles)
         if not self.people:
             tail = "no people are configured: add [people]"
         elif not holders:
-            tail = self._unassigned_role(role)
+            table = f'roles = ["{role}"] in [people.NAME]'
+            owner = f"the database owner {self.owner or ''}".rstrip()
+            tail = f"no person has it; {owner} can grant it: {table}"
+            if self.owner is None:
+                hint = CommandHint("people import", lead="then run")
         else:
             tail = f"allowed: {allowed or ', '.join(holders)}"
         return NotPermitted(
             f"may not {verb} (needs the role {role}); {tail}",
+            hint=hint,
             subject=actor.display_name,
             actor=actor.name,
-        )
-
-    def _unassigned_role(self, role: str) -> str:
-        """Return that no person has a role, and how to grant it."""
-        table = f'roles = ["{role}"] in [people.NAME]'
-        if self.owner is not None:
-            return f"no person has it; the database owner {self.owner} can grant it: {table}"
-        return (
-            f"no person has it; the database owner can grant it: {table},"
-            " then draftsman people import"
         )

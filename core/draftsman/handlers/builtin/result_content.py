@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from draftsman.domain.text import clean_within_limit
-from draftsman.errors import Failure, UsageError
+from draftsman.errors import CommandHint, Failure, UsageError
 from draftsman.handlers.builtin.strict_json import parse_json
 from draftsman.handlers.worker_run import WorkerRun
 
@@ -87,8 +87,8 @@ async def check_schema(
 async def reject_output(run: WorkerRun, data: bytes, problem: str) -> Failure:
     """Store a rejected output as an artifact; return the Failure to raise."""
     await run.artifact(INVALID, data)
-    text = f"{problem}; to see it: draftsman artifacts get {run.job.name} {INVALID}"
-    return Failure(text, declared="INVALID_OUTPUT")
+    hint = CommandHint("artifacts get", f"{run.job.name} {INVALID}", lead="to see it")
+    return Failure(problem, declared="INVALID_OUTPUT", hint=hint)
 
 
 def _parse_content_type(header: str) -> tuple[str, str]:

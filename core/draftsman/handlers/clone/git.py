@@ -47,12 +47,10 @@ CONFIG: Final = {
 FLAGS: Final = tuple(flag for pair in CONFIG.items() for flag in ("-c", "=".join(pair)))
 USER_INFO: Final = re.compile(r"(?<=//)[^/@\s]+@")
 
+NO_ENTRY: Final = "draftsman-no-entry"
+"""Begins a line of data of `source.RUN_AS_OWNER`: the user id and the folder follow."""
+_NO_ENTRY_LINE: Final = re.compile(rf"^{NO_ENTRY} (\d+) (.+)$", re.MULTILINE)
 KNOWN_ERRORS: Final = (
-    (
-        "cannot enter it",
-        "permission",
-        "give that user access to the parent folders, or run as that user",
-    ),
     (
         "does not appear to be a git repository",
         "not_a_repository",
@@ -152,6 +150,10 @@ def git_failure(message: str, code: str | None) -> Failure:
 def explain_error(command: str, errors: str) -> Failure:
     """Return the Failure for git's standard error."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    if no_entry := _NO_ENTRY_LINE.search(errors):
+        uid, folder = no_entry.groups()
+        text = f"{command}: uid {uid} owns {folder} and cannot enter it; give that user access to"
+        return git_failure(f"{text} the parent folders, or run as that user", "permission")
     for text, code, hint in KNOWN_ERRORS:
         if line := next((line for line in lines if text in line), None):
             return git_failure(f"{command}: {_without_prefix(line)}; {hint}", code)

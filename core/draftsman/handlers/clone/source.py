@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from draftsman.handlers.clone.git import FLAGS, git, git_failure
+from draftsman.handlers.clone.git import FLAGS, NO_ENTRY, git, git_failure
 from draftsman.handlers.clone.remote import Route, route
 from draftsman.outbound.dns import Resolver, resolve
 from draftsman.settings import HttpSettings
@@ -26,14 +26,14 @@ from draftsman.settings import HttpSettings
 REMOTE: Final = re.compile(r"[^/]+:")
 SHA: Final = re.compile(r"[0-9a-f]{40}\Z")
 REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
-RUN_AS_OWNER: Final = """
+RUN_AS_OWNER: Final = f"""
 import os, sys
 uid, gid, *command = sys.argv[1:]
 os.setgroups([])
 os.setgid(int(gid))
 os.setuid(int(uid))
 if not os.access(command[-1], os.X_OK):
-    sys.exit(f"fatal: uid {uid} owns {command[-1]} and cannot enter it")
+    sys.exit(" ".join(("{NO_ENTRY}", uid, command[-1])))
 os.execv(command[0], command)
 """
 """Imports nothing after it dropped its privileges: the owner may not be able to read our Python."""

@@ -23,7 +23,7 @@ from draftsman.domain.repos.repo_catalog import (
     repo_names_by_source,
 )
 from draftsman.domain.reserved_names import Owner
-from draftsman.errors import Failure, NotFound, UsageError
+from draftsman.errors import CommandHint, Failure, NotFound, OptionHint, UsageError
 from draftsman.handlers.question_mapping import build_ask
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.services.repos import Repos
@@ -111,10 +111,10 @@ async def _resolve(run: WorkerRun) -> ResolvedRepo:
         return resolved
     if not resolved.choices:
         raise Failure(
-            "no repository for this job; submit it with --repo PATH or --repo URL, or register the"
-            " repository with: draftsman repos add",
+            "no repository for this job; submit it with a repository",
             origin="agent",
             declared="PERMANENT",
+            hint=CommandHint("repos add", "PATH|URL", lead="to register a repository"),
         )
     return await _ask(run, resolved)
 
@@ -137,8 +137,12 @@ async def _ask(run: WorkerRun, ambiguous: AmbiguousRepo) -> ResolvedRepo:
         if isinstance(resolved, ResolvedRepo):
             return resolved
         problem = f"{resolved[:1].upper()}{resolved[1:]}\n\n"
-    text = f"none of {MAX_ROUNDS} answers named a repository; submit the job again with --repo"
-    raise Failure(text, origin="agent", declared="PERMANENT")
+    raise Failure(
+        f"none of {MAX_ROUNDS} answers named a repository",
+        origin="agent",
+        declared="PERMANENT",
+        hint=OptionHint("repo", lead="submit the job again with"),
+    )
 
 
 async def _resolve_answer(run: WorkerRun, name: str) -> ResolvedRepo | str:

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from draftsman.resources import PACKAGE_ROOT
+
 SYSTEM: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 """System folders besides /usr; links into /usr stay links."""
 ETC: Final = (
@@ -20,7 +22,6 @@ ETC: Final = (
 )  # fmt: skip
 ETC_OF_NETWORK: Final = ("hosts", "nsswitch.conf", "protocols", "resolv.conf", "services")
 OWN_ETC: Final = Path(__file__).with_name("etc")
-PACKAGE_ROOT: Final = Path(__file__).resolve().parents[3]
 REPO: Final = "/workspace/repo"
 HOME: Final = "/home/agent"
 

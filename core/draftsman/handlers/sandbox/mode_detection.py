@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman.errors import Failure
-from draftsman.handlers.sandbox import bwrap, landlock
-from draftsman.handlers.sandbox.confinement import ENVIRONMENT
+from draftsman.handlers.sandbox import bwrap, confinement, landlock
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox, SandboxMode
+from draftsman.resources import module_command
 from draftsman.settings import SandboxSettings
 
-START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
-"""Imports a module of draftsman without its packages, to start in milliseconds."""
 PROBE_PREFIX: Final = "draftsman-probe-"
 """Prefix of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
@@ -187,13 +185,9 @@ def run_probe(
     plan: Mapping[str, Any], command: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run a short command in a sandbox plan; raises OSError, TimeoutExpired."""
-    bootstrap = START.format(
-        root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.sandbox.confinement"
-    )
-    entry = [sys.executable, "-I", "-S", "-c", f"{bootstrap}main(sys.argv[1:])", json.dumps(plan)]
     return subprocess.run(
-        [*entry, *command],
-        env={ENVIRONMENT: json.dumps(dict(environment))},
+        [*module_command(confinement.__name__), json.dumps(plan), *command],
+        env={confinement.ENVIRONMENT: json.dumps(dict(environment))},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -86,8 +86,8 @@ def relative_arguments(agent: AgentSettings) -> str | None:
     command = agent_command(agent)
     if "/" in command[0] and not command[0].startswith("/"):
         return (
-            f"{command[0]!r} is a relative path, resolved from the folder where"
-            " `draftsman worker` is started"
+            f"{command[0]!r} is a relative path, resolved from the folder where the"
+            " worker is started"
         )
     script = _script_argument(command)
     if script is not None and not script.startswith("/"):

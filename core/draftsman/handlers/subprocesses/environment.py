@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from draftsman.errors import Failure
+from draftsman.resources import PACKAGE_ROOT
 from draftsman.settings import AgentSettings
 
 ALLOWED: Final = re.compile(r"(PATH|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|USER|LOGNAME)\Z")
 FORBIDDEN: Final = re.compile(r"DRAFTSMAN_|PG[A-Z]|.*DATABASE_URL", re.IGNORECASE)
 DATABASE_URL: Final = re.compile(r"postgres(ql)?://", re.IGNORECASE)
-PACKAGE_ROOT: Final = Path(__file__).resolve().parents[3]
-"""The folder that `draftsman` is imported from."""
 
 
 def expand(command: Sequence[str]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Guard and keeper: two processes that end a program when its worker ends.
 
-    python -I -S -c START CONTROL_FD REPLY_FD LEASE_SECONDS PLAN -- COMMAND...
+    python -I -S -c CODE CONTROL_FD REPLY_FD LEASE_SECONDS PLAN -- COMMAND...
 
     worker -> guard -> keeper (a fork of the guard) -> the program, confined as PLAN says
 
@@ -306,7 +306,3 @@ def _kill_descendants(child: int) -> int:
         if pid == 0:
             time.sleep(0.002)
     return child_status
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from draftsman.errors import Failure
-from draftsman.handlers.sandbox import bwrap, confinement
-from draftsman.handlers.sandbox.mode_detection import START
+from draftsman.handlers.sandbox import confinement
 from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.handlers.sandbox.sandbox_plan import RunSandbox
 from draftsman.handlers.subprocesses import guard, process_tree
@@ -25,6 +23,7 @@ from draftsman.handlers.subprocesses.environment import (
     find_program,
 )
 from draftsman.handlers.subprocesses.line_splitter import LineSplitter, MalformedLine
+from draftsman.resources import module_command
 from draftsman.settings import AgentSettings, SandboxSettings
 
 CHUNK: Final = 64 * 1024
@@ -333,14 +332,11 @@ async def _spawn(
     arguments: tuple[str, ...], *, cwd: Path, env: dict[str, str], keep: list[int]
 ) -> tuple[Process, int, GuardReplies]:
     """Start a guard; return it with the descriptor for orders, and its replies."""
-    bootstrap = START.format(
-        root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.subprocesses.guard"
-    )
     orders, control = os.pipe()
     replies_read, replies = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", f"{bootstrap}sys.exit(main(sys.argv[1:]))"),
+            *module_command("draftsman.handlers.subprocesses.guard"),
             *(str(orders), str(replies), *arguments),
             stdin=PIPE,
             stdout=PIPE,

@@ -15,7 +15,7 @@ from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import TargetRow
 from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean_within_limit
-from draftsman.errors import CommandHint, NotFound, Refused, UsageError
+from draftsman.errors import CommandHint, NotFound, OptionHint, Refused, UsageError
 from draftsman.store import checkpoints
 from draftsman.store import deliveries as store
 from draftsman.store.postgres.database import Connection, Database
@@ -139,7 +139,9 @@ class Outbox:
         if deliveries := await self._db.run_transaction(work):
             return deliveries
         raise UsageError(
-            f"{job_name(lease.job)} has no targets; name targets, or submit the job with --notify"
+            "has no targets",
+            subject=job_name(lease.job),
+            hint=OptionHint("notify", lead="name targets, or submit the job with"),
         )
 
     async def file(self, job: int, name: str) -> int:

@@ -26,7 +26,7 @@ from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
 from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.errors import IdempotencyConflict, LostRace, UsageError
+from draftsman.errors import IdempotencyConflict, LostRace, OptionHint, UsageError
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.store import deliveries, repos
 from draftsman.store import submissions as store
@@ -215,7 +215,8 @@ class Submissions:
                 DeliveryKind.NOTICE in target.kinds for target in targets
             ):
                 raise UsageError(
-                    "the notification has no targets; add targets to its payload, or use --notify"
+                    "the notification has no targets",
+                    hint=OptionHint("notify", lead="add targets to its payload, or use"),
                 )
         return targets
 

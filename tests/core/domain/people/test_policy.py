@@ -156,7 +156,7 @@ def test_a_refusal_to_decide_names_only_those_who_may_decide_this_job() -> None:
 @pytest.mark.parametrize(
     ("login", "giver", "then"),
     [
-        (None, "the database owner", ", then draftsman people import"),
+        (None, "the database owner", "; then run: draftsman people import"),
         ("anna", "the database owner anna", ""),
     ],
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.handlers.clone.git import git_environment
+from draftsman.handlers.clone.git import NO_ENTRY, explain_error, git_environment
 from draftsman.handlers.clone.workspace import Snapshot, Workspace
 
 CREATED = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
@@ -226,11 +226,17 @@ async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_p
     if os.geteuid() == STRANGER:
         await work(tmp_path, source)
         return
-    with pytest.raises(
-        Failure, match=f"uid {STRANGER} owns .* and cannot enter it; give that user access"
-    ) as raised:
+    with pytest.raises(Failure, match=rf"\b{STRANGER}\b.*{source}\b") as raised:
         await work(tmp_path, source)
     assert raised.value.code == "permission"
+
+
+def test_the_error_of_a_source_that_its_owner_cannot_reach_says_what_to_do() -> None:
+    errors = f"warning: x\n{NO_ENTRY} 7 /srv/a b\nfatal: Could not read from remote repository.\n"
+    assert str(explain_error("fetch", errors)) == (
+        "git: fetch: uid 7 owns /srv/a b and cannot enter it; give that user access to the parent"
+        " folders, or run as that user"
+    )
 
 
 def test_the_traps_are_real(source: Path, canary: Path) -> None:

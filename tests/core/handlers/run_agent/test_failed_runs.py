@@ -113,7 +113,7 @@ async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"repo": None}, "no repository for this job; submit it with --repo PATH or --repo URL"),
+        ({"repo": None}, "no repository for this job; submit it with a repository"),
         (
             {"repo": "/nonexistent/folder"},
             "/nonexistent/folder is not a folder; use the top folder of",

@@ -97,11 +97,12 @@ async def test_our_own_agent_ignores_modules_of_the_repository(tmp_path: Path) -
     (tmp_path / "draftsman" / "__init__.py").write_text("raise SystemExit('the repository ran')")
     log = Log()
     async with await start(
-        "{python}", "-m", "draftsman.handlers.subprocesses.guard", cwd=tmp_path, log=log
+        "{python}", "-m", "draftsman.agents.tidy", cwd=tmp_path, log=log
     ) as process:
+        await process.send(b"no JSON\n")
         await read(process)
         await process.wait()
-    assert b"IndexError" in log.text  # the guard's own complaint: it was found, and ours ran
+    assert b"JSONDecodeError" in log.text  # our agent was found, and refused the line
 
 
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def test_every_command_refuses_a_database_of_before_the_first_release(
     line = (
         "draftsman: the database was created by a development version before the first release,"
         " and cannot be upgraded; dump it if you need its data, and use an empty database (embedded"
-        " PostgreSQL: move away the data folder that draftsman db status shows);"
+        " PostgreSQL: move away its data folder);"
         " then run: draftsman migrate\n"
     )
     for words in (

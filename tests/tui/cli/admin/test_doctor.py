@@ -198,7 +198,7 @@ async def test_an_agent_that_a_run_could_not_start_is_no_ok(
         ("ghost", f"{shared}/no/such/interpreter (in the first line of {ghost})"),
         *([("hidden", f"{own} (in the first line of {hidden})")] if hides else ()),
         *([("named", "interpreter (in the first line of")] if hides else ()),
-        ("here", "resolved from the folder where `draftsman worker` is started"),
+        ("here", "resolved from the folder where the worker is started"),
         ("clone", "'agent.py' is a relative path, resolved in the repository"),
     ):
         assert text in findings[name]["text"], name

@@ -24,7 +24,7 @@ from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.prompts import prompt
 from draftsman_tui.common.output import CommandOutput, line, one_line, styled
-from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
+from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND, start_process
 
 if TYPE_CHECKING:
     from draftsman.domain.event import Event
@@ -116,17 +116,11 @@ class Demo:
             await self._stop_worker()
 
     async def _start_worker(self) -> None:
-        from draftsman.shutdown import blocked
-
         config = ("--config", str(self._config)) if self._config else ()
-        with self._log.open("ab") as log, blocked():
-            self._worker = await asyncio.create_subprocess_exec(
-                *(*DRAFTSMAN_COMMAND, *config),
-                *("worker", "--queue", self._queue, "--slots", "1", "--parent", str(os.getpid())),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+        options = ("--queue", self._queue, "--slots", "1", "--parent", str(os.getpid()))
+        with self._log.open("ab") as log:
+            self._worker = await start_process(
+                (*DRAFTSMAN_COMMAND, *config, "worker", *options), output=log
             )
         self.info("worker", f"started, pid {self._worker.pid}", "cyan")
 

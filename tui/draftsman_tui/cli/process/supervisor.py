@@ -13,12 +13,13 @@ import logging
 import signal
 import sys
 import time
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from collections.abc import Sequence
 from typing import Final
 
 from draftsman.log import keys
-from draftsman.shutdown import ShutdownSignals, blocked
+from draftsman.shutdown import ShutdownSignals
+from draftsman_tui.common.own_command import start_process
 
 DETACH: Final = b"detach\n"
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -86,10 +87,7 @@ class Child:
 
     async def _run_once(self) -> int:
         """Run the process until it exits; forward a stop as SIGTERM."""
-        with blocked():
-            self._process = process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=DEVNULL, start_new_session=True
-            )
+        self._process = process = await start_process(self._command)
         _log.info("%s started", self._name, extra=keys(pid=process.pid))
         stopping = asyncio.create_task(self._stop.wait())
         ending = asyncio.create_task(process.wait())

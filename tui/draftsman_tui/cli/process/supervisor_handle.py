@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from draftsman.errors import UsageError
-from draftsman.shutdown import blocked
 from draftsman_tui.cli.process.supervisor import DETACH
+from draftsman_tui.common.own_command import start_process
 
 MAX_LOG_SIZE: Final = 10_000_000
 """Bytes; a larger log is truncated at the start."""
@@ -68,11 +68,9 @@ class SupervisorHandle:
 @asynccontextmanager
 async def start_supervisor(command: Sequence[str], log: Path) -> AsyncIterator[SupervisorHandle]:
     """Start the supervisor and read its log from here; raises UsageError for an unwritable log."""
-    with _log_file(log) as file, blocked():
+    with _log_file(log) as file:
         offset = file.seek(0, os.SEEK_END)
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=file, stderr=file, start_new_session=True
-        )
+        process = await start_process(command, stdin=PIPE, output=file)
     with log.open("rb") as lines:
         lines.seek(offset)
         handle = SupervisorHandle(process, log, lines)
