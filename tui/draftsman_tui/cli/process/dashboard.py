@@ -97,7 +97,10 @@ async def dashboard(
     from draftsman.shutdown import shutdown_signals
 
     code = None
-    async with shutdown_signals(parent) as signals, app.runtime(read_only=read_only) as rt:
+    async with (
+        shutdown_signals(parent) as signals,
+        app.runtime(read_only=read_only, pooled=True) as rt,
+    ):
         live_dashboard = await create_dashboard(
             app, rt, read_only=read_only, view=view, theme=theme
         )

@@ -49,7 +49,10 @@ class Foreground:
 
     async def _attach(self, path: Path) -> int:
         """Start the supervisor and stay attached until it exits or is detached."""
-        async with start_supervisor(self._command, path) as handle, self._app.runtime() as rt:
+        async with (
+            start_supervisor(self._command, path) as handle,
+            self._app.runtime(pooled=True) as rt,
+        ):
             self._held = handle
             if self._signals.received:
                 handle.stop()
