@@ -86,6 +86,15 @@ async def migrate(url: str, report: Callable[[str], None] = lambda text: None) -
         return [item.name for item in pending]
 
 
+async def migrate_pending(url: str, conn: Connection) -> None:
+    """Migrate the database at `url`, unless a connection to it shows that nothing is pending.
+
+    The migration has a connection of its own, which holds the lock until it is closed.
+    """
+    if any(item.applied_at is None for item in await _state(conn)):
+        await migrate(url)
+
+
 async def grant(url: str) -> str:
     """Grant the group roles their privileges; return statements that a DBA has to run first."""
     async with _connect(url) as conn:

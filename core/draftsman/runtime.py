@@ -343,12 +343,14 @@ def _server(settings: Settings) -> EmbeddedServer:
 
 
 @asynccontextmanager
-async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncIterator[Runtime]:
+async def open_runtime(
+    settings: Settings, *, read_only: bool = False, pooled: bool = True
+) -> AsyncIterator[Runtime]:
     """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
-    url, embedded = await database_url(settings)
-    db = Database(url, settings.database, read_only=read_only)
+    url, embedded = await database_url(settings, migrations=False)
+    db = Database(url, settings.database, read_only=read_only, pooled=pooled)
     try:
-        await db.open()
+        await db.open(partial(migrate.migrate_pending, url) if embedded else None)
         rt = wire(settings, db, embedded)
         rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
         refresh = asyncio.create_task(_refresh_people(rt))

@@ -36,6 +36,18 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Files:
     return found
 
 
+async def test_pending_migrations_are_applied_beside_an_open_connection(empty_url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(empty_url, autocommit=True) as conn:
+        await migrate.migrate_pending(empty_url, conn)
+        await migrate.check(empty_url)
+        await migrate.migrate_pending(empty_url, conn)
+        locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = %s::oid"
+        database = await value(
+            conn, "SELECT oid FROM pg_database WHERE datname = current_database()"
+        )
+        assert await value(conn, locks, (database,)) == 0
+
+
 async def test_an_empty_database_gets_every_file_once(empty_url: str) -> None:
     assert [item.applied_at for item in await migrate.applied_migrations(empty_url)] == [
         None

@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import psutil
-
 from draftsman.embedded.layout import ClusterLayout, SystemAccount
 from draftsman.errors import EmbeddedServerError
 
@@ -82,6 +80,8 @@ def last_log_error(place: ClusterLayout) -> str:
 
 def postmaster(place: ClusterLayout) -> int | None:
     """Return the server's process id, or None if no server has the recorded id."""
+    import psutil
+
     try:
         pid = int(place.pid_file.read_text().partition("\n")[0])
         command = psutil.Process(pid).cmdline()
@@ -99,6 +99,8 @@ def is_ready(place: ClusterLayout) -> bool:
 
 def quit_orphans(place: ClusterLayout) -> None:
     """Stop the remaining processes of a killed server, as a server does after a crash."""
+    import psutil
+
     title = f"postgres: {place.name}: "
     for process in psutil.process_iter(["cmdline"]):
         if " ".join(process.info["cmdline"] or ()).startswith(title):

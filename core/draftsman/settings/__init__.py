@@ -112,11 +112,16 @@ SYSTEM_CONFIG = Path("/etc/draftsman/draftsman.toml")
 
 
 def _tidy() -> dict[str, AgentSettings]:
-    return {"tidy": AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))}
+    return {
+        "tidy": AgentSettings.model_construct(command=("{python}", "-m", "draftsman.agents.tidy"))
+    }
 
 
 class Settings(BaseSettings):
-    """The complete configuration; `load` creates it."""
+    """The complete configuration; `load` creates it.
+
+    Defaults are constructed without validation, which would build a validator for each section.
+    """
 
     model_config = SettingsConfigDict(
         defer_build=True,
@@ -133,19 +138,21 @@ class Settings(BaseSettings):
     """URL for LISTEN if `database_url` is a transaction pooler."""
     data_dir: UserPath = Field(default_factory=lambda: _default_data_dir())
     """Directory of the embedded database, repository mirrors and runs."""
-    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
-    embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings)
-    worker: WorkerSettings = Field(default_factory=WorkerSettings)
-    sweeps: SweepSettings = Field(default_factory=SweepSettings)
-    retention: RetentionSettings = Field(default_factory=RetentionSettings)
-    questions: QuestionSettings = Field(default_factory=QuestionSettings)
-    quotas: QuotaSettings = Field(default_factory=QuotaSettings)
-    notifications: NotificationSettings = Field(default_factory=NotificationSettings)
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings.model_construct)
+    embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings.model_construct)
+    worker: WorkerSettings = Field(default_factory=WorkerSettings.model_construct)
+    sweeps: SweepSettings = Field(default_factory=SweepSettings.model_construct)
+    retention: RetentionSettings = Field(default_factory=RetentionSettings.model_construct)
+    questions: QuestionSettings = Field(default_factory=QuestionSettings.model_construct)
+    quotas: QuotaSettings = Field(default_factory=QuotaSettings.model_construct)
+    notifications: NotificationSettings = Field(
+        default_factory=NotificationSettings.model_construct
+    )
     webhooks: dict[str, WebhookSettings] = {}
     slack: SlackSettings | None = None
     trello: TrelloSettings | None = None
-    dashboard: DashboardSettings = Field(default_factory=DashboardSettings)
-    log: LogSettings = Field(default_factory=LogSettings)
+    dashboard: DashboardSettings = Field(default_factory=DashboardSettings.model_construct)
+    log: LogSettings = Field(default_factory=LogSettings.model_construct)
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}
     agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
@@ -153,9 +160,9 @@ class Settings(BaseSettings):
     """Default agent, if neither the request nor its repository's profile has an agent."""
     tools: dict[str, ToolSettings] = {}
     llm: dict[str, LlmSettings] = {}
-    http: HttpSettings = Field(default_factory=HttpSettings)
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
-    profile: ProfileSettings = Field(default_factory=ProfileSettings)
+    http: HttpSettings = Field(default_factory=HttpSettings.model_construct)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
+    profile: ProfileSettings = Field(default_factory=ProfileSettings.model_construct)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}

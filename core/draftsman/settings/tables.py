@@ -254,8 +254,10 @@ class FixSettings(Section):
 
 def _ruff_checks() -> tuple[CommandSettings, ...]:
     return (
-        CommandSettings(name="lint", command=("{python}", "-P", "-m", "ruff", "check", ".")),
-        CommandSettings(
+        CommandSettings.model_construct(
+            name="lint", command=("{python}", "-P", "-m", "ruff", "check", ".")
+        ),
+        CommandSettings.model_construct(
             name="format",
             command=("{python}", "-P", "-m", "ruff", "format", "--check", "."),
             required=False,
@@ -266,9 +268,13 @@ def _ruff_checks() -> tuple[CommandSettings, ...]:
 def _ruff_fixes() -> tuple[FixSettings, ...]:
     fix = ("{python}", "-P", "-m", "ruff", "check", "--fix", "--exit-zero", ".")
     return (
-        FixSettings(name="lint", command=fix),
-        FixSettings(name="format", command=("{python}", "-P", "-m", "ruff", "format", ".")),
-        FixSettings(name="unsafe", command=(*fix[:-1], "--unsafe-fixes", "."), level="all"),
+        FixSettings.model_construct(name="lint", command=fix),
+        FixSettings.model_construct(
+            name="format", command=("{python}", "-P", "-m", "ruff", "format", ".")
+        ),
+        FixSettings.model_construct(
+            name="unsafe", command=(*fix[:-1], "--unsafe-fixes", "."), level="all"
+        ),
     )
 
 

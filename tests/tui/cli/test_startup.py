@@ -11,20 +11,22 @@ from typing import Final
 
 import pytest
 
-MODULES: Final = 545
+MODULES: Final = 515
 """Most modules that a command on jobs or questions may load, the standard library included."""
 NEVER: Final = {
-    "apscheduler", "draftsman_bots", "draftsman_soak", "httpx", "jsonschema", "rich", "slack_bolt",
-    "slack_sdk", "starlette", "textual", "trello", "uvicorn",
+    "apscheduler", "draftsman_bots", "draftsman_soak", "httpx", "jsonschema", "psutil",
+    "psycopg_pool", "rich", "slack_bolt", "slack_sdk", "starlette", "textual", "trello", "uvicorn",
 }  # fmt: skip
 """Packages that only long-running processes or other commands need."""
-COUNT: Final = """
-import json, sys
+RUN: Final = """
 from draftsman_tui.__main__ import main
 try:
     main()
 except SystemExit:
     pass
+"""
+COUNT: Final = """
+import json, sys
 print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 
@@ -39,15 +41,20 @@ async def test_a_command_loads_what_it_needs_alone(database_url: str, line: str)
     assert len(modules) <= MODULES
 
 
+async def test_a_running_embedded_server_is_used_without_psutil() -> None:
+    modules = await loaded_modules("", "", "import draftsman.embedded")
+    assert "psutil" not in modules
+
+
 async def test_help_loads_neither_settings_nor_a_driver() -> None:
     modules = await loaded_modules("--help", "")
     assert {module.partition(".")[0] for module in modules} & {"psycopg", "pydantic"} == set()
 
 
-async def loaded_modules(line: str, url: str) -> list[str]:
-    """Return the modules that a process of the command line has at its end."""
+async def loaded_modules(line: str, url: str, code: str = RUN) -> list[str]:
+    """Return the modules that a process has at the end of the code."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", COUNT, *line.split()),
+        *(sys.executable, "-c", f"{code}{COUNT}", *line.split()),
         env={**os.environ, "DRAFTSMAN_DATABASE_URL": url} if url else None,
         cwd=Path(__file__).parent,
         stdout=asyncio.subprocess.DEVNULL,

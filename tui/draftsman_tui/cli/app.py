@@ -51,12 +51,17 @@ class App:
         return self._settings
 
     @asynccontextmanager
-    async def runtime(self, *, read_only: bool = False) -> AsyncIterator[Runtime]:
-        """Connect; raises ConfigError, DatabaseUnreachable, SchemaOutdated."""
+    async def runtime(
+        self, *, read_only: bool = False, pooled: bool = False
+    ) -> AsyncIterator[Runtime]:
+        """Connect; raises ConfigError, DatabaseUnreachable, SchemaOutdated.
+
+        `pooled` is for a command that runs until it is stopped.
+        """
         settings = self.settings
         from draftsman.runtime import open_runtime
 
-        async with open_runtime(settings, read_only=read_only) as runtime:
+        async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:
             yield runtime
 
 

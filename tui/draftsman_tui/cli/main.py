@@ -11,6 +11,7 @@ codes:
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -175,6 +176,7 @@ def main() -> None:
         sys.stdout.flush()
     except OSError:
         stdio.abandon_stdout()
+    gc.freeze()  # else the interpreter's shutdown searches all modules for cycles, several times
     sys.exit(code)
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
-import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
-from typing import Any, Final, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
 from psycopg.adapt import AdaptersMap
-from psycopg.pq import ConnStatus
+from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, DeliveryStatus
@@ -34,7 +31,11 @@ from draftsman.errors import (
     SchemaUnsupported,
 )
 from draftsman.settings import DatabaseSettings
+from draftsman.store.postgres.connection_state import cancellations, is_disconnected
 from draftsman.store.queries import load
+
+if TYPE_CHECKING:
+    from draftsman.store.postgres.connection_pool import ConnectionPool
 
 _Q = load("schema")
 T = TypeVar("T")
@@ -43,9 +44,6 @@ Params = Mapping[str, Any]
 
 CONFLICT_RETRIES: Final = 3
 """Retries of a transaction after a deadlock or a serialization failure."""
-RECONNECT_TIMEOUT: Final = 2.0
-"""Seconds of reconnecting in the background: then the next caller that needs a connection
-reconnects at once, instead of waiting for a backoff that grows to a minute."""
 _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "job_status": Status,
     "job_mode": Mode,
@@ -70,18 +68,27 @@ _SCHEMA_ERRORS = (
 )
 _PASSWORD_FILE: Final = re.compile(r'password retrieved from file "(.+)"')
 """Addition of libpq to the server's error message."""
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class Database:
-    """A pool of autocommit connections to a database."""
+    """Autocommit connections to a database.
 
-    def __init__(self, url: str, settings: DatabaseSettings, *, read_only: bool = False) -> None:
+    Without `pooled`, for commands that run a few queries one after the other, the first connection
+    serves all of them; a pool is opened only if they overlap, or after a lost connection.
+    """
+
+    def __init__(
+        self, url: str, settings: DatabaseSettings, *, read_only: bool = False, pooled: bool = True
+    ) -> None:
         self.url = url
         self._settings = settings
         self._read_only = read_only
+        self._pooled = pooled
         self._adapters = AdaptersMap(psycopg.adapters)
-        self._pool: AsyncConnectionPool[Connection] | None = None
+        self._is_open = False
+        self._first: Connection | None = None
+        self._pool: ConnectionPool | None = None
+        self._pool_lock = asyncio.Lock()
         self._connect_options: dict[str, Any] = {
             "autocommit": True,
             "application_name": "draftsman",
@@ -89,48 +96,61 @@ class Database:
         }
         self._sessions: list[DedicatedSession] = []
 
-    async def open(self) -> None:
-        """Connect; raises DatabaseUnreachable or SchemaOutdated at once."""
+    async def open(self, prepare: Callable[[Connection], Awaitable[None]] | None = None) -> None:
+        """Connect; raises DatabaseUnreachable or SchemaOutdated at once.
+
+        `prepare` gets the first connection before it is used for anything else.
+        """
         with translate_errors():
-            async with await self._connect(self.url) as conn:
-                await self._register_enums(conn)
-        self._pool = AsyncConnectionPool(
-            self.url,
-            min_size=1,
-            max_size=self._settings.pool_size,
-            timeout=self._settings.connect_timeout,
-            kwargs=self._connect_options,
-            configure=self._configure,
-            reconnect_timeout=RECONNECT_TIMEOUT,
-            open=False,
-        )
-        with (
-            translate_errors()
-        ):  # a request before the pool is filled would open a second connection
-            await self._pool.open(wait=True, timeout=self._settings.connect_timeout)
+            conn = await self._connect(self.url)
+            try:
+                if prepare is not None:
+                    await prepare(conn)
+                enums = await _load_enums(conn)
+                _register_enums(enums, self._adapters)
+                if not self._pooled:
+                    _register_enums(enums, conn.adapters)
+                    await self._configure(conn)
+                    self._first = conn
+            finally:
+                if self._first is not conn:
+                    await conn.close()
+            if self._pooled:
+                await self._open_pool(self._settings.connect_timeout)
+        self._is_open = True
 
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
+        self._is_open = False
         for session in self._sessions:
             await session.close()
-        if self._pool is not None:
-            await self._pool.close()
+        if (first := self._first) is not None:
+            self._first = None
+            await first.close()
+        async with self._pool_lock:
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.close()
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
-        """Lend an autocommit connection of the pool.
+        """Lend an autocommit connection.
 
         Raises DatabaseUnreachable when none is free within `wait` seconds (None: as configured).
         """
-        if (pool := self._pool) is None:
+        if not self._is_open:
             raise DatabaseUnreachable("the database is not open")
         with translate_errors():
-            conn = await _get_live_connection(pool, wait)
-            try:
-                async with conn:
+            if (first := await self._take_first()) is not None:
+                try:
+                    yield first
+                finally:
+                    await self._return_first(first)
+            else:
+                timeout = self._settings.connect_timeout if wait is None else wait
+                pool = await self._open_pool(timeout)
+                async with pool.connection(wait) as conn:
                     yield conn
-            finally:
-                await pool.putconn(conn)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -180,23 +200,32 @@ class Database:
             **self._connect_options,
         )
 
-    async def _register_enums(self, conn: Connection) -> None:
-        async with conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_Q["enums"])
-            enums = await cursor.fetchall()
-        if True in {enum.pop("unsupported") for enum in enums}:
-            raise SchemaUnsupported
-        infos = {enum["name"]: EnumInfo(**enum) for enum in enums}
-        names = infos.keys() & _ENUMS.keys()
-        if not names:
-            raise SchemaOutdated(
-                "the database has no draftsman schema, or an outdated schema",
-                hint=CommandHint("migrate", lead="run"),
-            )
-        for name in names:
-            enum = _ENUMS[name]
-            texts = {member: member.value for member in enum if member != "VALID"}
-            register_enum(infos[name], self._adapters, enum, mapping=texts)
+    async def _take_first(self) -> Connection | None:
+        """Take the first connection if it is free and connected."""
+        conn, self._first = self._first, None
+        if conn is not None and is_disconnected(conn):
+            await conn.close()
+            return None
+        return conn
+
+    async def _return_first(self, conn: Connection) -> None:
+        is_idle = conn.info.transaction_status is TransactionStatus.IDLE
+        if self._is_open and is_idle:
+            self._first = conn
+        else:
+            await conn.close()
+
+    async def _open_pool(self, timeout: float) -> ConnectionPool:
+        """Return the pool; open it on first use."""
+        from draftsman.store.postgres.connection_pool import ConnectionPool
+
+        async with self._pool_lock:
+            if self._pool is None:
+                options = self._connect_options
+                pool = ConnectionPool(self.url, self._settings, options, self._configure)
+                await pool.open(timeout)
+                self._pool = pool
+            return self._pool
 
     async def _configure(self, conn: Connection) -> None:
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
@@ -221,7 +250,7 @@ class DedicatedSession:
     async def connection(self, wait: float) -> AsyncIterator[Connection]:
         """Lend the session; raises DatabaseUnreachable after `wait` seconds."""
         with translate_errors():
-            if self._conn is None or _is_disconnected(self._conn):
+            if self._conn is None or is_disconnected(self._conn):
                 await self.close()
                 self._conn = await self._connect(wait)
             yield self._conn
@@ -249,21 +278,15 @@ class translate_errors:
     """
 
     def __enter__(self) -> None:
-        self._before = _cancellations()
+        self._before = cancellations()
 
     def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        if not isinstance(error, psycopg.Error | PoolTimeout | PoolClosed):
+        if not isinstance(error, psycopg.Error):
             return
-        if _cancellations() > self._before:
+        if cancellations() > self._before:
             raise asyncio.CancelledError from error
         if not isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
             raise to_domain_error(error) from error
-
-
-def _cancellations() -> int:
-    """Return how often this task was canceled, also where that had no effect."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
 
 
 def to_domain_error(error: Exception) -> DraftsmanError:
@@ -290,46 +313,34 @@ def to_domain_error(error: Exception) -> DraftsmanError:
             f"the database rejected the password in {password_file[1]}; correct it, or for the"
             " embedded PostgreSQL delete that file: the next command sets a new password"
         )
-    if isinstance(error, psycopg.OperationalError | PoolTimeout | PoolClosed):
+    if isinstance(error, psycopg.OperationalError):
         return DatabaseUnreachable(f"the database cannot be reached: {text}")
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the database connection was lost: {text}")
     return DraftsmanError(f"database error: {text}")
 
 
-async def _get_live_connection(
-    pool: AsyncConnectionPool[Connection], wait: float | None
-) -> Connection:
-    """Get a connection of the pool; replace disconnected connections at once.
-
-    The pool's own check waits a second after the first of them, then two, then four.
-    """
-    before = _cancellations()
-    while _is_disconnected(conn := await pool.getconn(timeout=wait)):
-        try:
-            await conn.close()
-        finally:
-            await pool.putconn(conn)
-    if (
-        _cancellations() > before
-    ):  # the pool ignores a cancellation that arrives with the connection
-        await pool.putconn(conn)
-        raise asyncio.CancelledError
-    return conn
+async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
+    """Return the enums of the schema; raises SchemaOutdated or SchemaUnsupported."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_Q["enums"])
+        enums = await cursor.fetchall()
+    if True in {enum.pop("unsupported") for enum in enums}:
+        raise SchemaUnsupported
+    infos = {enum["name"]: EnumInfo(**enum) for enum in enums if enum["name"] in _ENUMS}
+    if not infos:
+        raise SchemaOutdated(
+            "the database has no draftsman schema, or an outdated schema",
+            hint=CommandHint("migrate", lead="run"),
+        )
+    return infos
 
 
-def _is_disconnected(conn: Connection) -> bool:
-    """Return whether the socket shows that the server closed the connection."""
-    if conn.closed:
-        return True
-    ready = select.poll()
-    ready.register(conn.pgconn.socket, select.POLLIN)
-    try:
-        while ready.poll(0):
-            conn.pgconn.consume_input()
-    except psycopg.OperationalError:
-        return True
-    return conn.pgconn.status != ConnStatus.OK
+def _register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
+    for name, info in infos.items():
+        enum = _ENUMS[name]
+        texts = {member: member.value for member in enum if member != "VALID"}
+        register_enum(info, adapters, enum, mapping=texts)
 
 
 async def retry_conflicts(work: Callable[[], Awaitable[T]]) -> T:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.job import TERMINAL, WAITING, Status
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman_tui.cli.app import App, command, number_of
@@ -116,7 +116,8 @@ async def why(app: App, job: JobRef) -> None:
 
 
 async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
-    open_questions = await rt.questions.open_of([job.number for job in listed])
+    waiting = [job.number for job in listed if job.status in WAITING]
+    open_questions = await rt.questions.open_of(waiting) if waiting else []
     question_by_job = {question.job: question for question in open_questions}
     workers = await rt.read_model.workers()
     live = [worker for worker in workers if health_of(worker, rt.settings) != "lost"]

@@ -126,7 +126,7 @@ def connector(app: App, connections: AsyncExitStack, *, read_only: bool = False)
         from draftsman.domain.job import Source
 
         async with AsyncExitStack() as attempt:
-            rt = await attempt.enter_async_context(app.runtime(read_only=read_only))
+            rt = await attempt.enter_async_context(app.runtime(read_only=read_only, pooled=True))
             actor = await rt.actor(Source.TUI)
             await connections.enter_async_context(attempt.pop_all())
         return rt, actor
