@@ -1,12 +1,15 @@
-"""Messages for validation errors, in draftsman's words instead of pydantic's."""
+"""Errors of validation, in draftsman's words instead of pydantic's."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pydantic import AfterValidator, ValidationError
 from pydantic_core import ErrorDetails
+
+from draftsman.errors import FieldError
 
 _NUMBER: Final = "must be a number"
 _OBJECT: Final = "must be an object of keys and values"
@@ -105,6 +108,33 @@ def error_line(error: ValidationError) -> str:
     """Return the first problem in one line: `Choice: value: must be text`."""
     field, text = first_error(error)
     return ": ".join(part for part in (error.title, field, text) if part)
+
+
+def field_error(
+    error: ValidationError,
+    subject: str = "",
+    *,
+    default: str = "",
+    parent: str = "",
+    allowed: Iterable[str] = (),
+    shows: Callable[[str], bool] = lambda field: False,
+) -> FieldError:
+    """Return the error for the first problem: `payload of noop: url 'x': must be a URL`.
+
+    `default` names an error that has no field, `parent` the field whose value was validated, and
+    `allowed` the known keys. `shows` tells whether the message shows the value of a field, if it is
+    text.
+    """
+    details = error.errors(include_url=False)[0]
+    field, problem = first_error(error)
+    value, rule = details["input"], details["type"]
+    if allowed and rule == "extra_forbidden":
+        problem = f"unknown key; allowed: {', '.join(allowed)}"
+    shown = f" {value[:60]!r}" if isinstance(value, str) and shows(field) else ""
+    name = f"{field or default}{shown}" if field or default else ""
+    text = ": ".join(filter(None, (subject, name, problem)))
+    path = ".".join(filter(None, (parent, field)))
+    return FieldError(text, field=path, problem=problem, rule=rule)
 
 
 def _size(bound: str, key: str, unit: str, context: dict[str, object]) -> str:

@@ -16,7 +16,7 @@ from draftsman.domain.answer import Response
 from draftsman.domain.question import Choice
 from draftsman.domain.retries.error_classes import as_failure
 from draftsman.errors import UsageError
-from draftsman.field_errors import describe_error, error_line, first_error
+from draftsman.field_errors import describe_error, error_line, field_error, first_error
 from draftsman_bots.slack.usecases import answers as slack_answers
 from draftsman_tui.common import answer_submission
 
@@ -70,6 +70,29 @@ def test_what_is_wrong_is_said_in_words(fields: dict[str, Any], said: tuple[str,
         Order.model_validate(fields)
     assert first_error(caught.value) == said
     assert error_line(caught.value) == f"Order: {said[0]}: {said[1]}"
+
+
+@pytest.mark.parametrize(
+    ("options", "fields", "message", "field"),
+    [
+        ({}, {"count": 9}, "count: must be less than 9", "count"),
+        ({"subject": "order 7"}, {"count": 9}, "order 7: count: must be less than 9", "count"),
+        ({"parent": "order"}, {"tags": [1]}, "tags.0: must be text", "order.tags.0"),
+        ({"allowed": ("name",)}, {"nome": "x"}, "nome: unknown key; allowed: name", "nome"),
+        ({"shows": bool}, {"name": "x"}, "name 'x': x is taken; choose another", "name"),
+        ({"default": "order"}, [], "order: must be an object of keys and values", ""),
+        ({"subject": "order 7"}, [], "order 7: must be an object of keys and values", ""),
+    ],
+    ids=["field", "subject", "parent", "unknown key", "value", "no field", "subject, no field"],
+)
+def test_an_error_names_its_field_in_the_text_and_as_data(
+    options: dict[str, Any], fields: Any, message: str, field: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Order.model_validate(fields, extra="forbid")
+    error = field_error(caught.value, **options)
+    assert (str(error), error.field) == (message, field)
+    assert message.endswith(error.problem)
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))

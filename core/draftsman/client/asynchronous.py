@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.event import Event
-from draftsman.domain.ids import parse_job, parse_question
+from draftsman.domain.ids import job_name, parse_job, parse_question
 from draftsman.domain.job import Job, Source
 from draftsman.domain.question import Question
 from draftsman.errors import QuestionClosed, Refused, UsageError
@@ -113,7 +113,7 @@ class Client:
                 await self._rt.read_model.wait(number)
         except TimeoutError:
             if timer.expired():
-                raise TimeoutError(f"D-{number} did not end within {timeout:g} s") from None
+                raise TimeoutError(f"{job_name(number)} did not end within {timeout:g} s") from None
             raise
         return await self._rt.read_model.job(number)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from draftsman.domain.ids import question_name
 from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
 from draftsman.domain.text import clean_fields
 from draftsman.errors import CommandHint, UsageError
@@ -67,7 +68,7 @@ class Verdict:
     @property
     def name(self) -> str:
         """Display name of the question: `D-142/2`."""
-        return f"D-{self.job}/{self.question}"
+        return question_name(self.job, self.question)
 
 
 @dataclass(frozen=True, slots=True)

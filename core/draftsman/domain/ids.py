@@ -1,4 +1,4 @@
-"""Ids and display names of jobs, questions, workers and actors."""
+"""Ids and display names of jobs, runs, questions, workers and actors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from draftsman.errors import UsageError
+from draftsman.errors import CommandHint, NotFound, UsageError
 
 _NUMBER = re.compile(r"(?:[dD]-)?([1-9][0-9]{0,17})\Z")
 _NONE = UUID(int=0)
@@ -30,6 +30,21 @@ def new_id() -> UUID:
     return uuid7()
 
 
+def job_name(number: int) -> str:
+    """Return the display name of a job: `D-142`."""
+    return f"D-{number}"
+
+
+def run_name(job: int, ordinal: int) -> str:
+    """Return the display name of a run: `D-142.1`."""
+    return f"{job_name(job)}.{ordinal}"
+
+
+def question_name(job: int, ordinal: int) -> str:
+    """Return the display name of a question: `D-142/1`."""
+    return f"{job_name(job)}/{ordinal}"
+
+
 def worker_name(id: UUID | str) -> str:
     """Return the display name of a worker: the random end of its id."""
     return str(id)[-8:]
@@ -39,6 +54,11 @@ def actor_name(actor: str) -> str:
     """Return the display name of an actor: `worker 6d0f9a1c`, `slack:U1`."""
     kind, _, id = actor.partition(":")
     return f"worker {worker_name(id)}" if kind == "worker" else actor
+
+
+def unknown_job(number: int) -> NotFound:
+    """Return the error for a job that does not exist."""
+    return NotFound(f"there is no job {job_name(number)}", hint=CommandHint("jobs"))
 
 
 def parse_job(text: str) -> JobRef:

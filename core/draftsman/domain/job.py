@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.ids import job_name
+
 
 class Status(StrEnum):
     """Status of a job."""
@@ -174,7 +176,7 @@ class Job:
     @property
     def name(self) -> str:
         """Display name: `D-142`."""
-        return f"D-{self.number}"
+        return job_name(self.number)
 
     @property
     def repo(self) -> str | None:

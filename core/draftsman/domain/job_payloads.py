@@ -179,11 +179,18 @@ MODELS: Final[dict[str, type[Payload]]] = {
 
 
 def parse(type: str, payload: Mapping[str, Any]) -> Payload:
-    """Validate the payload of a built-in type; raises UsageError."""
+    """Validate the payload of a built-in type; raises FieldError."""
     try:
         return MODELS[type].model_validate(dict(payload))
     except ValidationError as error:
-        raise UsageError(_error_line(type, error)) from None
+        fields = MODELS[type].model_fields.items()
+        raise field_errors.field_error(
+            error,
+            f"payload of {type}",
+            parent="payload",
+            allowed=(info.alias or name for name, info in fields),
+            shows=lambda field: "headers" not in field,
+        ) from None
 
 
 def notification_targets(payload: Mapping[str, Any]) -> Sequence[str]:
@@ -257,15 +264,3 @@ MAX_DEPTH: Final = 100
 _EXPENSIVE: Final = frozenset({"pattern", "patternProperties", "uniqueItems"})
 _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
-
-
-def _error_line(type: str, error: ValidationError) -> str:
-    key, message = field_errors.first_error(error)
-    first = error.errors()[0]
-    value = first["input"]
-    shown = f" {value[:60]!r}" if isinstance(value, str) and "headers" not in key else ""
-    if first["type"] == "extra_forbidden":
-        names = (info.alias or name for name, info in MODELS[type].model_fields.items())
-        message = f"unknown key; allowed: {', '.join(names)}"
-    where = f" {key}{shown}" if key else ""
-    return f"payload of {type}:{where}: {message}" if where else f"payload of {type}: {message}"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from draftsman.domain.ids import question_name
 from draftsman.domain.text import clean_fields, digest
 
 
@@ -200,7 +201,7 @@ class Question:
     @property
     def name(self) -> str:
         """Display name: `D-142/2`."""
-        return f"D-{self.job}/{self.ordinal}"
+        return question_name(self.job, self.ordinal)
 
     def labels(self) -> Sequence[str]:
         """Return the values of the choices, in order."""

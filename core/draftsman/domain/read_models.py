@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Mode, Source, Status
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.repos.repo_profile import RepoProfile
@@ -60,7 +61,7 @@ class RetryLink:
     @property
     def name(self) -> str:
         """The display name, such as `D-142`."""
-        return f"D-{self.number}"
+        return job_name(self.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Mode, Source, Status
+from draftsman.errors import LeaseLost
 
 T = TypeVar("T")
 
@@ -34,6 +36,11 @@ class Lease:
     job: int
     run: int
     token: int
+
+
+def lease_lost(lease: Lease) -> LeaseLost:
+    """Return the error for a write of a run that no longer owns its job."""
+    return LeaseLost(f"run {lease.run} no longer owns {job_name(lease.job)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ class ClaimedJob:
     @property
     def name(self) -> str:
         """Display name: `D-142`."""
-        return f"D-{self.number}"
+        return job_name(self.number)
 
     @property
     def lease(self) -> Lease:

@@ -109,6 +109,11 @@ def first_line(text: str, width: int = 120) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def humanize(name: str) -> str:
+    """Return the name of a status, kind or key as words: `dead_letter` as `dead letter`."""
+    return name.replace("_", " ")
+
+
 def _clean_field(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_clean_field(item) for item in value]

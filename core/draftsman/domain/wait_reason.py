@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from draftsman.domain.ids import actor_name, worker_name
+from draftsman.domain.ids import actor_name, job_name, worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -85,7 +85,7 @@ def _reason(facts: JobFacts, question: Question | None) -> tuple[str, str, NextS
     if facts.status is Status.EXPIRED and question is not None:
         then = (
             "to retry from the last checkpoint and ask again: ",
-            _command("retry", f"D-{facts.number}"),
+            _command("retry", job_name(facts.number)),
             "; to allow more time, set expires_in of the question or in [questions]",
         )
         return "expired", expiry_text(question), then
@@ -207,7 +207,7 @@ def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
     return (
         "running",
         f"{worker} is running it{silent}",
-        ("to follow it: ", _command("logs", f"-f D-{facts.number}")),
+        ("to follow it: ", _command("logs", f"-f {job_name(facts.number)}")),
     )
 
 

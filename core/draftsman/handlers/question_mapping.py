@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from draftsman import field_errors
 from draftsman.domain.question import Answered, NoAnswer, Question, QuestionSpec, QuestionStatus
-from draftsman.errors import UsageError
 
 
 def build_ask(**fields: Any) -> QuestionSpec:
@@ -16,9 +15,7 @@ def build_ask(**fields: Any) -> QuestionSpec:
     try:
         return QuestionSpec(**fields)
     except ValidationError as error:
-        field, message = field_errors.first_error(error)
-        problem = f"{field} {message}".strip()
-        raise UsageError(f"question {fields.get('key')!r}: {problem}") from None
+        raise field_errors.field_error(error, f"question {fields.get('key')!r}") from None
 
 
 def to_answer(question: Question) -> Answered | NoAnswer | None:

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from typing import Final
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.run import Lease
 from draftsman.errors import DraftsmanError, LeaseLost
 from draftsman.services.runs.checkpoints import Checkpoints
@@ -110,7 +111,9 @@ class RunLog:
             except LeaseLost:
                 self._chunk = self._text = ""
             except DraftsmanError as error:
-                _log.warning("cannot store the log of D-%s, retrying: %s", self._lease.job, error)
+                _log.warning(
+                    "cannot store the log of %s, retrying: %s", job_name(self._lease.job), error
+                )
 
     async def _flush(self) -> None:
         async with self._store_lock:

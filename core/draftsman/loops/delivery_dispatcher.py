@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import (
     ClaimedDelivery,
     Deferred,
@@ -220,7 +221,9 @@ class ChannelSender:
                 self._closed[item.target] = time.monotonic() + (outcome.retry_after or 0)
             await self._delivery_sender.record(item, outcome)
         except DatabaseUnreachable as error:
-            _log.warning("could not record delivery %s of D-%s: %s", item.seq, item.job, error)
+            _log.warning(
+                "could not record delivery %s of %s: %s", item.seq, job_name(item.job), error
+            )
 
     async def _try(self, item: ClaimedDelivery, until: float) -> DeliveryOutcome:
         limit = self._settings.timeout * CALLS_PER_ATTEMPT

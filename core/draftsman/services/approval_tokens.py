@@ -11,6 +11,7 @@ import hashlib
 import secrets
 from typing import Final
 
+from draftsman.domain.ids import question_name
 from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
@@ -125,4 +126,6 @@ async def _record_refusal(
 
 def unknown_question(job: int, ordinal: int) -> NotFound:
     """Return the error for a question that does not exist."""
-    return NotFound(f"there is no question D-{job}/{ordinal}", hint=CommandHint("questions"))
+    return NotFound(
+        f"there is no question {question_name(job, ordinal)}", hint=CommandHint("questions")
+    )

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from draftsman.domain import answer as reading
 from draftsman.domain.answer import Answer, Response, Verdict
+from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
@@ -24,9 +25,9 @@ from draftsman.domain.question import (
     QuestionStatus,
     Resolution,
 )
-from draftsman.domain.run import Lease
+from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean
-from draftsman.errors import LeaseLost, NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
 from draftsman.store import questions as store
 from draftsman.store.postgres.database import Connection, Database
@@ -118,8 +119,8 @@ class Questions:
 
         owned, ordinal = await self._db.run_transaction(work)
         if not owned:
-            raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
-        return None if ordinal is None else f"D-{lease.job}/{ordinal}"
+            raise lease_lost(lease)
+        return None if ordinal is None else question_name(lease.job, ordinal)
 
     async def of_key(self, job: int, key: str) -> Question | None:
         """Return the current question with this key, not a superseded question."""
@@ -228,7 +229,7 @@ class Questions:
         """Record the answer that was submitted with the request."""
         person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
         with contextlib.suppress(UsageError, ValidationError):
-            response = Response(source_event_id=f"request:D-{job}/{ordinal}", text=text)
+            response = Response(source_event_id=f"request:{question_name(job, ordinal)}", text=text)
             await self._record_answer(conn, job, ordinal, response, self._policy.resolve(person))
 
     async def _record_answer(

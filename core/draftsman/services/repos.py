@@ -19,9 +19,9 @@ from draftsman.domain.repos.repo_catalog import (
 )
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
-from draftsman.domain.run import Lease
+from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean
-from draftsman.errors import CommandHint, Conflict, LeaseLost, NotFound, UsageError
+from draftsman.errors import CommandHint, Conflict, NotFound, UsageError
 from draftsman.store import repos as store
 from draftsman.store.postgres.database import Connection, Database
 
@@ -228,7 +228,7 @@ class Repos:
             return await store.assign(conn, lease, repo)
 
         if not await self._db.run_transaction(work):
-            raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
+            raise lease_lost(lease)
 
     def _authorize(self, actor: Actor) -> Actor:
         actor = self._policy.resolve(actor)

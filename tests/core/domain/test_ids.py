@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.ids import new_id, parse_job, parse_question
+from draftsman.domain.ids import (
+    job_name,
+    new_id,
+    parse_job,
+    parse_question,
+    question_name,
+    run_name,
+    unknown_job,
+)
 from draftsman.errors import UsageError
 
 NUMBERS = st.integers(1, 10**18 - 1)
@@ -25,6 +33,13 @@ def test_a_number_is_a_job(number: int, prefix: str, before: str, after: str) ->
 def test_a_number_with_an_ordinal_is_a_question(number: int, ordinal: int) -> None:
     job, found = parse_question(f" D-{number}/{ordinal} ")
     assert (job.number, found) == (number, ordinal)
+
+
+def test_names_of_a_job_are_one_text_each() -> None:
+    assert [job_name(5), run_name(5, 2), question_name(5, 3)] == ["D-5", "D-5.2", "D-5/3"]
+    job, ordinal = parse_question(question_name(5, 3))
+    assert (job.number, ordinal) == (5, 3)
+    assert str(unknown_job(5)) == "there is no job D-5; see: draftsman jobs"
 
 
 @given(st.uuids(), st.integers(4, 36), st.booleans())

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.domain.job import Status
 from draftsman.domain.text import (
     EVENT_LIMIT,
     clean,
     clean_within_limit,
     digest,
     first_line,
+    humanize,
     truncate_payload,
 )
 from draftsman.errors import UsageError
@@ -144,3 +146,8 @@ def test_different_values_have_different_digests() -> None:
 )
 def test_the_first_line_that_says_something(text: str, line: str) -> None:
     assert first_line(text) == line
+
+
+def test_a_status_is_displayed_as_words() -> None:
+    assert humanize(Status.DEAD_LETTER) == "dead letter"
+    assert humanize("job_retry_scheduled") == "job retry scheduled"

@@ -190,7 +190,7 @@ async def test_another_action_needs_another_approval(
     ("question", "message"),
     [
         ({"text": "Which?"}, "a question needs choices, or freeform=True, or both"),
-        ({"text": "", "freeform": True}, "question 'pick': text must not be empty"),
+        ({"text": "", "freeform": True}, "question 'pick': text: must not be empty"),
         (
             {"text": "W?", "choices": ["a", "A"]},
             "two choices have the same value; make them differ",
@@ -203,8 +203,8 @@ async def test_another_action_needs_another_approval(
             {"text": "W?", "choices": ["a"], "on_expire": "default", "default": "b"},
             "the default 'b' is not among the choices",
         ),
-        ({"text": "W?", "choices": ["a"], "on_expire": "maybe"}, "on_expire must be"),
-        ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in must be "),
+        ({"text": "W?", "choices": ["a"], "on_expire": "maybe"}, "on_expire: must be"),
+        ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in: must be "),
     ],
 )
 async def test_an_invalid_question_is_refused_with_a_single_line(

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.question import QuestionKind, QuestionStatus
-from draftsman.errors import DraftsmanError, LostRace, Refused, UsageError
+from draftsman.errors import DraftsmanError, LostRace, Refused
 from draftsman_tui.common.output import one_line
 
 if TYPE_CHECKING:
@@ -77,4 +77,4 @@ def build_response(
             token=token,
         )
     except ValidationError as error:
-        raise UsageError(": ".join(filter(None, field_errors.first_error(error)))) from None
+        raise field_errors.field_error(error) from None

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from draftsman.domain.text import humanize
+
 VERBS: Final = ("action", "do", "verb", "command", "operation")
 """Keys whose value is the verb; the first of them begins the text."""
 PREPOSITIONS: Final = (
@@ -34,7 +36,7 @@ def action_text(action: Mapping[str, Any]) -> str:
 
 
 def _phrase(key: str, value: Any) -> str:
-    name = key.replace("_", " ") if _PLAIN.fullmatch(key) else _quoted(key)
+    name = humanize(key) if _PLAIN.fullmatch(key) else _quoted(key)
     if value is True:
         return name
     return f"{name} {_value(value)}"

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question
@@ -87,7 +88,7 @@ class Subject:
     @property
     def name(self) -> str:
         """Display name: `D-142`."""
-        return f"D-{self.number}"
+        return job_name(self.number)
 
 
 @dataclass(frozen=True, slots=True)

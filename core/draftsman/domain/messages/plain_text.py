@@ -14,7 +14,7 @@ from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.diff import is_diff
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.domain.text import is_link
+from draftsman.domain.text import humanize, is_link
 
 _CHANGE: Final = ("branch", "commit", "files_changed", "insertions", "deletions")
 """Fields of a result that `change_summary` renders."""
@@ -211,7 +211,7 @@ def _rendered_keys(result: Mapping[str, Any]) -> set[str]:
 def _numbers(key: str, value: Any) -> Numbers:
     """Return a number, or a table of numbers, by display name; empty for another value."""
     table = value if isinstance(value, Mapping) else {"": value}
-    numbers = {f"{key} {name}".strip().replace("_", " "): number for name, number in table.items()}
+    numbers = {humanize(f"{key} {name}".strip()): number for name, number in table.items()}
     valid = all(
         isinstance(number, int | float) and not isinstance(number, bool) and _NAME.fullmatch(name)
         for name, number in numbers.items()
@@ -320,7 +320,7 @@ def job_outcome_parts(subject: Subject, again: str | None = None) -> tuple[str, 
         case Status.EXPIRED:
             return "expired", f": no answer in time{then}"
         case _:
-            return str(subject.status).replace("_", " "), ""
+            return humanize(subject.status), ""
 
 
 def _headline(subject: Subject) -> str:
@@ -328,7 +328,7 @@ def _headline(subject: Subject) -> str:
 
 
 def _state(subject: Subject) -> str:
-    state = str(subject.status).replace("_", " ")
+    state = humanize(subject.status)
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         return f"{state} at {subject.next_retry_at.isoformat(timespec='seconds')}: {subject.error}"
     return state

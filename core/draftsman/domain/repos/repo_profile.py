@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
-from draftsman.errors import UsageError
 from draftsman.field_errors import matching
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
 
@@ -115,7 +114,7 @@ def profile(fields: Any) -> RepoProfile:
     try:
         return RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:
-        key, message = field_errors.first_error(error)
-        if error.errors()[0]["type"] == "extra_forbidden":
-            message = f"unknown key; allowed: {', '.join(RepoProfile.model_fields)}"
-        raise UsageError(f"profile: {key or 'profile'}: {message}") from None
+        allowed = RepoProfile.model_fields
+        raise field_errors.field_error(
+            error, "profile", parent="profile", allowed=allowed
+        ) from None

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
+from draftsman.domain.ids import job_name, run_name
 from draftsman.errors import Failure
 from draftsman.handlers.clone.artifact import read_artifact
 from draftsman.handlers.clone.git import COMMITTER, git, git_failure
@@ -91,7 +92,7 @@ class Workspace:
         """
         repo_source = RepoSource.of(source, http)
         mirror = await open_mirror(data_dir, repo_source)
-        name = f"D-{job}.{run}-{tag}" if tag else f"D-{job}.{run}"
+        name = f"{run_name(job, run)}-{tag}" if tag else run_name(job, run)
         ref = f"refs/draftsman/{name}"
         base_sha = await fetch_base(repo_source, mirror, base, f"{ref}/base")
         date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
@@ -146,7 +147,7 @@ class Workspace:
     @property
     def branch(self) -> str:
         """The branch of the job's work."""
-        return f"draftsman/D-{self.job}"
+        return f"draftsman/{job_name(self.job)}"
 
     async def snapshot(self, message: str) -> Snapshot:
         """Commit the current tree in the mirror; `files_changed` is 0 for an unchanged tree.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.attachment import CHAT_CHANNELS, file_content, overflow_files
 from draftsman.domain.messages.delivery import (
     COPY_GONE,
@@ -177,7 +178,9 @@ class DeliverySender:
 
         result = await self._db.run_transaction(work)
         if result is None:
-            _log.warning("D-%s: delivery %s was taken over by another process", item.job, item.seq)
+            _log.warning(
+                "%s: delivery %s was taken over by another process", job_name(item.job), item.seq
+            )
             return None
         status, replacement = result
         if status is DeliveryStatus.DEAD_LETTER:
@@ -334,6 +337,14 @@ def _log_dead(
     """Log a dead letter without its content."""
     suffix = f"; replaced by delivery {replacement}" if replacement else ""
     _log.error(
-        "delivery %s (%s) of D-%s to %s:%s is a dead letter: %s%s",
-        *(item.seq, item.kind, item.job, item.channel, item.target, transition.error, suffix),
+        "delivery %s (%s) of %s to %s:%s is a dead letter: %s%s",
+        *(
+            item.seq,
+            item.kind,
+            job_name(item.job),
+            item.channel,
+            item.target,
+            transition.error,
+            suffix,
+        ),
     )

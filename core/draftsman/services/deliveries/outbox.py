@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from draftsman.domain.ids import job_name, unknown_job
 from draftsman.domain.messages.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.messages.target import Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import TargetRow
-from draftsman.domain.run import Lease
+from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import clean_within_limit
-from draftsman.errors import CommandHint, LeaseLost, NotFound, Refused, UsageError
+from draftsman.errors import CommandHint, NotFound, Refused, UsageError
 from draftsman.store import checkpoints
 from draftsman.store import deliveries as store
 from draftsman.store.postgres.database import Connection, Database
@@ -116,13 +117,13 @@ class Outbox:
 
         async def work(conn: Connection) -> list[int]:
             if not await store.notify(conn, lease, f"notify:{key}", payload, destinations):
-                raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
+                raise lease_lost(lease)
             return await store.of_key(conn, lease.job, f"notify:{key}")
 
         if deliveries := await self._db.run_transaction(work):
             return deliveries
         raise UsageError(
-            f"D-{lease.job} has no targets; name targets, or submit the job with --notify"
+            f"{job_name(lease.job)} has no targets; name targets, or submit the job with --notify"
         )
 
     async def file(self, job: int, name: str) -> int:
@@ -135,8 +136,8 @@ class Outbox:
         if artifact is None:
             raise NotFound(
                 f"has no artifact {name!r}",
-                subject=f"D-{job}",
-                hint=CommandHint("artifacts", f"D-{job}"),
+                subject=job_name(job),
+                hint=CommandHint("artifacts", job_name(job)),
             )
         payload = {"artifact": artifact.id, "name": artifact.name}
         return await self._enqueue(job, DeliveryKind.FILE, f"file:{artifact.id}", payload)
@@ -153,7 +154,7 @@ class Outbox:
 
         async def work(conn: Connection) -> int:
             if not await store.lock(conn, job):
-                raise NotFound(f"there is no job D-{job}", hint=CommandHint("jobs"))
+                raise unknown_job(job)
             return await store.enqueue(conn, job, kind, key, payload, at)
 
         return await self._db.run_transaction(work)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from draftsman.domain.ids import new_id
+from draftsman.domain.ids import job_name, new_id, unknown_job
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
 from draftsman.domain.text import clean
-from draftsman.errors import CommandHint, LostRace, NotFound, OptionHint, Refused
+from draftsman.errors import LostRace, OptionHint, Refused
 from draftsman.services.jobs.submissions import SUBMIT_ATTEMPTS, SubmittedJob
 from draftsman.store import deliveries
 from draftsman.store import job_control as store
@@ -77,10 +77,12 @@ class JobControl:
         async def work(conn: Connection) -> CancelResult:
             locked = await store.lock(conn, job)
             if locked is None:
-                raise _unknown(job)
+                raise unknown_job(job)
             self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
             if locked.status in TERMINAL:
-                raise Refused(f"is already {locked.status}; nothing to cancel", subject=f"D-{job}")
+                raise Refused(
+                    f"is already {locked.status}; nothing to cancel", subject=job_name(job)
+                )
             if locked.status is Status.RUNNING and not force:
                 await store.request_cancel(conn, job, actor.name, reason)
                 return CancelResult(job, Status.RUNNING, requested=True)
@@ -98,7 +100,7 @@ class JobControl:
 
         async def work(conn: Connection) -> None:
             if await store.lock(conn, job) is None:
-                raise _unknown(job)
+                raise unknown_job(job)
             await store.refuse(conn, job, actor.name, detail)
 
         await self._db.run_transaction(work)
@@ -124,14 +126,14 @@ class JobControl:
         async def work(conn: Connection) -> SubmittedJob:
             locked = await store.lock(conn, job)
             if locked is None:
-                raise _unknown(job)
+                raise unknown_job(job)
             self._policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
             if locked.status not in TERMINAL:
                 raise Refused(
-                    f"is {locked.status}, not finished; cancel it first", subject=f"D-{job}"
+                    f"is {locked.status}, not finished; cancel it first", subject=job_name(job)
                 )
             if locked.status is Status.COMPLETED and not again:
-                raise Refused("completed", subject=f"D-{job}", hint=AGAIN_OPTION)
+                raise Refused("completed", subject=job_name(job), hint=AGAIN_OPTION)
             late = await self._late_answer(conn, job) if with_answer else {}
             new = await insert_retry(conn, job, actor, late)
             if new.how == "created" and not fresh:
@@ -143,7 +145,7 @@ class JobControl:
     async def _late_answer(self, conn: Connection, job: int) -> dict[str, str]:
         late = await store.late_answer(conn, job)
         if late is None:
-            raise Refused(f"D-{job} has no late answer; retry it without an answer")
+            raise Refused(f"{job_name(job)} has no late answer; retry it without an answer")
         return {late[0]: late[1]}
 
 
@@ -157,13 +159,13 @@ async def insert_retry(
     """
     request = await store.request_columns(conn, job)
     if request is None:
-        raise _unknown(job)
+        raise unknown_job(job)
     old, root = request
     length = int(old["chain_length"]) + 1
     if length > CHAIN_LIMIT:
         raise Refused(
             f"was already retried {CHAIN_LIMIT} times, the maximum; submit a new request",
-            subject=f"D-{job}",
+            subject=job_name(job),
         )
     row: dict[str, Any] = {key: old[key] for key in _INHERITED} | {
         "id": new_id(),
@@ -182,12 +184,12 @@ async def insert_retry(
     submitted = await _insert(conn, row, actor)
     if submitted.how == "deduplicated" and submitted.request_digest != old["request_digest"]:
         raise Refused(
-            "already uses the idempotency key of this retry", subject=f"D-{submitted.number}"
+            "already uses the idempotency key of this retry", subject=job_name(submitted.number)
         )
     if submitted.how == "joined":
         raise Refused(
             "is active for the same subject; cancel it first, or let it finish",
-            subject=f"D-{submitted.number}",
+            subject=job_name(submitted.number),
         )
     if submitted.how == "created" and old["has_targets"]:
         await deliveries.inherit_targets(conn, job, submitted.number)
@@ -200,7 +202,3 @@ async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> reques
         if submitted := await requests.submit(conn, [row], actor.name):
             return submitted[0]
     raise LostRace("another request for the same subject is being committed; try again")
-
-
-def _unknown(job: int) -> NotFound:
-    return NotFound(f"there is no job D-{job}", hint=CommandHint("jobs"))

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.event import Event
-from draftsman.domain.ids import JobRef
+from draftsman.domain.ids import JobRef, unknown_job
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.domain.read_models import (
     ActivityBucket,
@@ -103,7 +103,7 @@ class ReadModel:
         async with self._db.connection() as conn:
             if ref.number is not None:
                 if await store.status(conn, ref.number) is None:
-                    raise NotFound(f"there is no job D-{ref.number}", hint=CommandHint("jobs"))
+                    raise unknown_job(ref.number)
                 return ref.number
             numbers = await store.find(conn, ref.lowest, ref.highest)
         if not numbers:
@@ -117,7 +117,7 @@ class ReadModel:
         async with self._db.connection() as conn:
             job = await store.get(conn, number)
         if job is None:
-            raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
+            raise unknown_job(number)
         return job
 
     async def status_and_version(self, number: int) -> tuple[Status, int]:
@@ -128,7 +128,7 @@ class ReadModel:
         async with self._db.connection() as conn:
             status_and_version = await store.status_and_version(conn, number)
         if status_and_version is None:
-            raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
+            raise unknown_job(number)
         return status_and_version
 
     async def jobs(self, **filters: Any) -> list[JobSummary]:
@@ -244,7 +244,7 @@ class ReadModel:
             async with self._db.connection() as conn:
                 current = await store.status_and_version(conn, number)
             if current is None:
-                raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
+                raise unknown_job(number)
             if current == last:
                 await asyncio.sleep(FOLLOW_INTERVAL)
                 continue
@@ -265,7 +265,7 @@ class ReadModel:
             else:
                 question = next(iter(await questions.open_of(conn, [number])), None)
         if facts is None:
-            raise NotFound(f"there is no job D-{number}", hint=CommandHint("jobs"))
+            raise unknown_job(number)
         return explain(facts, question)
 
     async def chain(self, number: int) -> list[RetryLink]:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from draftsman import field_errors
 from draftsman.domain import job_payloads
-from draftsman.domain.ids import new_id
+from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryKind
@@ -26,7 +26,7 @@ from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
 from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.errors import FieldError, IdempotencyConflict, LostRace, UsageError
+from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.store import deliveries, repos
 from draftsman.store import submissions as store
@@ -61,7 +61,7 @@ class SubmittedJob:
     @property
     def name(self) -> str:
         """The display name, such as `D-142`."""
-        return f"D-{self.number}"
+        return job_name(self.number)
 
 
 class Submissions:
@@ -265,12 +265,9 @@ def invocation(**fields: Any) -> Invocation:
     try:
         return Invocation(**fields)
     except ValidationError as error:
-        key, message = field_errors.first_error(error)
-        details = error.errors()[0]
-        value, rule = details["input"], details["type"]
-        shown = f" {value[:60]!r}" if isinstance(value, str) and key != "repo" else ""
-        text = f"{key or 'request'}{shown}: {message}"
-        raise FieldError(text, field=key, problem=message, rule=rule) from None
+        raise field_errors.field_error(
+            error, default="request", shows=lambda field: field != "repo"
+        ) from None
 
 
 def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]:
@@ -336,7 +333,7 @@ def _first(value: int | None, default: int) -> int:
 
 def _conflict(row: dict[str, Any], item: store.SubmitResult) -> str:
     return (
-        f"key {row['idempotency_key']!r} was already used for D-{item.number} with a different"
-        f" request (digest {item.request_digest[:12]}, now {row['request_digest'][:12]});"
+        f"key {row['idempotency_key']!r} was already used for {job_name(item.number)} with a"
+        f" different request (digest {item.request_digest[:12]}, now {row['request_digest'][:12]});"
         " use a new key, or send the same request"
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from draftsman import host
+from draftsman.domain.ids import job_name
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import Archive, JobArchive
@@ -200,7 +201,7 @@ class Archives:
 
     async def _plan_month(self, conn: Connection, month: date, months: int) -> RetentionMonth:
         holders = await store.holders(conn, month, months, MAX_HOLDERS_SHOWN)
-        names = tuple(f"D-{holder.job} ({holder.status})" for holder in holders)
+        names = tuple(f"{job_name(holder.job)} ({holder.status})" for holder in holders)
         return RetentionMonth(
             month, await store.count(conn, month), holders[0].of if holders else 0, names
         )

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from uuid import UUID
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.messages.target import Target
 from draftsman.domain.people.actor import SYSTEM, Actor
@@ -114,7 +115,9 @@ class Sweeps:
         )
         for number, invoker in letters if fallback is None else ():
             _log.error(
-                "D-%s of %s is a dead letter and has no notification target", number, invoker
+                "%s of %s is a dead letter and has no notification target",
+                job_name(number),
+                invoker,
             )
         return len(letters)
 
@@ -182,5 +185,7 @@ async def _insert_replacement(conn: Connection, number: int) -> None:
         async with conn.transaction():
             await insert_retry(conn, number, SYSTEM)
     except Refused as error:
-        _log.error("D-%s was lost and could not be replaced by a new job: %s", number, error)
+        _log.error(
+            "%s was lost and could not be replaced by a new job: %s", job_name(number), error
+        )
         await store.not_followed(conn, number, str(error))

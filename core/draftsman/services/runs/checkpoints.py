@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from draftsman.domain.ids import new_id
+from draftsman.domain.ids import job_name, new_id
 from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
 from draftsman.domain.read_models import Artifact, LogChunk, Step
 from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
-from draftsman.domain.run import Lease
+from draftsman.domain.run import Lease, lease_lost
 from draftsman.domain.text import (
     CHECKPOINT_LIMIT,
     REQUEST_LIMIT,
@@ -21,7 +21,7 @@ from draftsman.domain.text import (
     clean_within_limit,
     truncate_payload,
 )
-from draftsman.errors import LeaseLost, NotFound, UsageError
+from draftsman.errors import NotFound, UsageError
 from draftsman.store import checkpoints as store
 from draftsman.store import run_state
 from draftsman.store.postgres.database import Connection, Database
@@ -86,7 +86,7 @@ class Checkpoints:
 
         owned, existing = await self._db.run_transaction(work)
         if not owned:
-            raise _lost(lease)
+            raise lease_lost(lease)
         new = Step(key, "pending", invocation, None, owner)
         return (existing, False) if existing else (new, True)
 
@@ -122,7 +122,7 @@ class Checkpoints:
             lambda conn: store.event(conn, lease, name, cut, unless_after)
         )
         if event_id is None:
-            raise _lost(lease)
+            raise lease_lost(lease)
         return event_id
 
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
@@ -143,7 +143,7 @@ class Checkpoints:
             lambda conn: store.log(conn, lease, seq, clean(text), limit)
         )
         if not owned:
-            raise _lost(lease)
+            raise lease_lost(lease)
         return stored
 
     async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
@@ -152,7 +152,7 @@ class Checkpoints:
             lambda conn: store.consume_quota(conn, lease, quota, size, limit)
         )
         if not owned:
-            raise _lost(lease)
+            raise lease_lost(lease)
         return allowed
 
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
@@ -175,7 +175,9 @@ class Checkpoints:
             artifact = await store.find_artifact(conn, job, name)
             if artifact is None:
                 names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
-                raise NotFound(f"D-{job} has no artifact {name!r}; artifacts: {names or 'none'}")
+                raise NotFound(
+                    f"{job_name(job)} has no artifact {name!r}; artifacts: {names or 'none'}"
+                )
             return artifact, await store.content(conn, artifact.id, most)
 
     async def patch(self, job: int, run: int | None = None) -> Artifact | None:
@@ -213,11 +215,7 @@ class Checkpoints:
 
     async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
         if not await self._db.run_transaction(work):
-            raise _lost(lease)
-
-
-def _lost(lease: Lease) -> LeaseLost:
-    return LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
+            raise lease_lost(lease)
 
 
 def _check_size(name: str, data: bytes) -> None:

@@ -142,7 +142,7 @@ async def set_person(
     try:
         checked = PersonSettings.model_validate(fields)
     except ValidationError as error:
-        raise UsageError(": ".join(filter(None, field_errors.first_error(error)))) from None
+        raise field_errors.field_error(error) from None
     ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
     entry = DirectoryEntry(
         frozenset(checked.roles),
