@@ -55,7 +55,7 @@ class DashboardPilot:
     def here(self) -> str | None:
         """The key of the row under the cursor."""
         table = self.app.main.table
-        return table.keys[table.cursor_row] if table.keys else None
+        return table.keys[table.cursor] if table.keys else None
 
     @property
     def part(self) -> str:

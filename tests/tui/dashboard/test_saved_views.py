@@ -151,7 +151,7 @@ async def test_the_wheel_moves_the_cursor() -> None:
                 kind(table, **where, shift=False, meta=False, ctrl=False)  # type: ignore[arg-type]
             )
             await seen.pilot.pause()
-            assert table.cursor_row == here
+            assert table.cursor == here
 
 
 async def test_a_line_is_completed_and_remembered() -> None:

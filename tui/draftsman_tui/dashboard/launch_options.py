@@ -16,6 +16,7 @@ from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS, View
 from draftsman_tui.dashboard.themes import NAMES
 from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ def keymap(settings: DashboardSettings) -> dict[str, str]:
 
 
 def _table_keys() -> dict[str, key_map.DefaultKeys]:
-    bindings = (binding for binding in ResourceTable.BINDINGS if isinstance(binding, Binding))
+    widgets = (CursorList, ResourceTable)
+    bindings = (
+        binding for widget in widgets for binding in widget.BINDINGS if isinstance(binding, Binding)
+    )
     return {str(binding.id): key_map.DefaultKeys(binding.key.split(",")) for binding in bindings}
 
 

@@ -96,12 +96,12 @@ async def test_beyond_the_most_rows_the_next_page_takes_their_place_and_back(
         seen.app.main._change(limit=2)
         await seen.rows(*keys[:2])
         for nth in range(2, len(keys), 2):
-            await seen.press(*["down"] * (2 - seen.app.main.table.cursor_row))
+            await seen.press(*["down"] * (2 - seen.app.main.table.cursor))
             await seen.rows(*keys[nth : nth + 2])
             assert seen.here == keys[nth]
         await seen.see(f"page {(len(keys) + 1) // 2}")
         for nth in range(len(keys) - 3 + len(keys) % 2, 0, -2):
-            await seen.press(*["up"] * (seen.app.main.table.cursor_row + 1))
+            await seen.press(*["up"] * (seen.app.main.table.cursor + 1))
             await seen.rows(*keys[nth - 1 : nth + 1])
 
 

@@ -139,7 +139,7 @@ class MainScreen(BaseScreen):
         """
         table = self.table
         end = len(table.rows) if by > 0 else -1
-        for index in range(table.cursor_row + by, end, by):
+        for index in range(table.cursor + by, end, by):
             job = self.resource.job(table.rows[index])
             if job not in (None, number):
                 table.go_to(table.keys[index])
@@ -265,7 +265,7 @@ class MainScreen(BaseScreen):
             if state.limit < MAX_ROWS:
                 self._change(limit=min(MAX_ROWS, state.limit + PAGE), rows=current_rows)
             else:
-                self.table.cursor_row = 0
+                self.table.cursor = 0
                 self._change(starts=(*state.starts, state.rows.next), rows=current_rows)
 
     def _change(self, **fields: Any) -> None:

@@ -14,12 +14,11 @@ from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
-from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from draftsman_tui.dashboard.job.row_layout import Item, Row
 from draftsman_tui.dashboard.widgets import row_renderer
+from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 
 GUTTER = 2
 
@@ -34,24 +33,14 @@ class ScrollPosition:
     following: bool = False
 
 
-class ItemList(ScrollView, can_focus=True):
+class ItemList(CursorList):
     """List of items, reused for each tab."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES, "lines--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False, id="up"),
-        Binding("down,j", "move(1)", "Down", show=False, id="down"),
         Binding("pageup,b", "page(-1)", "Page up", show=False, id="page-up"),
         Binding("pagedown,space", "page(1)", "Page down", show=False, id="page-down"),
-        Binding("home,g", "end(False)", "First", show=False, id="first"),
-        Binding("end,G", "end(True)", "Last", show=False, id="last"),
     ]
-
-    class Opened(Message):
-        """An item was double-clicked."""
-
-    class Moved(Message):
-        """The selection or the following state changed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,15 +53,14 @@ class ItemList(ScrollView, can_focus=True):
         self._items: Sequence[Item] = ()
         self._rows: list[Row] = []
         self._starts: list[int] = []
-        self._cursor = 0
         self._pending_position: ScrollPosition | None = None
 
     @property
     def selected(self) -> Item | None:
         """The item under the cursor."""
-        if not self.selectable or self._cursor >= len(self._items):
+        if not self.selectable or self.cursor >= len(self._items):
             return None
-        item = self._items[self._cursor]
+        item = self._items[self.cursor]
         return item if item.key else None
 
     @property
@@ -80,23 +68,30 @@ class ItemList(ScrollView, can_focus=True):
         """Text of all rows, visible or not."""
         return "\n".join("".join(cell.text for cell in row) for row in self._rows)
 
+    def span(self, index: int) -> tuple[int, int]:
+        if index >= len(self._starts):
+            return 0, 0
+        start = self._starts[index]
+        return start, start + len(self._items[index].rows)
+
     def show(self, draw: Callable[[int], Sequence[Item]]) -> None:
         """Set the function that renders the items for a width, keeping the position."""
         self._render_items = draw
         self._redraw()
 
     @property
+    def length(self) -> int:
+        return len(self._items)
+
+    @property
     def cursor_line(self) -> int | None:
-        """Screen line of the selected item."""
-        if self.selected is None:
-            return None
-        return self.region.y + self._span(self._cursor)[0] - round(self.scroll_y)
+        return None if self.selected is None else super().cursor_line
 
     def reset(self, position: ScrollPosition | None, *, selectable: bool, follows: bool) -> None:
         """Prepare for another tab, at a saved position; by default at the end if it follows."""
         self.selectable, self._follows = selectable, follows
         self.following = follows if position is None else position.following
-        self._items, self._cursor, self._pending_position = (), 0, position
+        self._items, self.cursor, self._pending_position = (), 0, position
 
     def leave(self) -> ScrollPosition:
         """Return the current position."""
@@ -116,38 +111,35 @@ class ItemList(ScrollView, can_focus=True):
         if not self.selectable:
             self._scroll(by)
             return
-        top, high = round(self.scroll_y), self.size.height
-        start, end = self._span(self._cursor)
-        if by > 0 and end > top + high:
+        start, end = self.span(self.cursor)
+        if (by > 0 and end > self.top + self.visible_rows) or (by < 0 and start < self.top):
             self._scroll(by)  # first scroll through a long item
-        elif by < 0 and start < top:
-            self._scroll(by)
         else:
-            self._choose(self._cursor + by)
+            self.move_to(self.cursor + by)
 
     def action_page(self, pages: int) -> None:
         """Move by a screen."""
         by = pages * max(1, self.size.height - 1)
         self._scroll(by)
         if self.selectable:
-            at = round(self.scroll_y) + (self.size.height - 1 if by > 0 else 0)
-            self._choose(bisect_right(self._starts, at) - 1, keep=False)
+            at = self.top + (self.size.height - 1 if by > 0 else 0)
+            self.move_to(self._item_at(at), scroll=False)
 
     def action_end(self, last: bool) -> None:
         """Move to the start or the end."""
         if self.selectable:
-            self._choose(len(self._items) - 1 if last else 0)
+            self.move_to(self.length - 1 if last else 0)
         elif last:
             self._to_end()
         else:
-            self._go_to(0)
+            self.go_to_row(0)
         self._set_following()
 
     def on_click(self, event: events.Click) -> None:
         """Select by click, open by double click."""
-        row = event.get_content_offset_capture(self).y + round(self.scroll_y)
+        row = event.get_content_offset_capture(self).y + self.top
         if self.selectable and row < len(self._rows):
-            self._choose(bisect_right(self._starts, row) - 1, keep=False)
+            self.move_to(self._item_at(row), scroll=False)
             if event.chain == 2:
                 self.post_message(self.Opened())
 
@@ -163,11 +155,11 @@ class ItemList(ScrollView, can_focus=True):
         self._redraw()
 
     def render_line(self, y: int) -> Strip:
-        row_index, width, base = y + round(self.scroll_y), self._width, self.rich_style
+        row_index, width, base = y + self.top, self._width, self.rich_style
         if row_index >= len(self._rows):
             return Strip.blank(width, base)
         lead = "  "
-        start, end = self._span(self._cursor)
+        start, end = self.span(self.cursor)
         if self.selected is not None and start <= row_index < end:
             lead = "▸ " if row_index == start else "│ " if self._rows[row_index] else lead
             if row_index == start:
@@ -179,10 +171,6 @@ class ItemList(ScrollView, can_focus=True):
     def _width(self) -> int:
         """Width without the scrollbar."""
         return self.scrollable_content_region.width
-
-    def _go_to(self, y: int) -> None:
-        """Scroll, even if the scrollbar does not include new rows yet."""
-        self.scroll_to(y=max(0, y), animate=False, immediate=True, force=True)
 
     def _redraw(self) -> None:
         if self._render_items is None or not self._width:
@@ -201,8 +189,8 @@ class ItemList(ScrollView, can_focus=True):
         """Return the anchor item's key, and its offset from the top."""
         if not self._items:
             return None, 0
-        top = round(self.scroll_y)
-        at = self._cursor if self.selectable else max(0, bisect_right(self._starts, top) - 1)
+        top = self.top
+        at = self.cursor if self.selectable else max(0, self._item_at(top))
         return self._items[at].key, self._starts[at] - top
 
     def _restore(self, position: ScrollPosition) -> None:
@@ -210,13 +198,14 @@ class ItemList(ScrollView, can_focus=True):
         if self.following:
             self._to_end()
         elif at is None:
-            self._choose(self._cursor, moves=False)
+            self.cursor = self._clamp(self.cursor)
+            self.keep_in_view()
             return  # the item may still be loaded
         elif position.below is None:
-            self._choose(at)
+            self.move_to(at)
         else:
-            self._cursor = at
-            self._go_to(self._starts[at] - position.below)
+            self.cursor = at
+            self.go_to_row(self._starts[at] - position.below)
         self._pending_position = None
 
     def _index_of(self, key: str | None) -> int | None:
@@ -224,42 +213,26 @@ class ItemList(ScrollView, can_focus=True):
             return None
         return next((nth for nth, item in enumerate(self._items) if item.key == key), None)
 
-    def _span(self, nth: int) -> tuple[int, int]:
-        """Return the row range of an item."""
-        if nth >= len(self._starts):
-            return 0, 0
-        start = self._starts[nth]
-        return start, start + len(self._items[nth].rows)
+    def move_to(self, index: int, *, scroll: bool = True) -> None:
+        super().move_to(index, scroll=scroll)
+        self._pending_position = None
+        self._set_following()
 
-    def _choose(self, nth: int, *, keep: bool = True, moves: bool = True) -> None:
-        self._cursor = max(0, min(nth, len(self._items) - 1))
-        if keep:
-            self._keep_in_view()
-        if moves:
-            self._pending_position = None
-            self._set_following()
-            self.post_message(self.Moved())
-        self.refresh()
-
-    def _keep_in_view(self) -> None:
-        top, high = round(self.scroll_y), max(1, self.size.height)
-        start, end = self._span(self._cursor)
-        if start < top:
-            self._go_to(start)
-        elif end > top + high:
-            self._go_to(min(start, end - high))
+    def _item_at(self, row: int) -> int:
+        """Return the index of the item at a row."""
+        return bisect_right(self._starts, row) - 1
 
     def _scroll(self, by: int) -> None:
-        self._go_to(round(self.scroll_y) + by)
+        self.go_to_row(self.top + by)
         self._set_following()
 
     def _to_end(self) -> None:
-        self._cursor = max(0, len(self._items) - 1)
-        self._go_to(len(self._rows) - self.size.height)
+        self.cursor = max(0, len(self._items) - 1)
+        self.go_to_row(len(self._rows) - self.size.height)
 
     def _set_following(self) -> None:
         """Follow exactly while the end is in view."""
-        last = self._cursor == len(self._items) - 1
+        last = self.cursor == len(self._items) - 1
         at_end = last if self.selectable else self.scroll_y >= self.max_scroll_y
         if self._follows and at_end != self.following:
             self.following = at_end

@@ -7,20 +7,18 @@ from typing import ClassVar, Final
 
 from textual import events
 from textual.message import Message
-from textual.scroll_view import ScrollView
+
+from draftsman_tui.dashboard.widgets.cursor_list import CursorList
 
 NOTCH: Final = 3
 """Rows per wheel notch."""
 
 
-class MouseTable(ScrollView):
+class MouseTable(CursorList):
     """Click selects, on the head sorts, with Ctrl marks; double click opens; drag marks a range."""
 
     ALLOW_SELECT: ClassVar[bool] = False
     _dragged_from: int | None = None
-
-    class Opened(Message):
-        """A row was double-clicked."""
 
     class Headed(Message):
         """A column head was clicked."""
@@ -38,20 +36,12 @@ class MouseTable(ScrollView):
         """Return the sortable column head at a position."""
 
     @abstractmethod
-    def move_to(self, index: int) -> None:
-        """Move the cursor to a row."""
-
-    @abstractmethod
     def toggle(self, index: int) -> None:
         """Toggle the mark of a row."""
 
     @abstractmethod
     def mark_between(self, start: int, end: int) -> None:
         """Mark a range of rows."""
-
-    @abstractmethod
-    def action_move(self, by: int) -> None:
-        """Move the cursor."""
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Record the start of a drag."""

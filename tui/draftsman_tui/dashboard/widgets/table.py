@@ -41,25 +41,19 @@ class Shape:
     filtered: bool = False
 
 
-class ResourceTable(MouseTable, can_focus=True):
+class ResourceTable(MouseTable):
     """Table of a resource's rows."""
 
+    HEAD: ClassVar[int] = 1
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"resource-table--{part}" for part in ("head", "cursor", "mark", *_ROLES)
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False, id="up"),
-        Binding("down,j", "move(1)", "Down", show=False, id="down"),
         Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
         Binding("right", "shift(1)", "Columns to the right", show=False, id="right"),
         Binding("pageup", "page(-1)", "Page up", show=False, id="page-up"),
         Binding("pagedown", "page(1)", "Page down", show=False, id="page-down"),
-        Binding("home,g", "move(-1000000)", "First", show=False, id="first"),
-        Binding("end,G", "move(1000000)", "Last", show=False, id="last"),
     ]
-
-    class Moved(Message):
-        """The cursor moved to another row."""
 
     class Marked(Message):
         """The marks changed."""
@@ -74,7 +68,6 @@ class ResourceTable(MouseTable, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.marked: set[str] = set()
-        self.cursor_row = 0
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
         self._shape = Shape()
@@ -89,16 +82,15 @@ class ResourceTable(MouseTable, can_focus=True):
     @property
     def row(self) -> Any | None:
         """The row under the cursor."""
-        return (
-            self._rows[self.cursor_row]
-            if self._rows and self.cursor_row < len(self._rows)
-            else None
-        )
+        return self._rows[self.cursor] if self._rows and self.cursor < len(self._rows) else None
+
+    @property
+    def length(self) -> int:
+        return len(self._keys)
 
     @property
     def cursor_line(self) -> int | None:
-        """Screen line of the cursor, if there are rows."""
-        return self.region.y + 1 + self.cursor_row - round(self.scroll_y) if self._keys else None
+        return super().cursor_line if self._keys else None
 
     @property
     def keys(self) -> Sequence[str]:
@@ -129,22 +121,22 @@ class ResourceTable(MouseTable, can_focus=True):
         The cursor stays on its row, and the row on its screen line.
         """
         is_other = resource is not self._resource
-        old_key = None if is_other or not self._keys else self._keys[self.cursor_row]
-        offset = 0 if is_other else self.cursor_row - round(self.scroll_y)
+        old_key = None if is_other or not self._keys else self._keys[self.cursor]
+        offset = 0 if is_other else self.cursor - self.top
         self._resource, self._rows, self.now = resource, rows, now
         self._shape = shape or Shape()
         self._keys = [resource.key(row) for row in self.rows]
         if rows is not None:
             self.marked &= set(self._keys)
         self.virtual_size = Size(self.size.width, len(self._keys) + 1)
-        stays_first = resource.follows and self.cursor_row == 0
+        stays_first = resource.follows and self.cursor == 0
         if is_other:
-            self.cursor_row = self._shift = 0
+            self.cursor = self._shift = 0
         elif old_key in self._keys and not stays_first:
-            self.cursor_row = self._keys.index(old_key)
-        self.cursor_row = max(0, min(self.cursor_row, len(self._keys) - 1))
-        self.scroll_to(y=max(0, self.cursor_row - offset), animate=False, immediate=True)
-        self._keep_in_view()
+            self.cursor = self._keys.index(old_key)
+        self.cursor = self._clamp(self.cursor)
+        self.go_to_row(self.cursor - offset)
+        self.keep_in_view()
         self.refresh()
 
     def tick(self, now: datetime) -> None:
@@ -158,9 +150,12 @@ class ResourceTable(MouseTable, can_focus=True):
             self.move_to(self._keys.index(key))
 
     def action_move(self, by: int) -> None:
-        if (by > 0 and self.cursor_row == len(self._keys) - 1) or (by < 0 and self.cursor_row == 0):
+        if (by > 0 and self.cursor == len(self._keys) - 1) or (by < 0 and self.cursor == 0):
             self.post_message(self.AtEnd(1 if by > 0 else -1))
-        self.move_to(self.cursor_row + by)
+        self.move_to(self.cursor + by)
+
+    def action_end(self, last: bool) -> None:
+        self.action_move(self.length if last else -self.length)
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by a screen."""
@@ -178,8 +173,8 @@ class ResourceTable(MouseTable, can_focus=True):
     def mark(self) -> None:
         """Toggle the mark of the row under the cursor, and move to the next."""
         if self._keys:
-            self.toggle(self.cursor_row)
-            self.move_to(self.cursor_row + 1)
+            self.toggle(self.cursor)
+            self.move_to(self.cursor + 1)
 
     def toggle(self, index: int) -> None:
         self.marked ^= {self._keys[index]}
@@ -188,7 +183,7 @@ class ResourceTable(MouseTable, can_focus=True):
 
     def mark_range(self) -> None:
         """Mark from the last mark to the cursor."""
-        self.mark_between(self._last_mark, self.cursor_row)
+        self.mark_between(self._last_mark, self.cursor)
 
     def mark_between(self, start: int, end: int) -> None:
         first, last = sorted((start, end))
@@ -211,7 +206,7 @@ class ResourceTable(MouseTable, can_focus=True):
         self.post_message(self.Marked())
 
     def row_at(self, y: int) -> int | None:
-        index = y - 1 + round(self.scroll_y)
+        index = y - 1 + self.top
         return index if y > 0 and index < len(self._keys) else None
 
     def head_at(self, x: int) -> str | None:
@@ -223,7 +218,7 @@ class ResourceTable(MouseTable, can_focus=True):
     @property
     def column_layout(self) -> ColumnLayout:
         """The visible columns, with widths for the visible rows."""
-        top = round(self.scroll_y)
+        top = self.top
         laid_out = (self._resource, self.size, self._shape, self._shift, top, self.now)
         if laid_out != self._laid_out or self._rows is not self._measured:
             self._laid_out, self._measured = laid_out, self._rows
@@ -237,7 +232,7 @@ class ResourceTable(MouseTable, can_focus=True):
         """Return the longest text width of each column in the visible rows."""
         if self._resource is None:
             return []
-        rows = self.rows[top : top + max(1, self.size.height - 1)]
+        rows = self.rows[top : top + self.visible_rows]
         texts = zip(*(self._resource.cells(row, self.now) for row in rows), strict=True)
         return [max(cell_len(cell.text) for cell in column) for column in texts]
 
@@ -247,10 +242,10 @@ class ResourceTable(MouseTable, can_focus=True):
             return Strip.blank(width, self.rich_style)
         if y == 0:
             return self._head()
-        index = y - 1 + round(self.scroll_y)
+        index = y - 1 + self.top
         if index >= len(self._keys):
             return self._message_line(self._empty_text() if not self._keys and y == 2 else "")
-        key, is_cursor = self._keys[index], index == self.cursor_row
+        key, is_cursor = self._keys[index], index == self.cursor
         cells = self._resource.cells(self.rows[index], self.now)
         base = self.rich_style
         if is_cursor:
@@ -295,18 +290,3 @@ class ResourceTable(MouseTable, can_focus=True):
 
     def _partial(self, part: str) -> Style:
         return self.get_component_rich_style(f"resource-table--{part}", partial=True)
-
-    def move_to(self, index: int) -> None:
-        index = max(0, min(index, len(self._keys) - 1))
-        if index != self.cursor_row:
-            self.cursor_row = index
-            self.post_message(self.Moved())
-        self._keep_in_view()
-        self.refresh()
-
-    def _keep_in_view(self) -> None:
-        top, fitting = round(self.scroll_y), max(1, self.size.height - 1)
-        if self.cursor_row < top:
-            self.scroll_to(y=self.cursor_row, animate=False, immediate=True)
-        elif self.cursor_row >= top + fitting:
-            self.scroll_to(y=self.cursor_row - fitting + 1, animate=False, immediate=True)
