@@ -22,8 +22,12 @@ FILES: Final = (
     "tests/bots/slack/listeners/test_commands.py::test_unusual_characters_are_stored_unchanged",
     "tests/bots/slack/listeners/test_modals.py::test_a_denial_with_its_reason",
     "tests/bots/slack/listeners/test_modals.py::test_what_is_wrong_with_a_new_job_is_said_in_its_window",
+    "tests/bots/slack/listeners/test_people_in_replies.py",
     "tests/bots/slack/test_render.py",
     "tests/bots/trello/test_render.py",
+    "tests/bots/trello/test_error_text.py",
+    "tests/bots/trello/inbound/test_answers.py::test_late_comment_names_the_member_that_was_first",
+    "tests/bots/trello/inbound/test_labels.py::test_label_added_again_creates_a_job_after_the_first_ends",
     "tests/bots/trello/test_tokens.py::test_they_are_read_and_never_shown",
 )
 """Tests of the front ends, but for WORDED."""

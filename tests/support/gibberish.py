@@ -2,7 +2,8 @@
 
 `python -m pytest -p tests.support.gibberish …` imports each module of the core with the texts for
 people replaced: messages of errors, formats of log lines, hints' introductions, and the sentences
-of the modules in SENTENCES. Placeholders, and everything that is data, stay.
+of the modules in SENTENCES. Placeholders, and everything that is data, stay, but no space separates
+them from the text: a name that is searched for as a word is not found.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SENTENCES: Final = frozenset(
     {
         "domain.answer",
         "domain.messages.plain_text",
+        "domain.refusals",
         "domain.wait_reason",
         "field_errors",
         "services.deliveries.message_builder",
@@ -34,7 +36,7 @@ _SENTENCE: Final = re.compile(r"[A-Za-z]{2}")
 
 
 def garbled(text: str) -> str:
-    """Return a text without its words and punctuation: placeholders and spaces stay."""
+    """Return a text without its words and punctuation: placeholders and inner spaces stay."""
     kept, at = [], 0
     for place in _PLACEHOLDER.finditer(text):
         kept += [_nonsense(text[at : place.start()]), place[0]]
@@ -43,7 +45,8 @@ def garbled(text: str) -> str:
 
 
 def _nonsense(text: str) -> str:
-    return re.sub(r"[:;,.]", "~", re.sub(r"[A-Za-z]", "q", text))
+    joined = re.sub(r"^ +| +$", lambda space: "q" * len(space[0]), text)
+    return re.sub(r"[:;,.]", "~", re.sub(r"[A-Za-z]", "q", joined))
 
 
 def errors_of_core() -> frozenset[str]:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from draftsman.domain.job import Status
 from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.messages.spans import ActorRef, decode_spans, encode_spans, spans_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.trello.comment_template import FIELDS
 from draftsman_bots.text import utf16_length
 from draftsman_bots.trello.markdown import MAX_COMMENT, marker_of, with_marker
+from draftsman_bots.trello.outbound.member_names import names_members
 from draftsman_bots.trello.outbound.render import STATUS_EMOJI, render, template_fields
 from tests.bots.messages import messages, words
 from tests.bots.trello.channel_fixtures import person
@@ -89,6 +91,54 @@ def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer()
     assert text.startswith("D-7/2 was answered by anna: red\n\n")
     assert "\n> Which?\n> 2" in text
     assert "To answer, comment" not in text
+
+
+def _closed_by(*by: str) -> dict[str, Any]:
+    resolution = {"outcome": "answered", "via": "person", "value": "red", "by": by}
+    return {"question": question(status=QuestionStatus.ANSWERED, resolution=resolution)}
+
+
+def _canceled_by(actor: str) -> dict[str, Any]:
+    subject = contract.message(DeliveryKind.RESULT).subject
+    return {"subject": replace(subject, status=Status.CANCELED, canceled_by=actor)}
+
+
+def _notice_by(actor: str) -> dict[str, Any]:
+    spans = encode_spans(("closed by ", ActorRef(actor)))
+    return {"payload": {"text": spans_text(decode_spans(spans)), "spans": spans}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (DeliveryKind.QUESTION_CLOSED, _closed_by),
+        (DeliveryKind.RESULT, _canceled_by),
+        (DeliveryKind.NOTICE, _notice_by),
+    ],
+)
+def test_members_are_named_and_other_accounts_are_not(kind: DeliveryKind, fields: Any) -> None:
+    message = contract.message(kind, **fields(f"trello:{ANNA}"))
+    text = render(message, NAMES)
+    assert "anna" in text
+    assert ANNA not in text
+    assert names_members(message)
+    other = contract.message(kind, **fields("slack:U1"))
+    assert "U1" in render(other, NAMES)
+    assert not names_members(other)
+
+
+def test_text_of_people_names_no_member() -> None:
+    message = contract.message(DeliveryKind.NOTICE, payload={"text": f"ask trello:{ANNA}"})
+    assert not names_members(message)
+    assert ANNA in render(message, NAMES)
+    closed = _closed_by("ben")["question"]
+    closed.resolution["value"] = f"trello:{ANNA}"
+    assert ANNA in render(contract.message(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
+
+
+def test_a_notice_that_names_its_job_has_no_second_name() -> None:
+    payload = {"text": "the label of D-7 was removed", "names_job": True}
+    assert render(contract.message(DeliveryKind.NOTICE, payload=payload)).count("D-7") == 1
 
 
 def test_a_private_word_is_addressed() -> None:

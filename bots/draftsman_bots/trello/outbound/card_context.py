@@ -9,10 +9,9 @@ from typing import Any, Final, Protocol
 
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.messages.delivery import QUESTION_KINDS, DeliveryKind, Message
-from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure
-from draftsman_bots.trello.outbound.question_text import MemberNames
+from draftsman_bots.trello.outbound.member_names import MemberNames, names_members
 from draftsman_bots.trello.transport.client import Trello
 
 MEMBERS_TTL: Final = 600.0
@@ -94,7 +93,7 @@ def needs_context(config: BoardConfig, message: Message) -> bool:
 def _mentions_member(message: Message) -> bool:
     if message.kind in QUESTION_KINDS and message.asked:
         return True
-    return bool((message.payload or {}).get("to")) or "trello:" in render_plain(message)
+    return bool((message.payload or {}).get("to")) or names_members(message)
 
 
 def _usernames(response: Any) -> MemberNames:

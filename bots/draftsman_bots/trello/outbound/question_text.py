@@ -14,6 +14,7 @@ from draftsman.domain.people.policy import Person
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_bots.text import truncate, utf16_length
 from draftsman_bots.trello.markdown import bold, code, escape_truncated
+from draftsman_bots.trello.outbound.member_names import MemberNames
 
 MAX_MENTIONS: Final = 20
 """Maximum number of people to mention."""
@@ -21,8 +22,6 @@ MAX_DESCRIPTIONS: Final = 10
 """Maximum number of choices to show with descriptions."""
 MAX_CHOICES_LENGTH: Final = 5000
 """Maximum characters of all choices; choices that are not shown can still be chosen by number."""
-MemberNames = Mapping[str, str]
-"""Usernames of the board's members by id, for mentions."""
 
 
 def render_question(

@@ -6,7 +6,6 @@ question is addressed to are mentioned.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,18 +15,20 @@ from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.messages.plain_text import (
     change_summary,
     counts_summary,
+    job_outcome_spans,
     job_outcome_text,
     notice_spans,
     pr_url,
     render_plain,
-    resolution_text,
+    resolution_spans,
 )
-from draftsman.domain.messages.spans import spans_text
+from draftsman.domain.messages.spans import ActorRef
 from draftsman.domain.trello.comment_template import fill
 from draftsman_bots import json_fields
 from draftsman_bots.text import truncate
 from draftsman_bots.trello.markdown import blockquote, bold, code, escape_truncated, link
-from draftsman_bots.trello.outbound.question_text import MemberNames, render_question
+from draftsman_bots.trello.outbound.member_names import MemberNames, with_names
+from draftsman_bots.trello.outbound.question_text import render_question
 
 STATUS_EMOJI: Final = {
     Status.SCHEDULED: "⏰",
@@ -49,7 +50,6 @@ DENIED_EMOJI: Final = "⛔"
 WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 """Statuses that hide an earlier error."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is attached to the card."
-_VOTER: Final = re.compile(r"\btrello:\u200b?([0-9a-f]{24})\b")
 _NO_NAMES: Final[MemberNames] = {}
 
 
@@ -118,7 +118,8 @@ def _closed(message: Message, names: MemberNames) -> Iterator[str]:
     """Yield the resolution of a question, without answer instructions."""
     question = message.question
     assert question is not None  # noqa: S101
-    yield _with_names(escape_truncated(f"{question.name} {resolution_text(question)}"), names)
+    resolution = with_names(resolution_spans(question), names)
+    yield escape_truncated(f"{question.name} {resolution}")
     text = blockquote(escape_truncated(question.text, 6000))
     yield f"{bold(message.subject.title, 200)} asked:\n{text}"
 
@@ -127,7 +128,8 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
     subject, result = message.subject, message.subject.result or {}
     yield _headline(subject)
     if subject.status is not Status.COMPLETED:  # the facts below show it
-        yield _with_names(escape_truncated(truncate(job_outcome_text(subject), LENGTH // 2)), names)
+        outcome = with_names(job_outcome_spans(subject), names)
+        yield escape_truncated(truncate(outcome, LENGTH // 2))
     if (summary := json_fields.string(result, "summary")).strip():
         yield escape_truncated(truncate(summary, LENGTH // 2))
     if url := pr_url(result):
@@ -142,12 +144,12 @@ def _result(message: Message, names: MemberNames) -> Iterator[str]:
 def _notice(message: Message, names: MemberNames) -> Iterator[str]:
     payload = message.payload or {}
     prefix, *spans = notice_spans(message)
-    text = spans_text(spans)
+    text = truncate(with_names(spans, names), LENGTH)
     to = names.get(str(payload.get("to", "")))
     mention = f"@{to} " if to else ""
-    notice = escape_truncated(f"{prefix}{truncate(text, LENGTH)}", 2 * LENGTH)
-    yield mention + _with_names(notice, names)
-    if is_long(text) and "to" not in payload:
+    notice = escape_truncated(f"{prefix}{text}", 2 * LENGTH)
+    yield mention + notice
+    if is_long(str(payload.get("text", ""))) and "to" not in payload:
         yield TRUNCATED_NOTICE
 
 
@@ -159,10 +161,11 @@ def _headline(subject: Subject) -> str:
 def _facts(subject: Subject, names: MemberNames) -> str:
     facts = [] if subject.denied else [escape_truncated(_state(subject), 200)]
     if subject.status is Status.CANCELED or subject.denied:
-        facts.append(_with_names(escape_truncated(job_outcome_text(subject, again=""), 300), names))
-    for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
+        facts.append(escape_truncated(with_names(job_outcome_spans(subject, again=""), names), 300))
+    invoker = with_names([ActorRef(subject.invoker)], names)
+    for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", invoker)):
         if value:
-            facts.append(name + _with_names(escape_truncated(value, 200), names))
+            facts.append(name + escape_truncated(value, 200))
     if subject.url and "://trello.com/c/" not in subject.url:
         facts.append(link(subject.url))
     return " · ".join(facts)
@@ -173,11 +176,6 @@ def _state(subject: Subject) -> str:
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         return f"{state} at {subject.next_retry_at.isoformat(sep=' ', timespec='seconds')}"
     return state
-
-
-def _with_names(text: str, names: MemberNames) -> str:
-    """Replace member ids with names, without mentions."""
-    return _VOTER.sub(lambda match: escape_truncated(names.get(match[1], match[0]), 200), text)
 
 
 def _rest(result: dict[str, Any]) -> str:

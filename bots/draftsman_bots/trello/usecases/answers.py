@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.job import Source
 from draftsman.domain.messages.plain_text import already_recorded
+from draftsman.domain.messages.spans import Spans
 from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
@@ -21,6 +22,7 @@ from draftsman_bots.answer_resolution import (
     resolve_answer,
 )
 from draftsman_bots.trello import ids
+from draftsman_bots.trello.error_text import error_text
 from draftsman_bots.trello.markdown import marker_of
 from draftsman_bots.trello.parsers import comment_parser
 from draftsman_bots.trello.parsers.actions import Action, ActionKind
@@ -155,7 +157,7 @@ async def _submit(
         response = _response(action, comment, question)
         verdict = await context.rt.questions.answer(question.job, question.ordinal, response, actor)
     except UsageError as error:
-        return await _reply(context, action, question.job, actor, str(error))
+        return await _reply(context, action, question.job, actor, error_text(error))
     if is_shown_by_question(verdict):
         return "answer"
     if verdict.recorded:
@@ -246,17 +248,24 @@ def _looks_like_decision(comment: ParsedComment) -> bool:
     return comment.text.strip().casefold() in {"yes", "no", "ok", "okay", "approved", "denied", "y"}
 
 
-def _verdict_text(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str | Spans:
     if not verdict.accepted:
-        return f"Your answer was not accepted: {verdict.reason or 'it was rejected'}."
+        reason = verdict.reason_spans or ("it was rejected",)
+        return "Your answer was not accepted: ", *reason, "."
     return f"{verdict.name}: your approval was recorded, {verdict.votes} of {verdict.quorum}."
 
 
 async def _reply(
-    context: BotContext, action: Action, job: int, actor: Actor, text: str, outcome: str = "told"
+    context: BotContext,
+    action: Action,
+    job: int,
+    actor: Actor,
+    text: str | Spans,
+    outcome: str = "told",
 ) -> str:
     """Post a reply on the card, once for each version of the comment."""
     at = parse(ids.card_target(action.card))
     key = f"comment:{action.id}"
-    await context.rt.outbox.notice(job, key, f"{actor.display_name}: {text}", at=at)
+    spans = (text,) if isinstance(text, str) else text
+    await context.rt.outbox.notice(job, key, (f"{actor.display_name}: ", *spans), at=at)
     return outcome

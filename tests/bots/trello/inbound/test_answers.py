@@ -8,6 +8,8 @@ from typing import Final
 import pytest
 
 from draftsman.domain.answer import Response
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionSpec, QuestionStatus
 from draftsman_bots.trello.markdown import with_marker
 from draftsman_bots.trello.usecases.label_jobs import board_actor
@@ -238,6 +240,21 @@ async def test_late_comment_is_refused_with_the_reason(
     assert await bench.now(question) == (ANSWERED, "red")
     [said] = await bench.told(card)
     assert f"{question.name} was already answered by ben" in said
+
+
+async def test_late_comment_names_the_member_that_was_first(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    card = bench.card()
+    invoker = Actor(Source.TRELLO, bench.mallory, "Mallory", roles=frozenset({"invoker"}))
+    question = await bench.asked(card, actor=invoker)
+    trello.comment(card, bench.mallory, "2")
+    trello.comment(card, bench.ben, "1")
+    await bench.poll()
+    assert await bench.now(question) == (ANSWERED, "blue")
+    [reply] = await bench.told(card)
+    assert trello.username(bench.mallory) in reply
+    assert bench.mallory not in reply
 
 
 async def test_simultaneous_comments_accept_one(
