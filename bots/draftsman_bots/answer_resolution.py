@@ -112,7 +112,7 @@ def names_choice(question: Question, text: str) -> bool:
 
 
 def build_response(key: str, question: str = "", **fields: Any) -> Response:
-    """Return a response with its idempotency key; raises UsageError in one line.
+    """Return a response with its idempotency key; raises UsageError with a one-line message.
 
     `question` is the name that the error begins with.
     """
