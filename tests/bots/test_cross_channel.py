@@ -135,7 +135,9 @@ def others(way: AnswerPath) -> tuple[AnswerPath, ...]:
 
 
 @pytest.mark.parametrize("way", AnswerPath)
-async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: AnswerPath) -> None:
+async def test_answer_in_any_channel_closes_all_copies(
+    world: CrossChannelJob, way: AnswerPath
+) -> None:
     await world.asked(PICK)
     word = "blue" if way is AnswerPath.BUTTON else "red"
     await world.say(way, word)
@@ -149,7 +151,7 @@ async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: Answ
 
 
 @pytest.mark.parametrize(("way", "yes"), DECISIONS)
-async def test_a_decision_counts_in_every_place(
+async def test_decision_in_any_channel_closes_all_copies(
     world: CrossChannelJob, way: AnswerPath, yes: bool
 ) -> None:
     await world.asked(GATE)
@@ -162,7 +164,7 @@ async def test_a_decision_counts_in_every_place(
 
 
 @pytest.mark.parametrize("ask", [PICK, GATE], ids=lambda ask: ask.key)
-async def test_who_comes_after_the_time_is_told_so_in_every_place(
+async def test_answer_after_expiry_is_refused_in_every_channel(
     world: CrossChannelJob, ask: QuestionSpec, conn: Connection
 ) -> None:
     await world.asked(ask)
@@ -175,7 +177,7 @@ async def test_who_comes_after_the_time_is_told_so_in_every_place(
 
 
 @pytest.mark.parametrize("ask", [PICK, GATE], ids=lambda ask: ask.key)
-async def test_who_comes_after_the_job_was_canceled_is_told_so_in_every_place(
+async def test_answer_after_cancellation_is_refused_in_every_channel(
     world: CrossChannelJob, ask: QuestionSpec
 ) -> None:
     await world.asked(ask)

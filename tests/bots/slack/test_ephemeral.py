@@ -66,7 +66,7 @@ async def test_response_url_is_used_outside_the_bots_channels(
 
 
 @pytest.mark.parametrize("fault", [Fault.DROP_BEFORE, Fault.SLOW(2), Fault.HTML_503])
-async def test_a_way_that_breaks_or_takes_too_long_is_followed_by_the_next(
+async def test_failed_or_slow_reply_method_falls_back_to_the_next(
     slack: FakeSlack, anna: str, general: str, fault: Fault
 ) -> None:
     client = AsyncWebClient(slack.bot_token, slack.api_url, timeout=1, retry_handlers=[])
@@ -81,7 +81,7 @@ async def test_a_way_that_breaks_or_takes_too_long_is_followed_by_the_next(
     assert texts(slack.messages(slack.direct(anna))) == [WORD.text]
 
 
-async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
+async def test_undeliverable_reply_is_logged(
     slack: FakeSlack,
     client: AsyncWebClient,
     anna: str,

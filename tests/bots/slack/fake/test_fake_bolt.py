@@ -42,7 +42,7 @@ async def app(request: pytest.FixtureRequest, slack: FakeSlack) -> AsyncIterator
         yield created
 
 
-async def test_a_command_is_answered_to_one_person(
+async def test_command_reply_is_ephemeral(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     @app.command("/draftsman")
@@ -58,7 +58,7 @@ async def test_a_command_is_answered_to_one_person(
     assert [message["text"] for message in slack.messages(general)] == ["later"]
 
 
-async def test_a_mention_comes_twice_and_is_answered_in_its_thread(
+async def test_mention_is_delivered_twice_and_answered_in_its_thread(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     seen: list[str] = []
@@ -99,7 +99,7 @@ async def test_a_button_changes_its_message(
         await slack.press(anna, general, asked["ts"], "Approve")
 
 
-async def test_a_choice_is_looked_up_and_made(
+async def test_option_is_searched_and_selected(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     chosen: list[str] = []
@@ -221,7 +221,7 @@ async def test_a_message_shortcut_carries_the_message(
     assert [message["text"] for message in slack.ephemerals(general, anna)] == ["From broken"]
 
 
-async def test_wrong_answers_are_complained_of(
+async def test_invalid_responses_of_the_app_are_recorded(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     @app.command("/draftsman")
@@ -242,7 +242,7 @@ async def test_wrong_answers_are_complained_of(
     assert slack.ephemerals(general, anna) == []
 
 
-async def test_edits_deletions_and_previews_are_told(
+async def test_edits_deletions_and_previews_are_delivered(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     seen: list[tuple[str, bool]] = []
@@ -263,7 +263,7 @@ async def test_edits_deletions_and_previews_are_told(
     ]
 
 
-async def test_what_the_app_did_not_subscribe_to_is_not_sent(
+async def test_unsubscribed_event_is_not_sent(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     @app.middleware

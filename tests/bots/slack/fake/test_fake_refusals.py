@@ -36,7 +36,7 @@ async def refusal(call: Awaitable[Any]) -> dict[str, Any]:
     return data
 
 
-async def test_tokens_are_looked_at(slack: FakeSlack, client: AsyncWebClient) -> None:
+async def test_tokens_are_checked(slack: FakeSlack, client: AsyncWebClient) -> None:
     for token, error in (
         ("xoxb-other", "invalid_auth"),
         (slack.app_token, "not_allowed_token_type"),
@@ -73,7 +73,7 @@ async def test_a_revoked_token_does_nothing(
         ("reactions:write", lambda c, w: c.reactions_add(channel=w, timestamp="1", name="eyes")),
     ],
 )
-async def test_a_missing_scope_is_named(
+async def test_missing_scope_is_named_in_the_error(
     slack: FakeSlack,
     client: AsyncWebClient,
     general: str,
@@ -87,9 +87,7 @@ async def test_a_missing_scope_is_named(
     assert scope not in result["provided"].split(",")
 
 
-async def test_where_the_bot_is_not_it_cannot_post(
-    slack: FakeSlack, client: AsyncWebClient
-) -> None:
+async def test_bot_cannot_post_without_membership(slack: FakeSlack, client: AsyncWebClient) -> None:
     places = {
         "C0NOTHING": "channel_not_found",
         slack.channel("public", bot=False): "not_in_channel",
@@ -103,7 +101,7 @@ async def test_where_the_bot_is_not_it_cannot_post(
     await client.chat_postMessage(channel="#public", text="one")
 
 
-async def test_what_the_bot_is_not_in_it_cannot_read(
+async def test_bot_cannot_read_channels_without_membership(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     public = slack.channel("public", bot=False)
@@ -124,7 +122,7 @@ async def test_what_the_bot_is_not_in_it_cannot_read(
         ({"attachments": [{"text": "a"}] * 101}, "too_many_attachments"),
     ],
 )  # fmt: skip
-async def test_a_bad_message_is_not_posted(
+async def test_invalid_message_is_not_posted(
     slack: FakeSlack, client: AsyncWebClient, general: str, content: dict[str, Any], error: str
 ) -> None:
     result = await refusal(client.api_call("chat.postMessage", json={"channel": general} | content))
@@ -141,7 +139,7 @@ async def test_bad_blocks_are_explained_as_slack_does(client: AsyncWebClient, ge
     assert result["response_metadata"] == {"messages": [f"[ERROR] {problem}"]}
 
 
-async def test_a_text_is_cut_when_posted_and_refused_when_changed(
+async def test_long_text_is_truncated_when_posted_and_refused_when_updated(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     posted = await client.chat_postMessage(channel=general, text="a" * 40_001)
@@ -165,7 +163,7 @@ async def test_only_its_own_messages_can_be_changed(
     assert (await refusal(thread))["error"] == "thread_not_found"
 
 
-async def test_a_reply_to_what_is_gone_falls_into_the_channel(
+async def test_reply_to_a_deleted_message_is_posted_in_the_channel(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     posted = await client.chat_postMessage(channel=general, text="one")
@@ -188,7 +186,7 @@ async def test_a_thread_outlives_its_first_message(
     assert (await refusal(update))["error"] == "message_not_found"
 
 
-async def test_an_ephemeral_message_needs_somebody_there(
+async def test_ephemeral_message_requires_a_channel_member(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     other = slack.user("otto")
@@ -265,7 +263,7 @@ async def test_a_response_url_works_five_times_in_half_an_hour(
     assert (answer.status_code, "invalid_blocks" in answer.body) == (400, True)
 
 
-async def test_an_upload_must_be_whole(
+async def test_incomplete_upload_is_refused(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     place = await client.files_getUploadURLExternal(filename="a", length=3)
@@ -286,7 +284,9 @@ async def test_an_upload_must_be_whole(
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, name: str) -> None:
+async def test_methods_reject_invalid_arguments_without_failing(
+    slack: FakeSlack, general: str, name: str
+) -> None:
     method = METHODS[name]
     token = slack.app_token if method.token == "app" else slack.bot_token
     client = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
@@ -300,7 +300,7 @@ async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, nam
         assert answer["ok"] is True or answer["error"]
 
 
-async def test_nonsense_is_answered_in_json(slack: FakeSlack, client: AsyncWebClient) -> None:
+async def test_invalid_request_gets_a_json_error(slack: FakeSlack, client: AsyncWebClient) -> None:
     assert (await refusal(client.api_call("chat.shout")))["error"] == "unknown_method"
     headers = {"Authorization": f"Bearer {slack.bot_token}", "Content-Type": "application/json"}
     async with ClientSession(headers=headers) as session:

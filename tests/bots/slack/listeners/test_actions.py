@@ -36,14 +36,14 @@ async def test_a_button_answers(bench: SlackBotHarness) -> None:
     assert await bench.ephemeral_texts(BEN) == []
 
 
-async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: SlackBotHarness) -> None:
+async def test_choice_number_is_not_confused_with_a_value(bench: SlackBotHarness) -> None:
     crossed = QuestionSpec.model_validate({"key": "k", "text": "?", "choices": ["2", "1"]})
     question, _, ts = await bench.shown(crossed)
     await bench.slack.press(BEN, bench.general, ts, ids.answer_action(1))
     assert await bench.answer(question) == ("2", ("ben",))
 
 
-async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBotHarness) -> None:
+async def test_approval_by_button_counts_votes(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     assert await bench.ephemeral_texts(CAROL) == [f"{question.name}: approval recorded, 1 of 2."]
@@ -55,7 +55,7 @@ async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBo
     assert await bench.answer(question) == ("approved", ("carol", "dave"))
 
 
-async def test_simultaneous_presses_accept_one_and_tell_the_other(bench: SlackBotHarness) -> None:
+async def test_simultaneous_presses_accept_one_and_inform_the_other(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     await asyncio.gather(
         bench.slack.press(CAROL, bench.general, ts, ids.APPROVE),
@@ -84,7 +84,7 @@ async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) 
         await holder.close()
 
 
-async def test_press_and_answer_from_another_channel_at_once(
+async def test_simultaneous_press_and_answer_from_another_channel_accept_one(
     bench: SlackBotHarness, make: Factory, people: People
 ) -> None:
     question, _, ts = await bench.shown()
@@ -111,7 +111,7 @@ async def test_double_click_is_one_answer(bench: SlackBotHarness) -> None:
     assert await bench.ephemeral_texts(BEN) == [already]
 
 
-async def test_a_second_click_after_a_decision_says_what_is_recorded(
+async def test_second_click_after_a_decision_shows_the_recorded_answer(
     bench: SlackBotHarness,
 ) -> None:
     gate, _, ts = await bench.shown(GATE)
@@ -264,7 +264,7 @@ async def test_expired_trigger_asks_to_press_again(bench: SlackBotHarness) -> No
     assert await bench.is_open(question)
 
 
-async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
+async def test_cancel_and_retry_buttons_require_permission(
     bench: SlackBotHarness,
 ) -> None:
     number = await bench.make.queued()
@@ -283,7 +283,7 @@ async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
     assert messages == [f"D-{mine} is canceled.", f"D-{mine + 1} retries D-{mine}."]
 
 
-async def test_something_else_that_can_be_pressed_is_acknowledged(bench: SlackBotHarness) -> None:
+async def test_button_of_another_app_message_is_acknowledged(bench: SlackBotHarness) -> None:
     created = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
     message = await bench.post("docs", blocks=created)
     assert (await bench.slack.press(BEN, bench.general, message["ts"], "docs")).acked

@@ -65,7 +65,7 @@ async def test_a_reply_under_the_card_of_a_command_answers(
     await until(look, "a question without buttons")
 
 
-async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
+async def test_late_click_on_a_decided_question_is_refused(
     bench: SlackBotHarness, seen: Seen
 ) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fix it")
@@ -79,7 +79,7 @@ async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
     assert text == "Your answer was not accepted: D-1/1 was already approved by carol"
 
 
-async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
+async def test_reply_to_a_direct_copy_decides_only_its_question(
     bench: SlackBotHarness, seen: Seen
 ) -> None:
     room = bench.slack.channel("small", [ANNA, CAROL])

@@ -24,7 +24,7 @@ def manifest(request: pytest.FixtureRequest, bench: SlackBotHarness) -> str:
     return str(request.param)
 
 
-async def test_a_question_is_answered_in_words_that_begin_with_a_command(
+async def test_answer_may_begin_with_the_name_of_a_command(
     bench: SlackBotHarness, manifest: str
 ) -> None:
     question, root = await bench.asked(WORDS)
@@ -42,7 +42,7 @@ async def test_a_question_is_answered_in_words_that_begin_with_a_command(
 
 
 @pytest.mark.parametrize("text", ["fix it at once", "cancel D-1", "help", "answer the mail first"])
-async def test_no_command_is_run_of_what_is_an_answer(bench: SlackBotHarness, text: str) -> None:
+async def test_answer_is_not_executed_as_a_command(bench: SlackBotHarness, text: str) -> None:
     bench.slack.subscribed = MENTIONS
     question, root = await bench.asked(WORDS)
     await bench.slack.mention(BEN, bench.general, text, root)
@@ -50,13 +50,15 @@ async def test_no_command_is_run_of_what_is_an_answer(bench: SlackBotHarness, te
     assert len(await bench.jobs()) == 1
 
 
-async def test_an_answer_that_names_its_question_is_its_words_alone(bench: SlackBotHarness) -> None:
+async def test_answer_command_that_names_its_question_submits_only_its_text(
+    bench: SlackBotHarness,
+) -> None:
     question, root = await bench.asked(WORDS)
     await bench.slack.mention(BEN, bench.general, f"answer {question.name} slowly", root)
     assert await bench.answer(question) == ("slowly", ("ben",))
 
 
-async def test_words_that_match_a_choice_are_it_and_others_are_a_command(
+async def test_text_of_a_choice_is_an_answer_and_other_text_is_a_command(
     bench: SlackBotHarness, manifest: str
 ) -> None:
     question, root = await bench.asked(VERBS)
@@ -67,7 +69,7 @@ async def test_words_that_match_a_choice_are_it_and_others_are_a_command(
     assert await bench.answer(question) == ("list", ("ben",))
 
 
-async def test_a_decision_is_a_word_where_nothing_can_be_approved(bench: SlackBotHarness) -> None:
+async def test_decision_word_is_text_without_an_approval(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(VERBS)
     await bench.slack.mention(BEN, bench.general, "approve", root)
     assert await bench.answer(question) == ("approve", ("ben",))
@@ -76,7 +78,7 @@ async def test_a_decision_is_a_word_where_nothing_can_be_approved(bench: SlackBo
     assert await bench.answer(other) == ("deny it with 403", ("ben",))
 
 
-async def test_of_several_questions_that_take_words_none_is_guessed(
+async def test_text_that_fits_several_questions_is_not_submitted(
     bench: SlackBotHarness, manifest: str
 ) -> None:
     one, root = await bench.asked(WORDS)
@@ -95,7 +97,7 @@ async def test_of_several_questions_that_take_words_none_is_guessed(
     assert await bench.answer(two) == ("list the files", ("ben",))
 
 
-async def test_words_go_to_the_one_question_that_takes_them(bench: SlackBotHarness) -> None:
+async def test_text_answers_the_only_question_that_accepts_it(bench: SlackBotHarness) -> None:
     choice, root = await bench.asked(VERBS)
     gate, _ = await bench.asked(GATE, root=root)
     words, _ = await bench.asked(WORDS, root=root)
@@ -105,7 +107,7 @@ async def test_words_go_to_the_one_question_that_takes_them(bench: SlackBotHarne
     assert await bench.is_open(gate)
 
 
-async def test_words_never_decide_a_gate(bench: SlackBotHarness, manifest: str) -> None:
+async def test_text_never_decides_an_approval(bench: SlackBotHarness, manifest: str) -> None:
     gate, root = await bench.asked(GATE)
     for text in ("list", "fix it", "approve it all"):
         await bench.slack.mention(CAROL, bench.general, text, root)
@@ -119,7 +121,7 @@ async def test_words_never_decide_a_gate(bench: SlackBotHarness, manifest: str) 
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 
-async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackBotHarness) -> None:
+async def test_edited_request_is_not_an_answer_to_its_job(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "it fails")
     request = await bench.slack.mention(ANNA, bench.general, "fix it", root.ts)
     question, _ = await bench.asked(WORDS, root=root.ts)
@@ -136,7 +138,7 @@ async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackB
         (FULL, "", "by replying in this thread"),
     ],
 )
-async def test_the_advice_fits_the_manifest(
+async def test_instructions_match_the_granted_scopes(
     bench: SlackBotHarness, scopes: tuple[str, ...], call: str, advice: str
 ) -> None:
     bench.slack.world.scopes = set(scopes)
@@ -162,7 +164,7 @@ async def test_the_advice_fits_the_manifest(
     [(GATE, CAROL, "approve"), (WORDS, BEN, "list the files first")],
     ids=["gate", "words"],
 )
-async def test_a_message_that_comes_again_answers_no_later_question(
+async def test_redelivered_message_answers_no_later_question(
     bench: SlackBotHarness, ask: QuestionSpec, who: str, text: str
 ) -> None:
     first, root = await bench.asked(ask)
@@ -177,7 +179,7 @@ async def test_a_message_that_comes_again_answers_no_later_question(
     assert not await bench.is_open(second)
 
 
-async def test_a_message_that_comes_late_decides_no_gate_that_was_asked_meanwhile(
+async def test_late_message_decides_no_approval_that_was_requested_after_it(
     bench: SlackBotHarness,
 ) -> None:
     first, root = await bench.asked(GATE)

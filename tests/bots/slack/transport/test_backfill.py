@@ -154,7 +154,7 @@ async def test_backfill_reads_again_after_the_rate_limit(
     assert await scene.answered() == "blue"
 
 
-async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
+async def test_reply_before_the_start_of_the_bot_is_backfilled(
     scene: Scene, patient: Runtime
 ) -> None:
     async with serving(patient, scene.slack):
@@ -166,7 +166,7 @@ async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
     assert scene.slack.ephemerals(scene.general, BEN) == [], "no reply to old messages"
 
 
-async def test_a_reply_of_a_long_time_without_connections_is_found(
+async def test_reply_during_a_long_disconnection_is_backfilled(
     scene: Scene, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await scene.ask()

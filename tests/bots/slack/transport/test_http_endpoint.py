@@ -131,7 +131,7 @@ async def test_unhandled_event_is_acknowledged(either: ServiceHarness, jobs: Job
     assert await jobs.texts() == []
 
 
-async def test_only_post_comes_in(http: ServiceHarness) -> None:
+async def test_endpoint_accepts_only_post(http: ServiceHarness) -> None:
     async with aiohttp.ClientSession() as session:
         for method in ("GET", "PUT", "DELETE", "HEAD", "OPTIONS"):
             async with session.request(method, str(http.slack.request_url)) as reply:
@@ -140,7 +140,7 @@ async def test_only_post_comes_in(http: ServiceHarness) -> None:
                 assert reply.status == 404
 
 
-async def test_the_bot_says_how_it_is(http: ServiceHarness) -> None:
+async def test_health_endpoints_show_the_state_of_the_bot(http: ServiceHarness) -> None:
     assert await _read(http, "/healthz") == (200, "alive\n")
     assert (await _read(http, "/readyz"))[0] == 200
     await http.slack.command(ANNA, http.general, "fix it")

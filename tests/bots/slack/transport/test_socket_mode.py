@@ -92,7 +92,7 @@ async def test_app_rate_limit_is_a_health_note(either: ServiceHarness) -> None:
     assert either.health.ready
 
 
-async def test_a_token_that_slack_refuses_is_said(socket: ServiceHarness) -> None:
+async def test_rejected_token_is_reported_as_a_problem(socket: ServiceHarness) -> None:
     async def check() -> bool:
         return len(socket.slack.calls) > before
 
