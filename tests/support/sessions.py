@@ -1,18 +1,20 @@
 """PostgreSQL sessions that one test opens and the next ones use again.
 
-A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 10 ms
-more. Where code closes a session of a lent database, its backend is reset to what a new one is and
-waits; who connects with the same parameters gets it. A backend that cannot be reset, or that may
-have begun under settings of its database, is closed for good.
+A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 20 ms
+more. When code closes a session of a lent database, its backend is reset to the state of a new one
+and kept; the next connection with the same parameters gets it, with the settings that the database
+has by then. A backend that cannot be reset, or that began under settings of its database, which
+RESET would restore, is closed.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any, Final
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
@@ -22,18 +24,30 @@ KEPT: Final = 3
 """Backends that wait for each set of parameters."""
 KEPT_IN_ALL: Final = 10
 """Backends of a process that wait; the server allows a hundred to all processes."""
-UNSET: Final = """
-SELECT FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+SETTINGS: Final = """
+SELECT split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
+FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase,
+     unnest(setconfig) AS setting
 WHERE datname = current_database()
 """
-"""Finds rows where a database has settings, which only new backends have."""
+"""The settings that a new backend of the database has."""
 RESET: Final = f"""
 CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;
 SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES;
-SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush(); {UNSET}
+SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush()
 """.encode()
 """`DISCARD ALL`, but for the plans of triggers."""
-RESUME: Final = f"RESET application_name; {UNSET}".encode()
+RESUME: Final = f"RESET application_name; {SETTINGS}".encode()
+APPLY: Final = f"SELECT set_config(name, value, false) FROM ({SETTINGS}) AS s (name, value)".encode()
+
+
+@dataclass
+class Origin:
+    """How a connection was opened."""
+
+    parameters: str
+    resettable: bool
+    """The database had no settings when the backend began."""
 
 
 class Sessions:
@@ -42,7 +56,7 @@ class Sessions:
     def __init__(self) -> None:
         self._idle: dict[str, dict[str, list[Any]]] = {}
         self._hosts: dict[str, object] = {}
-        self._parameters: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
+        self._origins: weakref.WeakKeyDictionary[object, Origin] = weakref.WeakKeyDictionary()
         self._close = AsyncConnection.close
         self._closed: Any = PGconn.connect_start(b"host=/nonexistent")
         self._closed.finish()
@@ -54,11 +68,15 @@ class Sessions:
         def connect(
             cls: type[AsyncConnection[Any]], parameters: str = ""
         ) -> Generator[Any, Any, AsyncConnection[Any]]:
-            if (backend := sessions._take(parameters)) is not None:
+            database = sessions._database(parameters)
+            if database and (backend := sessions._take(database, parameters)) is not None:
                 conn = cls(backend)
-            else:
-                conn = yield from super(AsyncConnection, cls)._connect_gen(parameters)
-            sessions._parameters[conn] = parameters
+                sessions._origins[conn] = Origin(parameters, resettable=True)
+                return conn
+            conn = yield from super(AsyncConnection, cls)._connect_gen(parameters)
+            if database:
+                resettable = not _run(conn.pgconn, SETTINGS.encode())
+                sessions._origins[conn] = Origin(parameters, resettable)
             return conn
 
         async def close(conn: AsyncConnection[Any]) -> None:
@@ -89,28 +107,39 @@ class Sessions:
             for backend in waiting:
                 backend.finish()
 
-    def _take(self, parameters: str) -> Any:
-        for database, idle in self._idle.items():
-            if database in parameters:
-                waiting = idle.get(parameters, [])
-                while waiting:
-                    backend = waiting.pop()
-                    if _run(backend, RESUME):
-                        return backend
-                    backend.finish()
+    def _database(self, parameters: str) -> str | None:
+        """Return the lent database that the parameters name, if they lead to it directly."""
+        given = conninfo_to_dict(parameters)
+        database = str(given.get("dbname"))
+        known = database in self._idle and given.get("host") == self._hosts[database]
+        return database if known else None
+
+    def _take(self, database: str, parameters: str) -> Any:
+        waiting = self._idle[database].get(parameters, [])
+        while waiting:
+            backend = waiting.pop()
+            try:
+                if _run(backend, RESUME):
+                    _run(backend, APPLY)
+            except OperationalError:
+                backend.finish()
+            else:
+                return backend
         return None
 
     def _keep(self, conn: AsyncConnection[Any]) -> bool:
         backend: Any = conn.pgconn
-        parameters = self._parameters.get(conn, "")
-        wanted = conninfo_to_dict(parameters)
-        database = str(wanted.get("dbname"))
-        idle = self._idle.get(database)
-        if idle is None or wanted.get("host") != self._hosts[database]:
+        origin = self._origins.get(conn)
+        if origin is None or not origin.resettable:
             return False
-        if len(waiting := idle.setdefault(parameters, [])) >= KEPT:
+        if (database := self._database(origin.parameters)) is None:
             return False
-        if backend.transaction_status != TransactionStatus.IDLE or not _run(backend, RESET):
+        waiting = self._idle[database].setdefault(origin.parameters, [])
+        if len(waiting) >= KEPT or backend.transaction_status != TransactionStatus.IDLE:
+            return False
+        try:
+            _run(backend, RESET)
+        except OperationalError:
             return False
         while backend.notifies():
             pass
@@ -121,7 +150,9 @@ class Sessions:
         return True
 
 
-def _run(backend: Any, statements: bytes) -> bool:
-    """Run the statements; return whether all went well and the last one found no rows."""
+def _run(backend: Any, statements: bytes) -> int:
+    """Run the statements; return the number of rows of the last. Raises OperationalError."""
     result = backend.exec_(statements)
-    return bool(result.status == ExecStatus.TUPLES_OK and result.ntuples == 0)
+    if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+        raise OperationalError(result.error_message.decode(errors="replace"))
+    return int(result.ntuples)
