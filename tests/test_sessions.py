@@ -10,16 +10,15 @@ CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
 STATE = """
 SELECT pg_backend_pid(), current_setting('search_path'), current_setting('application_name'),
        (SELECT count(*) FROM pg_listening_channels()), to_regclass('pg_temp.mine'),
-       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
-       (SELECT count(*) FROM pg_prepared_statements)
+       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
 """
 PID = "SELECT pg_backend_pid()"
+PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 1'"
 LEFTOVERS = (
     "SET search_path = nowhere",
     "LISTEN anything",
     "CREATE TEMP TABLE mine (a int)",
     "SELECT pg_advisory_lock(1)",
-    "PREPARE mine AS SELECT 1",
 )
 
 
@@ -33,6 +32,17 @@ async def test_a_backend_is_used_again_as_new(db: Database) -> None:
     again = await db.dedicated_connection()
     assert await rows(again, STATE) == before
     await again.close()
+
+
+async def test_statements_stay_prepared_but_for_a_session_that_pins_its_plans(
+    db: Database,
+) -> None:
+    for pinned, prepared in ((False, 0), (False, 1), (True, 0), (False, 0)):
+        conn = await db.dedicated_connection(pinned=pinned)
+        assert await value(conn, PREPARED) == prepared
+        for _ in range(7):
+            await value(conn, "SELECT 1")
+        await conn.close()
 
 
 async def test_a_setting_of_the_database_holds_in_a_backend_that_is_used_again(

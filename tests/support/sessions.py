@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg import AsyncConnection, OperationalError
+from psycopg._preparing import PrepareManager
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
@@ -32,13 +33,16 @@ WHERE datname = current_database()
 """
 """The settings that a new backend of the database has."""
 RESET: Final = f"""
-CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;
+CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
 SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES;
 SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush()
 """.encode()
-"""`DISCARD ALL`, but for the plans of triggers."""
+"""`DISCARD ALL`, but for prepared statements and the plans of triggers."""
+DEALLOCATE: Final = b"DEALLOCATE ALL;"
 RESUME: Final = f"RESET application_name; {SETTINGS}".encode()
-APPLY: Final = f"SELECT set_config(name, value, false) FROM ({SETTINGS}) AS s (name, value)".encode()
+APPLY: Final = f"""
+SELECT set_config(name, value, false) FROM ({SETTINGS}) AS settings (name, value)
+""".encode()
 
 
 @dataclass
@@ -50,11 +54,35 @@ class Origin:
     """The database had no settings when the backend began."""
 
 
+class Statements(PrepareManager):
+    """The prepared statements of a backend, which stay prepared for its next connection.
+
+    A connection that sets its threshold also sets how its statements are planned: it gets none of
+    them and leaves none.
+    """
+
+    own = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "prepare_threshold" and value != self.prepare_threshold:
+            self.own = True
+            self.clear()
+        super().__setattr__(name, value)
+
+
+@dataclass
+class Backend:
+    """A backend that no connection uses."""
+
+    pgconn: Any
+    statements: Statements
+
+
 class Sessions:
     """The backends of one pytest process, by database and parameters."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, dict[str, list[Any]]] = {}
+        self._idle: dict[str, dict[str, list[Backend]]] = {}
         self._hosts: dict[str, object] = {}
         self._origins: weakref.WeakKeyDictionary[object, Origin] = weakref.WeakKeyDictionary()
         self._close = AsyncConnection.close
@@ -70,13 +98,15 @@ class Sessions:
         ) -> Generator[Any, Any, AsyncConnection[Any]]:
             database = sessions._database(parameters)
             if database and (backend := sessions._take(database, parameters)) is not None:
-                conn = cls(backend)
+                conn = cls(backend.pgconn)
+                conn._prepared = backend.statements
                 sessions._origins[conn] = Origin(parameters, resettable=True)
                 return conn
             conn = yield from super(AsyncConnection, cls)._connect_gen(parameters)
             if database:
                 resettable = not _run(conn.pgconn, SETTINGS.encode())
                 sessions._origins[conn] = Origin(parameters, resettable)
+                conn._prepared = Statements()
             return conn
 
         async def close(conn: AsyncConnection[Any]) -> None:
@@ -105,7 +135,7 @@ class Sessions:
         """Close the backends of a database."""
         for waiting in self._idle.pop(database, {}).values():
             for backend in waiting:
-                backend.finish()
+                backend.pgconn.finish()
 
     def _database(self, parameters: str) -> str | None:
         """Return the lent database that the parameters name, if they lead to it directly."""
@@ -114,39 +144,41 @@ class Sessions:
         known = database in self._idle and given.get("host") == self._hosts[database]
         return database if known else None
 
-    def _take(self, database: str, parameters: str) -> Any:
+    def _take(self, database: str, parameters: str) -> Backend | None:
         waiting = self._idle[database].get(parameters, [])
         while waiting:
             backend = waiting.pop()
             try:
-                if _run(backend, RESUME):
-                    _run(backend, APPLY)
+                if _run(backend.pgconn, RESUME):
+                    _run(backend.pgconn, APPLY)
             except OperationalError:
-                backend.finish()
+                backend.pgconn.finish()
             else:
                 return backend
         return None
 
     def _keep(self, conn: AsyncConnection[Any]) -> bool:
-        backend: Any = conn.pgconn
+        pgconn, statements = conn.pgconn, conn._prepared
         origin = self._origins.get(conn)
         if origin is None or not origin.resettable:
             return False
         if (database := self._database(origin.parameters)) is None:
             return False
         waiting = self._idle[database].setdefault(origin.parameters, [])
-        if len(waiting) >= KEPT or backend.transaction_status != TransactionStatus.IDLE:
+        if len(waiting) >= KEPT or pgconn.transaction_status != TransactionStatus.IDLE:
             return False
+        if not isinstance(statements, Statements) or statements.own:
+            statements = Statements()
         try:
-            _run(backend, RESET)
+            _run(pgconn, RESET if statements._counts or statements._names else DEALLOCATE + RESET)
         except OperationalError:
             return False
-        while backend.notifies():
+        while pgconn.notifies():
             pass
-        waiting.append(backend)
+        waiting.append(Backend(pgconn, statements))
         lists = [kept for known in self._idle.values() for kept in known.values() if kept]
         if sum(map(len, lists)) > KEPT_IN_ALL:
-            next(kept for kept in lists if kept is not waiting).pop(0).finish()
+            next(kept for kept in lists if kept is not waiting).pop(0).pgconn.finish()
         return True
 
 
