@@ -11,6 +11,7 @@ import ast
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -46,6 +47,7 @@ def _nonsense(text: str) -> str:
     return re.sub(r"[:;,.]", "~", re.sub(r"[A-Za-z]", "q", text))
 
 
+@cache
 def errors_of_core() -> frozenset[str]:
     """Return the names of the classes whose first argument is a message."""
     path = Path(__file__).parents[2] / "core" / CORE / "errors.py"
