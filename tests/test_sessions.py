@@ -10,15 +10,15 @@ CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
 STATE = """
 SELECT pg_backend_pid(), current_setting('search_path'), current_setting('application_name'),
        (SELECT count(*) FROM pg_listening_channels()), to_regclass('pg_temp.mine'),
-       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
-       (SELECT count(*) FROM pg_prepared_statements)
+       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())
 """
+PID = "SELECT pg_backend_pid()"
+PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 1'"
 LEFTOVERS = (
     "SET search_path = nowhere",
     "LISTEN anything",
     "CREATE TEMP TABLE mine (a int)",
     "SELECT pg_advisory_lock(1)",
-    "PREPARE mine AS SELECT 1",
 )
 
 
@@ -34,26 +34,52 @@ async def test_a_backend_is_used_again_as_new(db: Database) -> None:
     await again.close()
 
 
-async def test_a_setting_of_the_database_and_an_open_transaction_need_another_backend(
+async def test_statements_stay_prepared_but_for_a_session_that_pins_its_plans(
+    db: Database,
+) -> None:
+    for pinned, prepared in ((False, 0), (False, 1), (True, 0), (False, 0)):
+        conn = await db.dedicated_connection(pinned=pinned)
+        assert await value(conn, PREPARED) == prepared
+        for _ in range(7):
+            await value(conn, "SELECT 1")
+        await conn.close()
+
+
+async def test_a_setting_of_the_database_holds_in_a_backend_that_is_used_again(
     db: Database, server: Server, database: str
 ) -> None:
-    pid = "SELECT pg_backend_pid()"
     first = await db.dedicated_connection()
-    before = await value(first, pid)
+    before = await value(first, PID)
     await first.close()
     server.set(database, "draftsman.clock_offset", "2 days")
     shifted = await db.dedicated_connection()
+    assert await value(shifted, PID) == before
     assert await value(shifted, CLOCK)
-    during = await value(shifted, pid)
-    assert during != before
     await shifted.close()
     server.admin.execute(f'ALTER DATABASE "{database}" RESET ALL'.encode())
     plain = await db.dedicated_connection()
+    assert await value(plain, PID) == before
     assert not await value(plain, CLOCK)
-    assert await value(plain, pid) not in (before, during)
-    await run(plain, "BEGIN")
-    left = await value(plain, pid)
     await plain.close()
+
+
+async def test_a_backend_that_began_under_a_setting_or_is_in_a_transaction_is_closed(
+    db: Database, server: Server, database: str
+) -> None:
+    server.set(database, "draftsman.clock_offset", "2 days")
+    used = await db.dedicated_connection()
+    shifted = await db.dedicated_connection()
+    during = await value(shifted, PID)
+    await used.close()
+    await shifted.close()
+    server.admin.execute(f'ALTER DATABASE "{database}" RESET ALL'.encode())
+    plain = [await db.dedicated_connection() for _ in range(2)]
+    assert during not in [await value(conn, PID) for conn in plain]
+    assert not any([await value(conn, CLOCK) for conn in plain])
+    await run(plain[0], "BEGIN")
+    left = await value(plain[0], PID)
+    await plain[0].close()
     last = await db.dedicated_connection()
-    assert await value(last, pid) != left
+    assert await value(last, PID) != left
+    await plain[1].close()
     await last.close()

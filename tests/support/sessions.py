@@ -1,18 +1,21 @@
 """PostgreSQL sessions that one test opens and the next ones use again.
 
-A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 10 ms
-more. Where code closes a session of a lent database, its backend is reset to what a new one is and
-waits; who connects with the same parameters gets it. A backend that cannot be reset, or that may
-have begun under settings of its database, is closed for good.
+A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 20 ms
+more. When code closes a session of a lent database, its backend is reset to the state of a new one
+and kept; the next connection with the same parameters gets it, with the settings that the database
+has by then. A backend that cannot be reset, or that began under settings of its database, which
+RESET would restore, is closed.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any, Final
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
+from psycopg._preparing import PrepareManager
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
@@ -22,27 +25,66 @@ KEPT: Final = 3
 """Backends that wait for each set of parameters."""
 KEPT_IN_ALL: Final = 10
 """Backends of a process that wait; the server allows a hundred to all processes."""
-UNSET: Final = """
-SELECT FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+SETTINGS: Final = """
+SELECT split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
+FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase,
+     unnest(setconfig) AS setting
 WHERE datname = current_database()
 """
-"""Finds rows where a database has settings, which only new backends have."""
+"""The settings that a new backend of the database has."""
 RESET: Final = f"""
-CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;
+CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
 SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES;
-SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush(); {UNSET}
+SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush()
 """.encode()
-"""`DISCARD ALL`, but for the plans of triggers."""
-RESUME: Final = f"RESET application_name; {UNSET}".encode()
+"""`DISCARD ALL`, but for prepared statements and the plans of triggers."""
+DEALLOCATE: Final = b"DEALLOCATE ALL;"
+RESUME: Final = f"RESET application_name; {SETTINGS}".encode()
+APPLY: Final = f"""
+SELECT set_config(name, value, false) FROM ({SETTINGS}) AS settings (name, value)
+""".encode()
+
+
+@dataclass
+class Origin:
+    """How a connection was opened."""
+
+    parameters: str
+    resettable: bool
+    """The database had no settings when the backend began."""
+
+
+class Statements(PrepareManager):
+    """The prepared statements of a backend, which stay prepared for its next connection.
+
+    A connection that sets its threshold also sets how its statements are planned: it gets none of
+    them and leaves none.
+    """
+
+    own = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "prepare_threshold" and value != self.prepare_threshold:
+            self.own = True
+            self.clear()
+        super().__setattr__(name, value)
+
+
+@dataclass
+class Backend:
+    """A backend that no connection uses."""
+
+    pgconn: Any
+    statements: Statements
 
 
 class Sessions:
     """The backends of one pytest process, by database and parameters."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, dict[str, list[Any]]] = {}
+        self._idle: dict[str, dict[str, list[Backend]]] = {}
         self._hosts: dict[str, object] = {}
-        self._parameters: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
+        self._origins: weakref.WeakKeyDictionary[object, Origin] = weakref.WeakKeyDictionary()
         self._close = AsyncConnection.close
         self._closed: Any = PGconn.connect_start(b"host=/nonexistent")
         self._closed.finish()
@@ -54,11 +96,17 @@ class Sessions:
         def connect(
             cls: type[AsyncConnection[Any]], parameters: str = ""
         ) -> Generator[Any, Any, AsyncConnection[Any]]:
-            if (backend := sessions._take(parameters)) is not None:
-                conn = cls(backend)
-            else:
-                conn = yield from super(AsyncConnection, cls)._connect_gen(parameters)
-            sessions._parameters[conn] = parameters
+            database = sessions._database(parameters)
+            if database and (backend := sessions._take(database, parameters)) is not None:
+                conn = cls(backend.pgconn)
+                conn._prepared = backend.statements
+                sessions._origins[conn] = Origin(parameters, resettable=True)
+                return conn
+            conn = yield from super(AsyncConnection, cls)._connect_gen(parameters)
+            if database:
+                resettable = not _run(conn.pgconn, SETTINGS.encode())
+                sessions._origins[conn] = Origin(parameters, resettable)
+                conn._prepared = Statements()
             return conn
 
         async def close(conn: AsyncConnection[Any]) -> None:
@@ -87,41 +135,56 @@ class Sessions:
         """Close the backends of a database."""
         for waiting in self._idle.pop(database, {}).values():
             for backend in waiting:
-                backend.finish()
+                backend.pgconn.finish()
 
-    def _take(self, parameters: str) -> Any:
-        for database, idle in self._idle.items():
-            if database in parameters:
-                waiting = idle.get(parameters, [])
-                while waiting:
-                    backend = waiting.pop()
-                    if _run(backend, RESUME):
-                        return backend
-                    backend.finish()
+    def _database(self, parameters: str) -> str | None:
+        """Return the lent database that the parameters name, if they lead to it directly."""
+        given = conninfo_to_dict(parameters)
+        database = str(given.get("dbname"))
+        known = database in self._idle and given.get("host") == self._hosts[database]
+        return database if known else None
+
+    def _take(self, database: str, parameters: str) -> Backend | None:
+        waiting = self._idle[database].get(parameters, [])
+        while waiting:
+            backend = waiting.pop()
+            try:
+                if _run(backend.pgconn, RESUME):
+                    _run(backend.pgconn, APPLY)
+            except OperationalError:
+                backend.pgconn.finish()
+            else:
+                return backend
         return None
 
     def _keep(self, conn: AsyncConnection[Any]) -> bool:
-        backend: Any = conn.pgconn
-        parameters = self._parameters.get(conn, "")
-        wanted = conninfo_to_dict(parameters)
-        database = str(wanted.get("dbname"))
-        idle = self._idle.get(database)
-        if idle is None or wanted.get("host") != self._hosts[database]:
+        pgconn, statements = conn.pgconn, conn._prepared
+        origin = self._origins.get(conn)
+        if origin is None or not origin.resettable:
             return False
-        if len(waiting := idle.setdefault(parameters, [])) >= KEPT:
+        if (database := self._database(origin.parameters)) is None:
             return False
-        if backend.transaction_status != TransactionStatus.IDLE or not _run(backend, RESET):
+        waiting = self._idle[database].setdefault(origin.parameters, [])
+        if len(waiting) >= KEPT or pgconn.transaction_status != TransactionStatus.IDLE:
             return False
-        while backend.notifies():
+        if not isinstance(statements, Statements) or statements.own:
+            statements = Statements()
+        try:
+            _run(pgconn, RESET if statements._counts or statements._names else DEALLOCATE + RESET)
+        except OperationalError:
+            return False
+        while pgconn.notifies():
             pass
-        waiting.append(backend)
+        waiting.append(Backend(pgconn, statements))
         lists = [kept for known in self._idle.values() for kept in known.values() if kept]
         if sum(map(len, lists)) > KEPT_IN_ALL:
-            next(kept for kept in lists if kept is not waiting).pop(0).finish()
+            next(kept for kept in lists if kept is not waiting).pop(0).pgconn.finish()
         return True
 
 
-def _run(backend: Any, statements: bytes) -> bool:
-    """Run the statements; return whether all went well and the last one found no rows."""
+def _run(backend: Any, statements: bytes) -> int:
+    """Run the statements; return the number of rows of the last. Raises OperationalError."""
     result = backend.exec_(statements)
-    return bool(result.status == ExecStatus.TUPLES_OK and result.ntuples == 0)
+    if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+        raise OperationalError(result.error_message.decode(errors="replace"))
+    return int(result.ntuples)
