@@ -28,6 +28,7 @@ from tests.support import fork_server
 from tests.support.clock import Clock
 from tests.support.database_pool import Databases
 from tests.support.people import GROUPS, PEOPLE, People
+from tests.support.repeated_costs import avoid_repeated_costs
 from tests.support.server import Server, make_home, open_folder
 from tests.support.sessions import Sessions
 
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SERVER] = Server(home, url)
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
+    avoid_repeated_costs()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

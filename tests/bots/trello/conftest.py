@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest
 from trello import TrelloClient
 
+from draftsman_bots.trello.usecases import board_scans
 from tests.bots.trello.http_adapters import RequestsAdapter
 from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.trello import FakeTrello
+
+SCAN_INTERVAL: Final = board_scans.INTERVAL
+"""Seconds between two scans of a board, which tests of other things do not wait for."""
+
+
+@pytest.fixture(autouse=True)
+def _scan_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_scans, "INTERVAL", 0.02)
+    monkeypatch.setattr(board_scans, "SETTLE", 0.01)
 
 
 @pytest.fixture

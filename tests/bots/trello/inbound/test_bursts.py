@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman_bots.trello.usecases import board_scans
+from tests.bots.trello.conftest import SCAN_INTERVAL
 from tests.bots.trello.inbound.conftest import TrelloBotHarness
 from tests.support.trello import FakeTrello, Fault
 from tests.support.trello.limits import Limits
@@ -21,8 +23,9 @@ def _calls(trello: FakeTrello) -> Counter[tuple[str, str]]:
 
 
 async def test_260_cards_moved_at_once_cost_a_few_requests_and_delay_no_label(
-    bench: TrelloBotHarness, trello: FakeTrello
+    bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(board_scans, "INTERVAL", SCAN_INTERVAL)
     await bench.listen()
     cards = [bench.card(f"card {n}") for n in range(MOVED)]
     labeled = bench.card("labeled")

@@ -1,0 +1,55 @@
+"""Results that libraries compute again for each client and each event loop, computed once."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import ssl
+import sys
+from typing import Any, Final
+
+from httpx._transports import default
+
+TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name other certificates than those of certifi."""
+
+
+def avoid_repeated_costs() -> None:
+    """Share these results in this process from now on."""
+    _share_tls_contexts()
+    _keep_handlers_of_signals()
+    # httpcore imports it for each request; an import that fails searches each folder again
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
+
+
+def _share_tls_contexts() -> None:
+    """Load the trusted certificates once instead of 30 ms for each HTTP client."""
+    create = default.create_ssl_context
+
+    @functools.cache
+    def shared(trust_env: bool, *_trust: str | None) -> ssl.SSLContext:
+        return create(trust_env=trust_env)
+
+    def create_ssl_context(
+        verify: Any = True, cert: Any = None, trust_env: bool = True
+    ) -> ssl.SSLContext:
+        if verify is not True or cert is not None:
+            return create(verify=verify, cert=cert, trust_env=trust_env)
+        return shared(trust_env, *map(os.environ.get, TRUST))
+
+    default.create_ssl_context = create_ssl_context  # type: ignore[attr-defined]
+
+
+def _keep_handlers_of_signals() -> None:
+    """Return a handler as it is, as later Pythons do.
+
+    Python 3.11 looks for it among the numbers first, and fails with its `repr`: for each run of an
+    event loop, that of all that a fixture returned.
+    """
+    convert = signal._int_to_enum  # type: ignore[attr-defined]
+
+    def int_to_enum(value: Any, klass: Any) -> Any:
+        return convert(value, klass) if isinstance(value, int) else value
+
+    signal._int_to_enum = int_to_enum  # type: ignore[attr-defined]
