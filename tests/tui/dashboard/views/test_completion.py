@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman_tui.dashboard.completion import commands, filters
+from draftsman_tui.dashboard.completion import commands, filters, form_field
 
 VALUES = {
     "status": ["waiting", "failed", "dead_letter"],
@@ -57,3 +57,24 @@ def test_a_command(text: str, wanted: list[str]) -> None:
 )
 def test_a_filter(text: str, wanted: list[str]) -> None:
     assert filters(text, VALUES) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "multiple", "lines"),
+    [
+        ("", False, ["tidy", "coder", "code-review"]),
+        ("co", False, ["coder", "code-review"]),
+        ("ID", False, ["tidy"]),
+        (" review ", False, ["code-review"]),
+        ("tidy", False, []),
+        ("nothing", False, []),
+        ("tidy,re", True, ["tidy,code-review "]),
+        ("tidy cod", True, ["tidy coder ", "tidy code-review "]),
+        ("tidy ", True, ["tidy tidy ", "tidy coder ", "tidy code-review "]),
+        ("coder", True, []),
+    ],
+)
+def test_form_field_offers_values_that_contain_the_word(
+    text: str, multiple: bool, lines: list[str]
+) -> None:
+    assert form_field(text, ["tidy", "coder", "code-review"], multiple=multiple) == lines

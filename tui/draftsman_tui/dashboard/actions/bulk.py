@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.ids import job_name
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.services.jobs.job_control import AGAIN_OPTION
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
@@ -33,7 +34,7 @@ class BulkResult:
         """Return job numbers grouped by the reason of their rejection."""
         grouped: dict[str, list[int]] = {}
         for number, error in self.refused.items():
-            text = error_text(error, about=f"D-{number}")
+            text = error_text(error, about=job_name(number))
             grouped.setdefault(text, []).append(number)
         return grouped
 
@@ -124,7 +125,7 @@ def report_rejections(screen: BaseScreen, result: BulkResult) -> None:
 
 def job_names(numbers: Sequence[int]) -> str:
     """Return the names of the first jobs and the number of the rest."""
-    names = ", ".join(f"D-{number}" for number in numbers[:MAX_LISTED])
+    names = ", ".join(job_name(number) for number in numbers[:MAX_LISTED])
     return names + (f" and {len(numbers) - MAX_LISTED:,} more" if numbers[MAX_LISTED:] else "")
 
 

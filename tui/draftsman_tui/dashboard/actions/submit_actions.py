@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from draftsman.configured import configured_targets
+from draftsman.domain.ids import job_name
 from draftsman.errors import IdempotencyConflict, NotFound, UsageError
 from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.common.job_request import (
@@ -69,9 +70,11 @@ class JobSubmission:
                 request.model_copy(update={"key": self._key}), self._desk.actor
             )
         except IdempotencyConflict as error:  # an earlier attempt succeeded; its reply was lost
+            if error.job is None:
+                raise
             self._key = _key()
             raise UsageError(
-                f"already submitted as D-{error.job}; enter submits this as another job"
+                f"already submitted as {job_name(error.job)}; enter submits this as another job"
             ) from None
 
 
