@@ -48,7 +48,7 @@ async def rejection_error(rt: Runtime, verdict: Verdict, event: str) -> Draftsma
     submitted = [answer for answer in answers if answer.source_event_id == event]
     if not any(answer.payload.get("late") for answer in submitted):
         return Refused(text)
-    question = next(asked for asked in questions if asked.ordinal == verdict.question)
+    question = next(item for item in questions if item.ordinal == verdict.question)
     if question.status not in (QuestionStatus.OPEN, QuestionStatus.EXPIRED):
         return Refused(f"{text}; your answer was recorded, but the job continued without it")
     option = " --with-answer" if question.kind is QuestionKind.INPUT else ""

@@ -1,4 +1,4 @@
-"""What a line that was begun may become."""
+"""Completion of command lines, filters and form fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAKES = {
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("", [*TAKES, "mine"]),
         ("s", ["sort", "save"]),
@@ -39,12 +39,12 @@ TAKES = {
         ("nonsense x", []),
     ],
 )
-def test_a_command(text: str, wanted: list[str]) -> None:
-    assert commands(text, [*TAKES, "mine"], TAKES, VALUES) == wanted
+def test_command_line_completion(text: str, expected: list[str]) -> None:
+    assert commands(text, [*TAKES, "mine"], TAKES, VALUES) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("", ["status:", "repo:", "by:", "age<", "age>"]),
         ("st", ["status:"]),
@@ -55,8 +55,8 @@ def test_a_command(text: str, wanted: list[str]) -> None:
         ("https:", []),
     ],
 )
-def test_a_filter(text: str, wanted: list[str]) -> None:
-    assert filters(text, VALUES) == wanted
+def test_filter_completion(text: str, expected: list[str]) -> None:
+    assert filters(text, VALUES) == expected
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ PROGRESS_DELAY: Final = 0.4
 
 @dataclass(slots=True)
 class BulkResult:
-    """Outcome of a bulk operation, by job number; `left` counts jobs that were not tried."""
+    """Outcome of a bulk operation, by job number; `untried` counts the rest."""
 
     done: list[int] = field(default_factory=list)
     refused: dict[int, DraftsmanError] = field(default_factory=dict)
-    left: int = 0
+    untried: int = 0
 
     def reasons(self) -> dict[str, list[int]]:
         """Return job numbers grouped by the reason of their rejection."""
@@ -91,7 +91,7 @@ async def run_bulk(
         if progress.is_attached:
             progress.dismiss(None)
     handled = {*result.done, *result.refused}
-    result.left = len(numbers) - len(handled)
+    result.untried = len(numbers) - len(handled)
     screen.keep_marked([number for number in numbers if number not in result.done])
     return result
 
@@ -100,10 +100,10 @@ def report_bulk(screen: BaseScreen, result: BulkResult, done: str) -> None:
     """Show a summary; `done` is the past participle for the jobs that succeeded."""
     if result.done:
         screen.show_message(f"{job_names(result.done)} {done}")
-    if result.left:
-        total = result.left + len(result.done) + len(result.refused)
+    if result.untried:
+        total = result.untried + len(result.done) + len(result.refused)
         screen.show_error(
-            f"Stopped; {result.left:,} of {total:,} jobs not processed; they stay marked"
+            f"Stopped; {result.untried:,} of {total:,} jobs not processed; they stay marked"
         )
     report_rejections(screen, result)
 

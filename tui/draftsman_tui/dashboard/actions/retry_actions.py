@@ -151,9 +151,9 @@ async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, 
         screen.show_message(f"Retried {len(lines):,} jobs: {job_names(list(retried))}")
     elif lines:
         screen.show_message("; ".join(lines))
-    if result.left:
+    if result.untried:
         screen.show_error(
-            f"Stopped; {result.left:,} of {len(numbers):,} jobs not retried;"
+            f"Stopped; {result.untried:,} of {len(numbers):,} jobs not retried;"
             " run the command again for the rest"
         )
     report_rejections(screen, result)

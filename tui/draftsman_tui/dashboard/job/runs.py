@@ -67,11 +67,11 @@ def _usage_row(run: Run, now: datetime) -> Row:
     return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, str(run.status))
 
 
-def _line(head: str, took: float, used: dict[str, Any], status: str = "") -> Row:
+def _line(head: str, seconds: float, used: dict[str, Any], status: str = "") -> Row:
     return (
         Cell(f"  {head:<4} ", "head"),
         Cell(f"{status:<12}", ROLES.get(status, "")),
-        Cell(f"{times.span(took):>7}  "),
+        Cell(f"{times.span(seconds):>7}  "),
         Cell(usage_lines(used) if used else "no usage reported", "" if used else "dim"),
     )
 

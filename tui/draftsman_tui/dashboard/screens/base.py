@@ -271,8 +271,10 @@ class BaseScreen(Screen[None]):
         keys = []
         for key, bindings in self._bindings.key_to_bindings.items():
             names = [binding.id for binding in bindings if binding.id in self.commands]
-            here = [name for name in names if name and self.is_here(self.commands[name])]
-            if command.name in names and (not self.is_here(command) or here[0] == command.name):
+            available = [name for name in names if name and self.is_here(self.commands[name])]
+            if command.name in names and (
+                not self.is_here(command) or available[0] == command.name
+            ):
                 keys.append(key)
         return keys
 

@@ -42,8 +42,8 @@ def banner_text(lost: ConnectionLost, now: float) -> str:
     parts = ["Database unreachable"]
     if lost.read_at is not None:
         parts.append(f"Showing data from {times.span(now - lost.read_at)} ago")
-    left = round(lost.retry_at - now)
-    parts.append(f"Retrying in {left} s" if left > 0 else "Retrying now")
+    seconds = round(lost.retry_at - now)
+    parts.append(f"Retrying in {seconds} s" if seconds > 0 else "Retrying now")
     if lost.embedded:
         parts.append("To start a stopped server: draftsman db start")
     return ". ".join([*parts, one_line(lost.error)])
