@@ -23,10 +23,10 @@ FILES: Final = (
     "tests/tui/dashboard/test_supervised.py",
     "tests/core/handlers/clone/test_publish.py::test_a_source_that_its_owner_cannot_reach_is_named",
     "tests/tui/dashboard/test_form.py",
-    f"{NEW_JOB}::test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself",
-    f"{NEW_JOB}::test_what_is_wrong_stands_beside_it_and_nothing_is_lost",
+    f"{NEW_JOB}::test_form_whose_first_submission_succeeded_creates_no_second_job",
+    f"{NEW_JOB}::test_errors_are_shown_beside_fields_and_input_is_kept",
     "tests/tui/cli/jobs/test_cancel_and_retry.py::test_several_jobs_are_run_anew_each_once",
-    "tests/tui/dashboard/commands/test_commands.py::test_several_jobs_are_canceled_after_a_yes",
+    "tests/tui/dashboard/commands/test_commands.py::test_several_jobs_are_canceled_after_confirmation",
     "tests/bots/slack/listeners/test_commands.py::test_unusual_characters_are_stored_unchanged",
     "tests/bots/slack/listeners/test_modals.py::test_a_denial_with_its_reason",
     "tests/bots/slack/listeners/test_modals.py::test_refused_new_job_shows_the_error_in_its_modal",
@@ -40,8 +40,8 @@ FILES: Final = (
 )
 """Tests of the front ends, but for WORDED."""
 WORDED: Final = (
-    "test_all_that_is_wrong_is_said_beside_its_field",
-    "test_what_needs_more_than_a_field_is_beside_it_too",
+    "test_every_error_is_shown_beside_its_field",
+    "test_errors_of_the_whole_request_are_shown_beside_a_field",
     "test_a_notice_names_its_job_once",
     "test_notification_displays_people_and_times_for_readers",
     "test_result_is_shown_once_without_field_names",

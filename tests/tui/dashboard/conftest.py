@@ -1,4 +1,4 @@
-"""Nothing of this terminal reaches a dashboard of the tests."""
+"""Fixtures that isolate a dashboard from the terminal and the clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from draftsman_tui.common import times
 from draftsman_tui.dashboard.polling.messages import StatsUpdated
 from draftsman_tui.dashboard.polling.refresher import Refresher
 from draftsman_tui.dashboard.screens import base
-from tests.tui.dashboard.fixtures_data import NOW, VITALS
+from tests.tui.dashboard.fixtures_data import NOW, STATS
 
 PARSED: Final[dict[object, list[RuleSet]]] = {}
 """The rules of each style sheet, by its text and its variables."""
@@ -29,7 +29,7 @@ MAX_UPDATES: Final = 50
 
 
 class FrozenDatetime(datetime):
-    """A clock that stands."""
+    """A stopped clock."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
@@ -44,7 +44,7 @@ def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw a screen when a test reads it, not after each change: there is no terminal.
+    """Draw a screen when a test reads it, not after each change.
 
     Drawing for the headless driver, which drops it, took a third of the time of these tests.
     """
@@ -53,7 +53,7 @@ def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def drop(screen: Screen[object]) -> None:
         if screen is not screen.app.screen:
-            refresh(screen)  # what is behind a dialog makes the dialog dirty
+            refresh(screen)  # the screen behind a dialog makes the dialog dirty
             return
         screen._compositor._dirty_regions.clear()
         screen._dirty_widgets.clear()
@@ -118,20 +118,20 @@ def _is_outdated(screen: Screen[object]) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let no test see what another one left in the state directory."""
+def _empty_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Give each test an empty state directory."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
-def stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be looked at, and the clock stand."""
+def frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the refresher and the clock."""
 
-    async def nothing(live: Refresher) -> None:
-        """Never look."""
+    async def nothing(refresher: Refresher) -> None:
+        """Poll never."""
 
     monkeypatch.setattr(Refresher, "run", nothing)
     monkeypatch.setattr(Refresher, "now", NOW)
-    monkeypatch.setattr(Refresher, "last_stats", StatsUpdated(VITALS))
+    monkeypatch.setattr(Refresher, "last_stats", StatsUpdated(STATS))
     monkeypatch.setattr(base, "STALE", math.inf)
     monkeypatch.setattr(times, "datetime", FrozenDatetime)

@@ -1,4 +1,4 @@
-"""Values that never change: a team's day, at noon."""
+"""Fixed values for pictures: jobs, questions and workers of a team at noon."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TITLES: Final = (
     "Ship it",
     "Upgrade the build image",
 )
-"""What people ask for: long, short, and wide."""
+"""Titles: long, short and wide."""
 BEFORE: Final = {
     "inventory/stock.py": """import os
 import re
@@ -63,7 +63,7 @@ index f874f95ac72ff243ad98a1c480d200737bad8980..69e084ec344c759af173ca0f70c92c82
 -    return len([i for i in items])
 +    return len(items)
 """
-"""What an agent leaves that makes AFTER of BEFORE; test_answers.py lets one do so."""
+"""Patch of an agent that changes BEFORE to AFTER; test_answers.py compares it with git's."""
 
 
 def ago(minutes: float) -> datetime:
@@ -237,11 +237,11 @@ ROWS: Final[dict[str, list[Any]]] = {
         )
     ],
 }
-"""Of each table."""
+"""Rows of each table."""
 
 
-def pulse() -> Activity:
-    """Jobs that ended more and more often, and an answer every few minutes."""
+def activity() -> Activity:
+    """Return an increasing number of finished jobs, and an answer every few minutes."""
     now = int(NOW.timestamp()) // BUCKET_SECONDS
     ended = {now - nth: (180 - nth) // 9 % 14 for nth in range(180)}
     took = {now - nth: [20.0 + nth] for nth in range(0, 180, 25)}
@@ -250,13 +250,13 @@ def pulse() -> Activity:
 
 
 JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
-CREW: Final = WorkerStats({"alive": 2, "silent": 1}, 7, 20, "00000001", 2.0)
-VITALS: Final = DashboardStats(JOBS, ["completed"], CREW, 4.0, pulse())
-"""Of the strip."""
+WORKERS: Final = WorkerStats({"alive": 2, "silent": 1}, 7, 20, "00000001", 2.0)
+STATS: Final = DashboardStats(JOBS, ["completed"], WORKERS, 4.0, activity())
+"""Statistics of the overview."""
 
 
 def whole_job() -> Job:
-    """Return job D-142 as its own screen has it."""
+    """Return job D-142 with the fields of its screen."""
     nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Job))
     line = ROWS["jobs"][1]
     same = {name: getattr(line, name) for name in line.__slots__ if name in nothing}
@@ -280,7 +280,7 @@ def whole_job() -> Job:
 
 
 def job_snapshot() -> JobSnapshot:
-    """Return what the screen of a job shows."""
+    """Return a snapshot of a job with data in every tab."""
     answered = Answer(
         *(1, 142, 1, "input", "slack", "e-1", "U012ABCDEF", "Ben", "ben", {"text": "coins"}),
         accepted=False,

@@ -3,7 +3,7 @@
 Each screen is drawn in three sizes and two themes by one application, from fixed values, without a
 database. One size and theme is stored as an SVG for people to look at (`jobs.svg`); all of them are
 stored as cells (`jobs.cells`): each line as its text and, below it, one letter a cell for the role
-of that cell, a space for the most frequent one. `+3` is three more lines of the same. The legend
+of that cell, a space for the most frequent role. `+3` is three more lines of the same. The legend
 gives the color, background and font of a role, by its name in the palettes or in both themes.
 """
 
@@ -30,42 +30,42 @@ from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.themes import THEMES as PALETTES
 from draftsman_tui.dashboard.views import VIEWS
 from tests.support.svg import Look, lines_of, look_of, render_svg
-from tests.tui.dashboard.fixtures_data import ANNA, NOW, ROWS, VITALS
+from tests.tui.dashboard.fixtures_data import ANNA, NOW, ROWS, STATS
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 EXPECTED: Final = Path(__file__).parent / "pictures"
 ACTUAL: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
-"""Where pictures go that are not as they were; to keep them is to copy them."""
+"""Folder of pictures that differ; copy them to accept them."""
 SIZES: Final = ((80, 24), (120, 30), (200, 50))
 THEMES: Final = ("dark", "light")
 DRAWN: Final = ((120, 30), "dark")
-"""The size and the theme of the SVG."""
+"""Size and theme of the SVG."""
 LETTERS: Final = ascii_letters + digits + punctuation
 Pair = tuple[Look, ...]
-"""The look of one cell in each theme."""
+"""Look of a cell in each theme."""
 Screen = list[list[tuple[str, Look]]]
 """The characters of each line, with their look."""
 RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
-"""Of pictures: nothing is looked at, so nothing is there to be asked."""
+"""Runtime of the pictures, whose data is not loaded."""
 
 
 @asynccontextmanager
 async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator[DashboardPilot]:
-    """Open a dashboard with a table of values that never change."""
+    """Open a dashboard with a table of fixed values."""
     how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
     async with open_dashboard(RUNTIME, ANNA, **how) as seen:
-        found = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
-        seen.app.main.post_message(found)
-        seen.app.main.post_message(StatsUpdated(VITALS))
+        loaded = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
+        seen.app.main.post_message(loaded)
+        seen.app.main.post_message(StatsUpdated(STATS))
         await seen.see("your clock is 4 s ahead")
         yield seen
 
 
 async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:
-    """Fail where a screen is not as its pictures, and leave new ones to be looked at."""
-    for one in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
-        one.cursor_blink = False
-        one._pause_blink(visible=True)
+    """Fail if a screen differs from its pictures, and write the new pictures."""
+    for field in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
+        field.cursor_blink = False
+        field._pause_blink(visible=True)
     screens: dict[tuple[tuple[int, int], str], Screen] = {}
     svg = ""
     for theme in THEMES:
@@ -77,21 +77,21 @@ async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:
             if (size, theme) == DRAWN:
                 svg = render_svg(seen.app)
     taken = {f"{name}.svg": svg, f"{name}.cells": _cells(screens)}
-    wrong = [file for file, text in taken.items() if not _is_kept(file, text)]
+    wrong = [file for file, text in taken.items() if not _matches(file, text)]
     if wrong:
         raise AssertionError(
-            f"{name} is not as pictured ({', '.join(wrong)}); look at {ACTUAL}, and if it is as it"
-            f" should be: cp {ACTUAL}/{name}.* {EXPECTED}/"
+            f"{name} differs from its picture ({', '.join(wrong)}); see {ACTUAL}; to accept it:"
+            f" cp {ACTUAL}/{name}.* {EXPECTED}/"
         )
 
 
-def _is_kept(name: str, text: str) -> bool:
-    kept, taken = EXPECTED / name, ACTUAL / name
-    if kept.exists() and kept.read_text("utf-8") == text:
-        taken.unlink(missing_ok=True)
+def _matches(name: str, text: str) -> bool:
+    expected, actual = EXPECTED / name, ACTUAL / name
+    if expected.exists() and expected.read_text("utf-8") == text:
+        actual.unlink(missing_ok=True)
         return True
     ACTUAL.mkdir(parents=True, exist_ok=True)
-    taken.write_text(text, "utf-8")
+    actual.write_text(text, "utf-8")
     return False
 
 
@@ -164,12 +164,12 @@ def _color(dark: str, light: str) -> str:
 
 
 def _palette(theme: str) -> dict[str, str]:
-    palette: dict[str, Any] = dict(next(one for one in PALETTES if one["name"] == theme))
+    palette: dict[str, Any] = dict(next(item for item in PALETTES if item["name"] == theme))
     colors = palette | palette["variables"]
     return {name: color for name, color in colors.items() if str(color).startswith("#")}
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, second: str) -> bool:
     """Return whether two colors are equal but for rounding."""
-    pairs = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
+    pairs = zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
     return all(abs(left - right) <= 1 for left, right in pairs)

@@ -1,4 +1,4 @@
-"""A dashboard without a terminal: what is pressed, and what is seen."""
+"""Driver of a dashboard without a terminal: its keys and its screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DashboardPilot:
-    """One dashboard, its keys and its screen."""
+    """A dashboard, its keys and its screen."""
 
     def __init__(self, pilot: Pilot[Any], app: Dashboard) -> None:
         self.pilot = pilot
@@ -39,11 +39,11 @@ class DashboardPilot:
         return "\n".join(self.lines)
 
     @property
-    def said(self) -> list[str]:
-        """What it told, the newest last, and what is wrong with the line."""
+    def toasts(self) -> list[str]:
+        """Notifications, the newest last, and the error of the input line."""
         wrong = self.app.screen.query("CommandLine.open .hint.wrong").results(Static)
-        return [one.message for one in self.app._notifications] + [
-            str(one.content) for one in wrong
+        return [toast.message for toast in self.app._notifications] + [
+            str(hint.content) for hint in wrong
         ]
 
     @property
@@ -52,14 +52,14 @@ class DashboardPilot:
         return list(self.app.main.table.keys)
 
     @property
-    def here(self) -> str | None:
+    def cursor_key(self) -> str | None:
         """The key of the row under the cursor."""
         table = self.app.main.table
         return table.keys[table.cursor] if table.keys else None
 
     @property
-    def part(self) -> str:
-        """All that the part of the job in view has, whether it fits the screen or not."""
+    def tab_text(self) -> str:
+        """Text of the current tab of a job, visible or not."""
         screen = self.app.screen
         assert isinstance(screen, JobScreen)
         return screen.item_list.text
@@ -70,65 +70,65 @@ class DashboardPilot:
     async def type(self, text: str) -> None:
         """Type into the line or dialog that is open."""
         names = {" ": "space", ":": "colon", "/": "slash", ",": "comma", "-": "minus"}
-        await self.press(*(names.get(one, one) for one in text))
+        await self.press(*(names.get(char, char) for char in text))
 
     async def paste(self, text: str) -> None:
-        """Let the terminal paste where the cursor is."""
+        """Paste a text at the cursor."""
         self.app.post_message(events.Paste(text))
         await self.pilot.pause()
 
     async def command(self, line: str) -> None:
-        """Type a command and hand it in, in place of one that is to be mended."""
+        """Enter a command, closing an open input line first."""
         if self.app.screen.query("CommandLine.open"):
             await self.press("escape")
         await self.press("colon")
         await self.paste(line)
         await self.press("enter")
 
-    async def job(self, named: str, key: str = "") -> None:
-        """Open a job by its name, and a part by its key; wait until it was looked at."""
-        await self.command(f"job {named}")
+    async def job(self, name: str, key: str = "") -> None:
+        """Open a job and wait until it is loaded; then press the key of a tab."""
+        await self.command(f"job {name}")
         await self.dialog("JobScreen")
-        await self._until(lambda: getattr(self.app.screen, "snapshot", None), named)
+        await self._until(lambda: getattr(self.app.screen, "snapshot", None), name)
         if key:
             await self.press(key)
 
     async def read(self, *words: str) -> None:
-        """Wait until all of it is in the part of the job in view."""
-        await self._until(lambda: all(word in self.part for word in words), words)
+        """Wait until the current tab of a job contains all the texts."""
+        await self._until(lambda: all(word in self.tab_text for word in words), words)
 
     async def see(self, *words: str) -> None:
-        """Wait until all of it is on the screen."""
+        """Wait until the screen contains all the texts."""
         await self._until(lambda: all(word in self.text for word in words), words)
 
     async def wait_for_toast(self, word: str) -> str:
-        """Wait until something is told; return it."""
-        await self._until(lambda: any(word in one for one in self.said), word)
-        return next(one for one in self.said if word in one)
+        """Wait for a notification that contains a text, and return it."""
+        await self._until(lambda: any(word in toast for toast in self.toasts), word)
+        return next(toast for toast in self.toasts if word in toast)
 
     async def rows(self, *keys: str) -> None:
-        """Wait until these are the rows."""
+        """Wait until these are the keys of the rows."""
         await self._until(lambda: self.keys == list(keys), keys)
 
     async def dialog(self, name: str) -> None:
-        """Wait until a dialog is open, `MainScreen` for none."""
+        """Wait for a screen by the name of its class; `MainScreen` without a dialog."""
         await self._until(lambda: type(self.app.screen).__name__ == name, name)
         await self.pilot.pause()
 
-    async def until(self, look: Callable[[], bool]) -> None:
-        """Wait for something else."""
-        await self._until(look, "what was waited for")
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition."""
+        await self._until(condition, "the condition")
 
-    async def _until(self, look: Any, what: object) -> None:
-        async def looked() -> bool:
+    async def _until(self, condition: Any, description: object) -> None:
+        async def holds() -> bool:
             await self.pilot.pause()
-            return bool(look())
+            return bool(condition())
 
         try:
-            await until(looked, f"{what}")
+            await until(holds, f"{description}")
         except AssertionError as error:
             raise AssertionError(
-                f"{error}; said {self.said}; on the screen:\n{self.text}"
+                f"{error}; notifications: {self.toasts}; on the screen:\n{self.text}"
             ) from None
 
 
@@ -142,9 +142,9 @@ async def open_dashboard(
     toasts: bool = False,
     **start: Any,
 ) -> AsyncIterator[DashboardPilot]:
-    """Open a dashboard and leave it; `start` is what it begins with.
+    """Open a dashboard, and close it after the block.
 
-    `toasts`: draw what it tells.
+    `toasts` draws notifications; `start` has fields of LaunchOptions.
     """
     app = Dashboard(connection(rt, actor), LaunchOptions(**start), read_only=read_only)
     async with app.run_test(size=size, notifications=toasts) as pilot:

@@ -1,4 +1,4 @@
-"""Questions are answered in whatever way, whoever else is at it."""
+"""Answers and approvals, also while other people answer."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ OLD, NEW = (
 
 
 @pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at once whether somebody else was first."""
+def _poll_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll open questions without a pause."""
     monkeypatch.setattr(question_watch, "POLL_INTERVAL", 0.05)
 
 
-async def test_a_choice_of_many_and_words_of_several_lines(
+async def test_numbered_choices_and_multiline_answers(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
@@ -68,11 +68,11 @@ async def test_a_choice_of_many_and_words_of_several_lines(
     assert answer.payload["text"] == "1\n2\n\tthree"
 
 
-async def test_what_choices_mean_stands_below_each_other(
+async def test_descriptions_of_choices_are_aligned(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     named = {"safe fixes": "2 findings", "all fixes": "3 findings"}
-    choices = tuple(Choice(value=value, description=said) for value, said in named.items())
+    choices = tuple(Choice(value=value, description=text) for value, text in named.items())
     ask = QuestionSpec(key="fixes", text="Which?", choices=choices)
     await make.asked(ask)
     async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
@@ -81,7 +81,7 @@ async def test_what_choices_mean_stands_below_each_other(
         await seen.see("1  safe fixes  2 findings", "2  all fixes   3 findings")
 
 
-async def test_who_was_first_is_said_and_what_was_typed_stays(
+async def test_earlier_answer_is_reported_and_the_input_stays(
     make: Factory, rt: Runtime, owner: Actor, people: People
 ) -> None:
     first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
@@ -108,7 +108,7 @@ async def test_who_was_first_is_said_and_what_was_typed_stays(
     assert len((await rt.questions.of_job(second))[1]) == 1
 
 
-async def test_two_dashboards_answer_the_same_question(
+async def test_two_dashboards_answer_the_same_question_once(
     make: Factory, rt: Runtime, owner: Actor, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -116,21 +116,21 @@ async def test_two_dashboards_answer_the_same_question(
     )  # neither learns of the other before it is too late
     job = (await make.asked()).number
     ben = people.on(Source.TUI, "ben")
-    async with open_dashboard(rt, owner) as one, open_dashboard(rt, ben) as other:
-        for seen in (one, other):
+    async with open_dashboard(rt, owner) as mine, open_dashboard(rt, ben) as theirs:
+        for seen in (mine, theirs):
             await seen.rows(f"D-{job}")
             await seen.press("a")
             await seen.dialog("AnswerDialog")
-        await other.press("1")
-        await other.wait_for_toast("answered: red")
-        await one.press("2")
-        await one.see("was already answered by ben", "your answer was recorded but has no effect")
+        await theirs.press("1")
+        await theirs.wait_for_toast("answered: red")
+        await mine.press("2")
+        await mine.see("was already answered by ben", "your answer was recorded but has no effect")
     questions, answers = await rt.questions.of_job(job)
     assert (questions[0].resolution or {})["value"] == "red"
-    assert sorted(one.accepted for one in answers) == [False, True]
+    assert sorted(answer.accepted for answer in answers) == [False, True]
 
 
-async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_late_answer_offers_a_retry(make: Factory, rt: Runtime, owner: Actor) -> None:
     brief = QuestionSpec(
         key="pick", text="Which?", freeform=True, choices=("red", "blue"), expires_in=1e-6
     )
@@ -159,7 +159,7 @@ async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owne
     assert (await rt.read_model.job(3)).overrides["answers"] == {"pick": "blue"}
 
 
-async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
+async def test_approval_shows_changed_files_and_the_action(
     make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
     job, _ = await job_at_gate(rt, make, tmp_path, OLD, NEW, action=ACTION)
@@ -179,7 +179,9 @@ async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
     assert (await rt.read_model.job(job)).status is Status.RESUMED
 
 
-async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: People) -> None:
+async def test_approval_with_a_quorum_shows_votes(
+    make: Factory, rt: Runtime, people: People
+) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"{work.name}/1")
@@ -193,7 +195,7 @@ async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: Peo
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
-async def test_a_gate_without_a_diff_says_so(
+async def test_approval_without_a_diff_shows_a_notice(
     make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
     job, _ = await job_at_gate(rt, make, tmp_path, OLD, NEW)
@@ -209,14 +211,14 @@ async def test_a_gate_without_a_diff_says_so(
         await seen.see(f"D-{empty}/1", "no changes so far")
 
 
-async def test_the_patch_of_the_pictures_is_one_that_an_agent_leaves(
+async def test_patch_of_the_pictures_is_a_patch_of_git(
     make: Factory, rt: Runtime, tmp_path: Path
 ) -> None:
     _, patch = await job_at_gate(rt, make, tmp_path, fixtures_data.BEFORE, fixtures_data.AFTER)
     assert patch.decode() == fixtures_data.PATCH
 
 
-async def test_a_question_is_extended_and_refused_beside_the_line(
+async def test_question_is_extended_after_an_invalid_duration(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     job = (await make.asked()).number

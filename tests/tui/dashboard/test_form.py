@@ -1,4 +1,4 @@
-"""What is typed in the form of a new job is read, and refused, as `draftsman submit` does."""
+"""Form of a new job: parsed and validated like `draftsman submit`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAY = Repo.at(parse("https://git.example/acme/pay"))
 KNOWN = Catalog([PAY])
 
 
-def test_every_field_is_read() -> None:
+def test_every_field_is_parsed() -> None:
     typed = {
         "text": "Tidy\nit",
         "mode": "investigate",
@@ -54,7 +54,7 @@ def test_every_field_is_read() -> None:
     assert read({"when": "2030-12-31T18:00Z"})["run_at"].year == 2030
 
 
-def test_all_that_is_wrong_is_said_beside_its_field() -> None:
+def test_every_error_is_shown_beside_its_field() -> None:
     wrong = {
         "repo": ("https://a:b@git.example/x", "may not contain a password"),
         "notify": ("slack:#general", "use the channel's id"),
@@ -74,13 +74,13 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
         read({name: text for name, (text, _) in wrong.items()})
     beside = refused.value.problems
     assert beside.keys() == wrong.keys()
-    for name, (_, said) in wrong.items():
-        assert said in beside[name], (name, beside[name])
+    for name, (_, message) in wrong.items():
+        assert message in beside[name], (name, beside[name])
         assert "\n" not in beside[name]
         assert not re.search("Input|String|Tuple|parse", beside[name])
 
 
-def test_a_line_is_mode_repository_and_the_rest() -> None:
+def test_command_line_is_mode_repository_and_text() -> None:
     assert from_line('fix acme/pay "Tidy the stock"', KNOWN) == {
         "mode": "fix",
         "repo": "acme/pay",
@@ -94,7 +94,7 @@ def test_a_line_is_mode_repository_and_the_rest() -> None:
         from_line('fix "Tidy', KNOWN)
 
 
-async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
+async def test_copy_has_the_same_request(make: Factory, rt: Runtime) -> None:
     fields: dict[str, Any] = {
         "type": "run_agent",
         "agent": "tidy",
@@ -121,7 +121,7 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
     assert again.queue == first.queue
 
 
-async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> None:
+async def test_errors_of_the_whole_request_are_shown_beside_a_field(rt: Runtime) -> None:
     with pytest.raises(FormErrors) as refused:
         await validate_request({"repo": PAY.remote_url}, rt)
     assert refused.value.problems == {"text": "instructions are required"}
@@ -138,7 +138,7 @@ async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> Non
     assert "url" in refused.value.problems[""]
 
 
-async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
+async def test_all_invalid_fields_are_reported_at_once(rt: Runtime) -> None:
     typed = {"repo": "nowhere", "max_retries": "101", "notify": "webhook:ops", "queue": "a b"}
     with pytest.raises(FormErrors) as refused:
         await validate_request(typed, rt)
@@ -149,8 +149,8 @@ async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
     assert refused.value.problems.keys() == {"payload", "priority"}
 
 
-def test_completion_offers_only_what_is_a_field() -> None:
-    assert {one.name for one in job_form.FIELDS if one.more is False} == {
+def test_main_fields_of_the_form() -> None:
+    assert {field.name for field in job_form.FIELDS if field.more is False} == {
         "text",
         "repo",
         "agent",
@@ -158,18 +158,23 @@ def test_completion_offers_only_what_is_a_field() -> None:
     }
 
 
-def test_what_is_retried_is_read_from_the_line_or_the_filter() -> None:
-    wanted = retry_actions.parse("status:failed,dead-letter type:noop repo:pay since:2h fresh")
-    assert wanted.statuses == (Status.FAILED, Status.DEAD_LETTER)
-    assert (wanted.type, wanted.repo, wanted.since, wanted.fresh) == ("noop", "pay", 7200.0, True)
+def test_retry_filter_is_parsed_from_the_line_or_the_table() -> None:
+    selection = retry_actions.parse("status:failed,dead-letter type:noop repo:pay since:2h fresh")
+    assert selection.statuses == (Status.FAILED, Status.DEAD_LETTER)
+    assert (selection.type, selection.repo, selection.since, selection.fresh) == (
+        "noop",
+        "pay",
+        7200.0,
+        True,
+    )
     from_filter = retry_actions.from_filter
     assert from_filter(filtered("agent:tidy"), "dead").statuses == (Status.DEAD_LETTER,)
     assert from_filter(filtered("status:failed repo:pay"), "jobs").repo == "pay"
-    for wrong, said in (
+    for wrong, message in (
         ("", "status is required"),
         ("status:running", "cannot retry running jobs"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             retry_actions.parse(wrong)
     with pytest.raises(UsageError, match="unknown argument 'failed'; allowed: status:"):
         retry_actions.parse("failed")

@@ -1,4 +1,4 @@
-"""The live source: what happens is shown, a lost database is said, counted down, and recovered."""
+"""Refresher: loads after events, and reconnects to a lost database."""
 
 from __future__ import annotations
 
@@ -32,35 +32,33 @@ def _live(rt: Runtime) -> tuple[Refresher, list[Message]]:
     return live, posted
 
 
-async def test_a_page_is_read_when_somebody_asks_or_something_happened(
-    make: Factory, rt: Runtime
-) -> None:
+async def test_page_is_loaded_on_request_or_after_an_event(make: Factory, rt: Runtime) -> None:
     live, posted = _live(rt)
     assert not await live.poll()
-    assert [type(one) for one in posted] == [RowsLoaded]
+    assert [type(message) for message in posted] == [RowsLoaded]
     assert not await live.poll()
     assert len(posted) == 1
     live.refresh()
     assert not await live.poll()
-    assert [type(one) for one in posted[1:]] == [RowsLoaded]
+    assert [type(message) for message in posted[1:]] == [RowsLoaded]
     await make.queued()
     await until(live.poll, "the event")
-    assert [type(one) for one in posted[2:]] == [RowsLoaded]
+    assert [type(message) for message in posted[2:]] == [RowsLoaded]
     assert not await live.poll()
 
 
-async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Runtime) -> None:
+async def test_refresher_far_behind_continues_at_the_present(make: Factory, rt: Runtime) -> None:
     live, posted = _live(rt)
     await live.poll()
     for _ in range(70):
         await make.running()
     await until(live.poll, "the events")
-    assert isinstance(found := posted[-1], RowsLoaded)
-    assert len(found.rows.items) == 70
+    assert isinstance(loaded := posted[-1], RowsLoaded)
+    assert len(loaded.rows.items) == 70
     assert not await live.poll()
 
 
-async def test_a_look_is_spared_what_does_not_concern_it(
+async def test_unrelated_events_do_not_load_the_view(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live, posted = _live(rt)
@@ -68,13 +66,13 @@ async def test_a_look_is_spared_what_does_not_concern_it(
     monkeypatch.setattr(TableLoader, "is_affected_by", lambda loader, events: events[0].job == 2)
     await make.queued()
     await until(live.poll, "the event")
-    assert [type(one) for one in posted] == [RowsLoaded]
+    assert [type(message) for message in posted] == [RowsLoaded]
     await make.queued()
     await until(live.poll, "the event")
-    assert [type(one) for one in posted[1:]] == [RowsLoaded]
+    assert [type(message) for message in posted[1:]] == [RowsLoaded]
 
 
-async def test_a_lost_database_is_said_and_comes_back(
+async def test_lost_database_is_reported_and_reconnected(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
     await make.queued()
@@ -91,7 +89,7 @@ async def test_a_lost_database_is_said_and_comes_back(
     assert (await make.rt.read_model.job(1)).status is Status.QUEUED
 
 
-async def test_a_stopped_embedded_database_is_said_before_the_pool_gives_up_with_the_command(
+async def test_stopped_embedded_database_is_reported_with_its_command_before_the_pool_timeout(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
     await make.queued()
@@ -111,7 +109,7 @@ async def test_a_stopped_embedded_database_is_said_before_the_pool_gives_up_with
         await seen.wait_for_toast("Reconnected")
 
 
-async def test_a_slow_database_is_not_called_unreachable(
+async def test_slow_database_is_not_reported_as_unreachable(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make.queued()
@@ -131,7 +129,7 @@ async def test_a_slow_database_is_not_called_unreachable(
     monkeypatch.setattr(TableLoader, "read", slow)
     monkeypatch.setattr(module, "LOAD_TIMEOUT", 0.01)
     await live._poll_with_timeout()
-    assert [type(one) for one in posted] == [RowsLoaded]
+    assert [type(message) for message in posted] == [RowsLoaded]
 
 
 async def cut(admin: Connection, database: str) -> None:
@@ -142,7 +140,7 @@ async def cut(admin: Connection, database: str) -> None:
     )
 
 
-async def test_read_only_is_held_by_the_database_session(
+async def test_read_only_is_enforced_by_the_database_session(
     make: Factory, settings: Settings, owner: Actor
 ) -> None:
     from draftsman.errors import Refused

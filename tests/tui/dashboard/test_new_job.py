@@ -1,4 +1,4 @@
-"""The form of a new job: what is typed becomes one job, or stays where it is and says why not."""
+"""Submission of a new job from the form, and its errors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from tests.tui.dashboard.test_live import cut
 PAY = "https://git.example/acme/pay"
 
 
-async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
-    make: Factory, rt: Runtime, owner: Actor
-) -> None:
+async def test_submitted_job_is_under_the_cursor(make: Factory, rt: Runtime, owner: Actor) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     old = [await make.queued() for _ in range(2)]
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
@@ -43,16 +41,14 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
         await seen.wait_for_toast("created")
         await seen.dialog("MainScreen")
         await seen.rows(f"D-{old[0]}", f"D-{old[1]}", "D-3")
-        assert seen.here == "D-3"
+        assert seen.cursor_key == "D-3"
     job = await rt.read_model.job(3)
     assert (job.ticket_text, job.ticket_title, job.mode) == ("Tidy\nit", "Tidy", Mode.INVESTIGATE)
     assert job.payload["repo"]["source"] == PAY
     assert (job.agent, job.source, job.idempotency_key[:4]) == ("tidy", "cli", "tui:")
 
 
-async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
-    rt: Runtime, owner: Actor
-) -> None:
+async def test_errors_are_shown_beside_fields_and_input_is_kept(rt: Runtime, owner: Actor) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.command("new fix 'Tidy the stock'")
@@ -81,7 +77,7 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
     assert (job.ticket_text, job.priority) == ("Tidy the stock", 7)
 
 
-async def test_a_lost_database_keeps_the_form(
+async def test_form_stays_open_when_the_database_is_lost(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
     quick = settings.database.model_copy(update={"connect_timeout": 2})
@@ -103,7 +99,7 @@ async def test_a_lost_database_keeps_the_form(
     assert [job.ticket_title for job in await make.rt.read_model.jobs()] == ["Tidy"]
 
 
-async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
+async def test_form_whose_first_submission_succeeded_creates_no_second_job(
     rt: Runtime, owner: Actor
 ) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
@@ -111,8 +107,8 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
 
     async with open_dashboard(rt, owner) as seen:
         submit = JobSubmission(seen.app.main)
-        made = [await submit({"text": "Tidy"}) for _ in range(2)]
-        assert [one.how for one in made] == ["created", "deduplicated"]
+        submitted = [await submit({"text": "Tidy"}) for _ in range(2)]
+        assert [job.how for job in submitted] == ["created", "deduplicated"]
         await seen.press("n")
         await seen.dialog("NewJobDialog")
         seen.app.screen._do = submit  # type: ignore[attr-defined]
@@ -122,7 +118,7 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
         await seen.wait_for_toast("D-2 created")
 
 
-async def test_what_nothing_here_can_do_is_wrong_beside_its_field(rt: Runtime) -> None:
+async def test_unsupported_values_are_errors_of_their_fields(rt: Runtime) -> None:
     near = "no handler in [handlers], and no worker is running; did you mean http_request?; known"
     slack = "[slack] is not configured; see docs/slack.md"
     for typed, field, says in (
@@ -140,7 +136,7 @@ async def test_what_nothing_here_can_do_is_wrong_beside_its_field(rt: Runtime) -
         assert says in caught.value.problems[field]
 
 
-async def test_a_job_like_another_one(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_copy_of_a_job_fills_the_form(make: Factory, rt: Runtime, owner: Actor) -> None:
     old = await make.queued(title="Tidy", tags=("a",), payload={"n": 1})
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{old}")
@@ -154,7 +150,7 @@ async def test_a_job_like_another_one(make: Factory, rt: Runtime, owner: Actor) 
     assert new.status is Status.QUEUED
 
 
-async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owner: Actor) -> None:
+async def test_repository_is_required_without_a_catalog(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.press("n")
         await seen.dialog("NewJobDialog")
@@ -168,13 +164,13 @@ async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owne
         await seen.wait_for_toast("D-1 created")
 
 
-async def test_tab_goes_from_field_to_field_and_back(rt: Runtime, owner: Actor) -> None:
+async def test_tab_moves_between_fields(rt: Runtime, owner: Actor) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
 
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
 
         def here() -> str:
-            rows = [one for one in seen.app.screen.query(FieldRow) if one.has_focus_within]
+            rows = [row for row in seen.app.screen.query(FieldRow) if row.has_focus_within]
             return rows[0].field.name if rows else f"outside: {seen.app.focused}"
 
         await seen.press("n")

@@ -1,4 +1,4 @@
-"""How it looks, of values that never change; `pictures/` has each as it should be."""
+"""Screens with fixed values, compared with `pictures/`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.tui.dashboard.fixtures_data import GATE, NOW, PATCH, job_snapshot, qu
 from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, shown
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
-"""Those of the screen of a job that look different from each other."""
+"""Tabs of the job screen that differ in layout."""
 DEFAULT: Final = (Color.default(), Color.default())
 NAMES: Final = (
     *VIEWS,
@@ -34,7 +34,7 @@ NAMES: Final = (
 )
 
 
-pytestmark = pytest.mark.usefixtures("stands")
+pytestmark = pytest.mark.usefixtures("frozen")
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -80,7 +80,7 @@ async def test_the_palette() -> None:
         await assert_matches_picture("palette", seen)
 
 
-def test_a_picture_fetches_nothing() -> None:
+def test_picture_has_no_external_resources() -> None:
     for path in EXPECTED.glob("*.svg"):
         text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "@font-face" not in text, path
@@ -125,7 +125,7 @@ async def test_a_line_that_is_completed() -> None:
         await assert_matches_picture("completion", seen)
 
 
-async def test_a_filter_that_wants_nothing() -> None:
+async def test_a_filter_without_matches() -> None:
     async with shown() as seen:
         seen.app.main.apply_filter(parse("by:me age<1h"))
         seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], seen.app.main.loader.query, Rows([])))
@@ -161,7 +161,7 @@ async def test_read_only() -> None:
         await assert_matches_picture("read-only", seen)
 
 
-async def test_without_colours_nothing_is_lost() -> None:
+async def test_theme_without_colors_shows_every_role() -> None:
     async with shown() as seen:
         words = seen.text
         seen.app.theme = "none"
@@ -172,7 +172,7 @@ async def test_without_colours_nothing_is_lost() -> None:
         assert any(style.reverse for style in styles)
 
 
-def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
+def test_every_table_has_pictures_and_no_picture_is_unused() -> None:
     assert {path.name for path in EXPECTED.iterdir()} == {
         f"{name}.{kind}" for name in NAMES for kind in ("svg", "cells")
     }

@@ -1,4 +1,4 @@
-"""What outlives a dashboard: written at once, by several at the same time, and never lost."""
+"""Preferences file: immediate and concurrent writes, and invalid content."""
 
 from __future__ import annotations
 
@@ -29,72 +29,78 @@ for nth in range(20):
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Preferences:
+def preferences(tmp_path: Path) -> Preferences:
     return Preferences(tmp_path / "of" / "mine" / "dashboard.json")
 
 
-def test_a_view_and_a_theme_are_kept(kept: Preferences) -> None:
-    assert (kept.views(), kept.theme, kept.problems()) == (BUILTIN_VIEWS, None, [])
-    assert kept.save("bad", VIEW) is False
-    assert kept.save("bad", VIEW) is True
-    kept.save_theme("light")
-    again = Preferences(kept.path)
+def test_view_and_theme_are_saved(preferences: Preferences) -> None:
+    assert (preferences.views(), preferences.theme, preferences.problems()) == (
+        BUILTIN_VIEWS,
+        None,
+        [],
+    )
+    assert preferences.save("bad", VIEW) is False
+    assert preferences.save("bad", VIEW) is True
+    preferences.save_theme("light")
+    again = Preferences(preferences.path)
     assert (again.views()["bad"], again.theme) == (VIEW, "light")
     again.drop("bad")
-    assert kept.views() == BUILTIN_VIEWS
+    assert preferences.views() == BUILTIN_VIEWS
     with pytest.raises(NotFound, match="no saved view 'bad'"):
-        kept.drop("bad")
+        preferences.drop("bad")
 
 
-def test_several_that_write_at_once_lose_nothing(kept: Preferences) -> None:
-    command = [sys.executable, "-c", WRITER, str(kept.path)]
+def test_concurrent_writers_lose_nothing(preferences: Preferences) -> None:
+    command = [sys.executable, "-c", WRITER, str(preferences.path)]
     writers = [
         subprocess.Popen([*command, name], stdin=subprocess.PIPE) for name in ("a", "b", "c")
     ]
-    for one in writers:
-        assert one.stdin is not None
-        one.stdin.close()  # they all wait for this, so as to begin together
-    assert [one.wait(60) for one in writers] == [0, 0, 0]
-    wanted = {f"{name}-{nth}" for name in "abc" for nth in range(20)}
-    assert kept.views().keys() == wanted | BUILTIN_VIEWS.keys()
-    assert [path.name for path in kept.path.parent.iterdir() if path.name[0] == "."] == []
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.close()  # they all wait for this, so as to begin together
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    expected = {f"{name}-{nth}" for name in "abc" for nth in range(20)}
+    assert preferences.views().keys() == expected | BUILTIN_VIEWS.keys()
+    assert [path.name for path in preferences.path.parent.iterdir() if path.name[0] == "."] == []
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"views": []}', "\x00", '{"a": "' + "\udcff" + '"}'])
-def test_a_broken_file_is_one_line_and_is_left_alone(kept: Preferences, text: str) -> None:
-    kept.path.parent.mkdir(parents=True)
+def test_invalid_file_is_reported_in_one_line_and_not_overwritten(
+    preferences: Preferences, text: str
+) -> None:
+    preferences.path.parent.mkdir(parents=True)
     data = text.encode("utf-8", "surrogateescape")
-    kept.path.write_bytes(data)
-    (problem,) = kept.problems()
-    assert str(kept.path) in problem
+    preferences.path.write_bytes(data)
+    (problem,) = preferences.problems()
+    assert str(preferences.path) in problem
     assert "fix or remove it" in problem
     assert "\n" not in problem
-    for change in (lambda: kept.save("x", VIEW), lambda: kept.drop("x")):
+    for change in (lambda: preferences.save("x", VIEW), lambda: preferences.drop("x")):
         with pytest.raises(ConfigError, match="not a valid preferences file"):
             change()
-    assert kept.path.read_bytes() == data
+    assert preferences.path.read_bytes() == data
 
 
-def test_what_is_not_understood_stays(kept: Preferences) -> None:
+def test_unknown_keys_are_preserved(preferences: Preferences) -> None:
     odd = {"table": "nonsense", "new": 1}
-    kept.path.parent.mkdir(parents=True)
-    kept.path.write_text(json.dumps({"theme": 3, "later": [1], "views": {"odd": odd}}))
-    assert kept.theme is None
-    assert kept.views() == BUILTIN_VIEWS
-    assert "invalid view 'odd': unknown table 'nonsense'" in kept.problems()[0]
-    kept.save("bad", VIEW)
-    found = json.loads(kept.path.read_text())
-    assert (found["later"], found["views"]["odd"]) == ([1], odd)
+    preferences.path.parent.mkdir(parents=True)
+    preferences.path.write_text(json.dumps({"theme": 3, "later": [1], "views": {"odd": odd}}))
+    assert preferences.theme is None
+    assert preferences.views() == BUILTIN_VIEWS
+    assert "invalid view 'odd': unknown table 'nonsense'" in preferences.problems()[0]
+    preferences.save("bad", VIEW)
+    stored = json.loads(preferences.path.read_text())
+    assert (stored["later"], stored["views"]["odd"]) == ([1], odd)
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises((Refused, ConfigError), match=r"file/dashboard.json"):
         Preferences(tmp_path / "file" / "dashboard.json").save("bad", VIEW)
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (3, "expected an object"),
         ({"table": "jobs", "filter": "age<soon"}, "invalid duration"),
@@ -105,18 +111,18 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         ({"table": ["jobs"]}, "unknown table"),
     ],
 )
-def test_a_view_that_cannot_be_is_refused(data: object, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_invalid_view_is_rejected(data: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         saved_views.read(data)
 
 
 @pytest.mark.parametrize("name", BUILTIN_VIEWS)
-def test_what_comes_along_can_be_used(name: str) -> None:
+def test_builtin_views_are_valid(name: str) -> None:
     assert saved_views.read(saved_views.to_json(BUILTIN_VIEWS[name])) == BUILTIN_VIEWS[name]
     assert saved_views.validate_name(name, frozenset()) == name
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a b", "x" * 41, "ü", "jobs"])
-def test_a_name_that_cannot_be_typed_is_refused(name: str) -> None:
+def test_invalid_view_name_is_rejected(name: str) -> None:
     with pytest.raises(UsageError, match=r"invalid view name|command"):
         saved_views.validate_name(name, frozenset({"jobs"}))

@@ -1,4 +1,4 @@
-"""Ctrl-C in a dialog: it asks what becomes of what `up` started, as everywhere."""
+"""Ctrl-C in a dialog: quits after confirmation, or copies the selection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.tui.dashboard.fixtures_data import ANNA
 from tests.tui.dashboard.pictures import RUNTIME, shown
 from tests.tui.dashboard.pilot import DashboardPilot, connection
 
-pytestmark = pytest.mark.usefixtures("stands")
+pytestmark = pytest.mark.usefixtures("frozen")
 
 
 @pytest.mark.parametrize("tabs", [0, 1, 3], ids=["lines", "line", "choice"])
-async def test_ctrl_c_in_a_form_asks_and_nothing_is_lost(tabs: int, tmp_path: Path) -> None:
+async def test_ctrl_c_in_a_form_asks_to_quit_and_keeps_the_input(tabs: int, tmp_path: Path) -> None:
     started = SupervisedProcesses(1, tmp_path / "log")
     app = Dashboard(connection(RUNTIME, ANNA), LaunchOptions(), started=started)
     async with app.run_test(size=(120, 30)) as pilot:
@@ -35,7 +35,7 @@ async def test_ctrl_c_in_a_form_asks_and_nothing_is_lost(tabs: int, tmp_path: Pa
         assert seen.app.screen.query(MultilineInput).first().text == "Tidy"
 
 
-async def test_ctrl_c_copies_what_is_selected() -> None:
+async def test_ctrl_c_copies_the_selection() -> None:
     async with shown() as seen:
         await seen.app.push_screen(NewJobDialog("A new job", {"text": "Tidy"}, {}))
         seen.app.screen.query(MultilineInput).first().select_all()

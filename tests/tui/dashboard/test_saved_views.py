@@ -1,4 +1,4 @@
-"""Saved views, columns, the mouse and the line at the bottom, over rows that never change."""
+"""Saved views, columns, mouse and input line, over fixed rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tui.dashboard.fixtures_data import ANNA, ROWS, job_snapshot
 from tests.tui.dashboard.pictures import RUNTIME, shown
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
-pytestmark = pytest.mark.usefixtures("stands")
+pytestmark = pytest.mark.usefixtures("frozen")
 
 
 def _line(seen: DashboardPilot) -> str:
@@ -28,12 +28,12 @@ def _line(seen: DashboardPilot) -> str:
 
 
 def _find(seen: DashboardPilot, view: str = "jobs") -> None:
-    """Let the live source have found rows, as it is asked now."""
-    found = RowsLoaded(VIEWS[view], seen.app.main.loader.query, Rows(ROWS[view]))
-    seen.app.main.post_message(found)
+    """Post rows for the current query."""
+    loaded = RowsLoaded(VIEWS[view], seen.app.main.loader.query, Rows(ROWS[view]))
+    seen.app.main.post_message(loaded)
 
 
-async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
+async def test_view_is_saved_opened_and_deleted() -> None:
     async with shown() as seen:
         main = seen.app.main
         await seen.command("filter status:failed")
@@ -48,8 +48,8 @@ async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
         await seen.see("inbox · ")
         await seen.command("bad")
         await seen.see("jobs bad-ones", "/status:failed")
-        kept = View("jobs", "status:failed", "TITLE", False, ("JOB", "TITLE"))
-        assert main.state.as_view("jobs") == kept
+        saved = View("jobs", "status:failed", "TITLE", False, ("JOB", "TITLE"))
+        assert main.state.as_view("jobs") == saved
         await seen.command("unsave bad-ones")
         await seen.see("Delete view bad-ones?")
         await seen.press("enter")
@@ -61,7 +61,7 @@ async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
         assert "bad-ones" not in main.session.views()
 
 
-async def test_what_comes_along_is_chosen_from_the_list() -> None:
+async def test_builtin_view_is_chosen_from_the_list() -> None:
     async with shown() as seen:
         await seen.press("v")
         await seen.see("3  failed-today  jobs  status:failed,dead_letter age<1d")
@@ -73,7 +73,7 @@ async def test_what_comes_along_is_chosen_from_the_list() -> None:
         await seen.wait_for_toast(":jobs is a command")
 
 
-async def test_me_is_whoever_looks() -> None:
+async def test_by_me_matches_the_current_user() -> None:
     async with shown() as seen:
         main = seen.app.main
         await seen.command("mine")
@@ -83,17 +83,19 @@ async def test_me_is_whoever_looks() -> None:
         await seen.see("jobs mine · 13")
 
 
-@pytest.mark.parametrize(("owner", "asked"), [(True, []), (False, ["anna", ANYBODY])])
-async def test_for_me_is_what_i_may_answer(owner: bool, asked: list[str]) -> None:
+@pytest.mark.parametrize(("owner", "responders"), [(True, []), (False, ["anna", ANYBODY])])
+async def test_for_me_matches_questions_that_the_user_may_answer(
+    owner: bool, responders: list[str]
+) -> None:
     async with shown("inbox") as seen:
         main = seen.app.main
         main.session.connect(main.rt, replace(main.actor, owner=owner))
         await seen.command("for-me")
         await seen.see("inbox for-me")
-        assert list(main.loader.query.filter.responders) == asked
+        assert list(main.loader.query.filter.responders) == responders
 
 
-async def test_columns_without_room_are_gone_to() -> None:
+async def test_hidden_columns_are_reached_by_scrolling() -> None:
     async with shown() as seen:
         assert "AGENT" not in seen.lines[3]
         assert seen.lines[3].endswith("»")
@@ -106,7 +108,7 @@ async def test_columns_without_room_are_gone_to() -> None:
         await seen.see("  JOB       STATUS")
 
 
-async def test_columns_are_chosen_and_moved() -> None:
+async def test_columns_are_chosen_and_reordered() -> None:
     async with shown() as seen:
         await seen.press("C")
         await seen.dialog("ColumnsDialog")
@@ -122,7 +124,7 @@ async def test_columns_are_chosen_and_moved() -> None:
         await seen.wait_for_toast("unknown column 'nonsense'; choose from: all, fitting, job")
 
 
-async def test_the_mouse() -> None:
+async def test_mouse_sorts_marks_and_opens() -> None:
     async with shown() as seen:
         table = seen.app.main.table
         await seen.pilot.click(table, offset=(25, 0))
@@ -132,17 +134,17 @@ async def test_the_mouse() -> None:
         await seen.command("sort job")
         await seen.press("S")
         await seen.pilot.click(table, offset=(5, 3))
-        assert seen.here == seen.keys[2]
+        assert seen.cursor_key == seen.keys[2]
         await seen.pilot.click(table, offset=(5, 5), control=True)
         assert table.marked == {seen.keys[4]}
         await seen.pilot.mouse_down(table, offset=(5, 7))
         await seen.pilot.hover(table, offset=(5, 9))
         await seen.pilot.mouse_up(table, offset=(5, 9))
         table.action_move(-100)
-        assert seen.here == seen.keys[0]
+        assert seen.cursor_key == seen.keys[0]
 
 
-async def test_the_wheel_moves_the_cursor() -> None:
+async def test_mouse_wheel_moves_the_cursor() -> None:
     async with shown() as seen:
         table = seen.app.main.table
         where = dict.fromkeys(("x", "y", "delta_x", "delta_y", "button"), 0)
@@ -154,7 +156,7 @@ async def test_the_wheel_moves_the_cursor() -> None:
             assert table.cursor == here
 
 
-async def test_a_line_is_completed_and_remembered() -> None:
+async def test_command_line_has_completion_and_history() -> None:
     async with shown() as seen:
         await seen.press("colon")
         await seen.type("th")
@@ -176,7 +178,7 @@ async def test_a_line_is_completed_and_remembered() -> None:
         assert _line(seen) == "repo:"
 
 
-async def test_a_wrong_filter_is_said_beside_the_line_and_kept() -> None:
+async def test_invalid_filter_is_reported_above_the_line_and_kept() -> None:
     async with shown() as seen:
         await seen.press("slash")
         await seen.type("status:nonsense")
@@ -187,13 +189,13 @@ async def test_a_wrong_filter_is_said_beside_the_line_and_kept() -> None:
         assert "nonsense" not in seen.text
 
 
-async def test_a_theme_is_remembered() -> None:
+async def test_theme_is_saved() -> None:
     async with shown() as seen:
         await seen.press("t")
         assert (seen.app.theme, seen.app.session.preferences.theme) == ("light", "light")
 
 
-async def test_a_broken_file_is_said_once_and_the_rest_works() -> None:
+async def test_invalid_preferences_are_reported_once_and_builtin_views_work() -> None:
     preferences_path().parent.mkdir(parents=True)
     preferences_path().write_text("{")
     async with shown() as seen:
@@ -202,11 +204,11 @@ async def test_a_broken_file_is_said_once_and_the_rest_works() -> None:
         await seen.see("jobs mine")
         await seen.command("save x")
         await seen.wait_for_toast("is not a valid preferences file")
-        await seen._until(lambda: sum("not a valid" in one for one in seen.said) == 2, "twice")
+        await seen._until(lambda: sum("not a valid" in text for text in seen.toasts) == 2, "twice")
         assert preferences_path().read_text() == "{"
 
 
-async def test_the_title_says_what_is_sorted() -> None:
+async def test_title_shows_the_sort_order() -> None:
     async with shown() as seen:
         query = seen.app.main.loader.query
         seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], query, Rows(ROWS["jobs"], 131)))
@@ -214,7 +216,7 @@ async def test_the_title_says_what_is_sorted() -> None:
         await seen.see("jobs · 13+ · by title ↑ among the loaded 13")
 
 
-async def test_a_table_that_is_looked_for_says_so() -> None:
+async def test_table_shows_that_it_is_loading() -> None:
     async with shown() as seen:
         await seen.press("2")
         await seen.see("inbox · loading …", "  loading …")
@@ -231,7 +233,7 @@ async def test_a_table_that_is_looked_for_says_so() -> None:
         ("D-0", "'D-0' is not a job"),
     ],
 )
-async def test_a_command_that_cannot_be_meant_stays_to_be_mended(typed: str, error: str) -> None:
+async def test_invalid_command_stays_for_editing(typed: str, error: str) -> None:
     async with shown() as seen:
         await seen.command(typed)
         await seen.see(error)
@@ -242,7 +244,7 @@ async def test_a_command_that_cannot_be_meant_stays_to_be_mended(typed: str, err
         await seen.see("? help")
 
 
-async def test_a_command_that_asks_closes_its_line() -> None:
+async def test_command_that_opens_a_dialog_closes_its_line() -> None:
     async with shown() as seen:
         await seen.command("views")
         await seen.see("Open which view?")
@@ -251,7 +253,7 @@ async def test_a_command_that_asks_closes_its_line() -> None:
         assert not seen.app.screen.query_one(CommandLine).has_class("open")
 
 
-async def test_an_error_of_the_line_is_told_to_its_end() -> None:
+async def test_long_error_of_the_line_is_shown_in_full() -> None:
     async with shown() as seen:
         await seen.press("slash")
         await seen.paste("status:bogus")
@@ -259,7 +261,7 @@ async def test_an_error_of_the_line_is_told_to_its_end() -> None:
         await seen.see('unknown status "bogus"', "dead_letter", "canceled")
 
 
-async def test_the_title_says_how_many_are_marked() -> None:
+async def test_title_shows_the_number_of_marked_rows() -> None:
     async with shown() as seen:
         await seen.see("jobs · 13")
         await seen.press("space", "space")
@@ -270,7 +272,7 @@ async def test_the_title_says_how_many_are_marked() -> None:
         await seen.until(lambda: "marked" not in seen.lines[2])
 
 
-async def test_what_nothing_says_is_told_and_taken_off() -> None:
+async def test_search_without_matches_is_reported_and_cleared() -> None:
     async with shown() as seen:
         seen.app.main.open_job(142, "log")
         await seen.dialog("JobScreen")
@@ -282,12 +284,12 @@ async def test_what_nothing_says_is_told_and_taken_off() -> None:
         await seen.see("ruff check")
 
 
-async def test_the_same_is_told_once_and_away_from_the_line() -> None:
+async def test_equal_notifications_are_shown_once_away_from_the_line() -> None:
     async with open_dashboard(RUNTIME, ANNA, toasts=True) as seen:
         for text in ("refused, as before", "something else", "refused, as before"):
             seen.app.main.show_error(text)
         await seen.see("refused, as before", "something else")
-        assert sorted(seen.said) == ["refused, as before", "something else"]
+        assert sorted(seen.toasts) == ["refused, as before", "something else"]
         assert seen.text.count("refused, as before") == 1
         half = len(seen.lines) // 2
         assert not any("refused, as before" in line for line in seen.lines[half:])

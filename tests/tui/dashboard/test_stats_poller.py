@@ -1,4 +1,4 @@
-"""The strip: right just after the start, cheap while nothing happens, loud on what is wrong."""
+"""Overview: statistics at the start, their cost while idle, and problems."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _counting(rt: Runtime) -> tuple[StatsPoller, list[Message]]:
 
 
 def _last(posted: list[Message]) -> DashboardStats:
-    found = posted[-1]
-    assert isinstance(found, StatsUpdated)
-    return found.stats
+    message = posted[-1]
+    assert isinstance(message, StatsUpdated)
+    return message.stats
 
 
-async def test_what_ended_before_it_looked_is_known(make: Factory, rt: Runtime) -> None:
+async def test_activity_before_the_start_is_counted(make: Factory, rt: Runtime) -> None:
     await make.completed()
     await make.failed()
     job = (await make.asked()).number
@@ -50,7 +50,7 @@ async def test_what_ended_before_it_looked_is_known(make: Factory, rt: Runtime) 
     assert dashboard_stats.answer_time(pulse, counting.now) is not None
 
 
-async def test_what_happens_is_added_once(make: Factory, rt: Runtime) -> None:
+async def test_new_activity_is_added_once(make: Factory, rt: Runtime) -> None:
     await make.completed()
     counting, posted = _counting(rt)
     await counting.count()
@@ -70,7 +70,7 @@ async def test_what_happens_is_added_once(make: Factory, rt: Runtime) -> None:
         await until(is_added, f"{ended} finished jobs")
 
 
-async def test_jobs_are_not_counted_while_nothing_happens(make: Factory, rt: Runtime) -> None:
+async def test_jobs_are_not_counted_without_events(make: Factory, rt: Runtime) -> None:
     counting, posted = _counting(rt)
     await counting.count()
     await make.queued()
@@ -81,7 +81,7 @@ async def test_jobs_are_not_counted_while_nothing_happens(make: Factory, rt: Run
     assert _last(posted).jobs["queued"] == 1
 
 
-def test_old_spans_are_forgotten() -> None:
+def test_activity_outside_the_window_is_dropped() -> None:
     old = Activity({1: ActivityBucket(1, 5, []), 7: ActivityBucket(7, 1, [2.0])}, (1, 1, 0), 1)
     new = dashboard_stats.merge_activity(
         old, Activity({7: ActivityBucket(7, 2, [4.0]), 8: ActivityBucket(8, 3, [])}, (1, 9, 0), 6)
@@ -91,7 +91,7 @@ def test_old_spans_are_forgotten() -> None:
     )
 
 
-def test_bars_are_parts_of_half_an_hour_the_newest_last() -> None:
+def test_bars_split_half_an_hour_newest_last() -> None:
     spans = {AT: ActivityBucket(AT, 2, [10.0, 30.0]), AT - 6: ActivityBucket(AT - 6, 5, [])}
     pulse = Activity(spans, (1, 1, 0), AT - 179)
     assert dashboard_stats.throughput(pulse, NOW, 30)[-2:] == [5, 2]
@@ -100,7 +100,7 @@ def test_bars_are_parts_of_half_an_hour_the_newest_last() -> None:
     assert dashboard_stats.last_minute(pulse, NOW) == 2
 
 
-def test_what_is_not_known_has_no_bar() -> None:
+def test_unknown_intervals_have_no_bar() -> None:
     pulse = Activity({}, (1, 1, 0), AT - 59)
     assert dashboard_stats.throughput(pulse, NOW, 6) == [None] * 4 + [0, 0]
 
@@ -117,7 +117,7 @@ def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 
     return drawn.plain.partition("\n")[2]
 
 
-def test_the_strip_fits_the_screen() -> None:
+def test_overview_fits_the_width() -> None:
     crew = WorkerStats({"alive": 2}, 13, 20, "6d0f9a1c", 2)
     for width, bars in ((78, 5), (98, 6), (118, 15), (158, 30)):
         assert len(_second(crew, width)) <= width
@@ -126,7 +126,7 @@ def test_the_strip_fits_the_screen() -> None:
 
 
 @pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
-def test_a_leader_is_late_when_its_heartbeats_are(health: str, late: bool) -> None:
+def test_leader_is_late_when_its_heartbeat_is(health: str, late: bool) -> None:
     leader = SimpleNamespace(
         leader=True, id=UUID(int=7), host="build-1", silent=29.0, busy=0, slots=2
     )
@@ -134,12 +134,12 @@ def test_a_leader_is_late_when_its_heartbeats_are(health: str, late: bool) -> No
     assert crew.leader_late is late
     drawn = lines(DashboardStats({}, [], crew), NOW, width=120)
     reversed_ = [
-        drawn.plain[one.start : one.end] for one in drawn.spans if "reverse" in str(one.style)
+        drawn.plain[span.start : span.end] for span in drawn.spans if "reverse" in str(span.style)
     ]
     assert ("leader 00000007, 29 s" in reversed_) is late
 
 
-def test_what_is_wrong_comes_first() -> None:
+def test_problems_come_first() -> None:
     assert _second(WorkerStats({"alive": 1}, 0, 10)).startswith(" no leader ")
     assert _second(WorkerStats({"silent": 2, "lost": 1})).startswith(
         " no leader    2 workers not responding    1 worker lost "

@@ -1,4 +1,4 @@
-"""What the dashboard learns of the processes from their log: from the data of a line alone."""
+"""Log of the supervised processes: events are detected by data, not by wording."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def written() -> Iterator[io.StringIO]:
 
 
 @pytest.mark.parametrize("event", list(LogEvent))
-def test_a_worker_or_leader_that_comes_or_goes_is_noticed_whatever_is_said(
+def test_start_and_stop_of_workers_and_leaders_are_detected_by_event(
     written: io.StringIO, event: LogEvent
 ) -> None:
     logging.getLogger("draftsman.loops").info("zyx %s", 3, extra=keys(event=event, job="D-1"))
     assert SupervisedProcesses(1, Path()).read_log(written.getvalue().splitlines())
 
 
-def test_other_lines_are_not(written: io.StringIO) -> None:
+def test_other_log_lines_are_ignored(written: io.StringIO) -> None:
     log = logging.getLogger("draftsman.loops")
     log.info("worker w1 is busy, and leading")
     log.info("a line", extra=keys(count=3))
     assert not SupervisedProcesses(1, Path()).read_log(written.getvalue().splitlines())
 
 
-def test_a_warning_of_the_supervisor_is_a_trouble(written: io.StringIO) -> None:
+def test_warning_of_the_supervisor_is_recorded(written: io.StringIO) -> None:
     logging.getLogger(SUPERVISOR).warning("the worker ended with 9")
     started = SupervisedProcesses(1, Path())
     assert not started.read_log(written.getvalue().splitlines())

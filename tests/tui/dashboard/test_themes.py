@@ -1,4 +1,4 @@
-"""Colours can be told from what they stand on, by the formula of WCAG 2.2."""
+"""Contrast of the themes, by the formula of WCAG 2.2."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _colour(theme: Palette, name: str) -> Color:
     return Color.parse(theme["variables"].get(name) or str(dict(theme)[name]))
 
 
-def _ratio(one: Color, other: Color) -> float:
+def _ratio(first: Color, second: Color) -> float:
     def luminance(colour: Color) -> float:
         parts = (part / 255 for part in colour.rgb)
         red, green, blue = (
@@ -30,32 +30,34 @@ def _ratio(one: Color, other: Color) -> float:
         )
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    dark, light = sorted((luminance(one), luminance(other)))
+    dark, light = sorted((luminance(first), luminance(second)))
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_formula() -> None:
+def test_contrast_formula() -> None:
     assert _ratio(Color.parse("#fff"), Color.parse("#000")) == pytest.approx(21)
     assert _ratio(Color.parse("#777"), Color.parse("#fff")) == pytest.approx(4.48, abs=0.01)
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("theme", COLOURED, ids=_name)
-def test_each_role_can_be_read(theme: Palette, role: str) -> None:
+def test_each_role_has_enough_contrast(theme: Palette, role: str) -> None:
     least = 7.0 if theme["name"] == "contrast" else 4.5
     for ground in GROUNDS:
-        found = _ratio(_colour(theme, role), _colour(theme, ground))
-        assert found >= least, f"{role} on {ground}: {found:.2f}"
+        ratio = _ratio(_colour(theme, role), _colour(theme, ground))
+        assert ratio >= least, f"{role} on {ground}: {ratio:.2f}"
 
 
 @pytest.mark.parametrize("theme", COLOURED, ids=_name)
-def test_the_banner_can_be_read(theme: Palette) -> None:
+def test_banner_has_enough_contrast(theme: Palette) -> None:
     assert _ratio(_colour(theme, "background"), _colour(theme, "error")) >= 4.5
 
 
 @pytest.mark.parametrize("system", [ColorSystem.STANDARD, ColorSystem.EIGHT_BIT])
 @pytest.mark.parametrize("theme", COLOURED, ids=_name)
-def test_a_terminal_of_few_colours_shows_every_role(theme: Palette, system: ColorSystem) -> None:
+def test_each_role_is_visible_on_terminals_with_few_colors(
+    theme: Palette, system: ColorSystem
+) -> None:
     def shown(name: str) -> int | None:
         return Term.parse(_colour(theme, name).hex).downgrade(system).number
 
@@ -64,6 +66,6 @@ def test_a_terminal_of_few_colours_shows_every_role(theme: Palette, system: Colo
             assert shown(role) != shown(ground), f"{role} on {ground}"
 
 
-def test_one_theme_follows_the_other() -> None:
+def test_themes_cycle() -> None:
     assert NAMES == ("dark", "light", "contrast", "none")
     assert [next_theme(name) for name in NAMES] == [*NAMES[1:], NAMES[0]]

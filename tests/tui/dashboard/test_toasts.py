@@ -1,4 +1,4 @@
-"""What is told never lies on the row under the cursor."""
+"""Notifications never cover the row under the cursor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _covered(seen: DashboardPilot) -> list[range]:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])
-async def test_toasts_are_in_the_other_half_of_the_screen(
+async def test_toasts_are_in_the_half_without_the_cursor(
     make: Factory, rt: Runtime, owner: Actor, size: tuple[int, int]
 ) -> None:
     for _ in range(size[1]):

@@ -1,4 +1,4 @@
-"""One name for a worker, wherever it is shown."""
+"""Display name of a worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
 
 
-async def test_every_table_and_dialog_calls_a_worker_the_same(
+async def test_worker_has_the_same_name_in_every_table_and_dialog(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     worker = await make.worker_row(id=make.worker, host="far", pid=4711)

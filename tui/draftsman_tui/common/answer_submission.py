@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.ids import job_name
 from draftsman.domain.question import QuestionKind, QuestionStatus
+from draftsman.domain.text import humanize
 from draftsman.errors import DraftsmanError, LostRace, Refused
 from draftsman_tui.common.output import one_line
 
@@ -32,7 +34,7 @@ def outcome_text(verdict: Verdict) -> str:
     resolution = verdict.resolution or {}
     value = resolution.get("value") or resolution.get("text")
     own = " (your own request)" if resolution.get("self_approved") else ""
-    status = str(verdict.job_status or "").replace("_", " ")
+    status = humanize(str(verdict.job_status or ""))
     answer = f": {one_line(str(value))}" if value else ""
     return f"{resolution.get('outcome')}{answer}{own}; job {status}"
 
@@ -46,11 +48,11 @@ async def rejection_error(rt: Runtime, verdict: Verdict, event: str) -> Draftsma
     submitted = [answer for answer in answers if answer.source_event_id == event]
     if not any(answer.payload.get("late") for answer in submitted):
         return Refused(text)
-    question = next(asked for asked in questions if asked.ordinal == verdict.question)
+    question = next(item for item in questions if item.ordinal == verdict.question)
     if question.status not in (QuestionStatus.OPEN, QuestionStatus.EXPIRED):
         return Refused(f"{text}; your answer was recorded, but the job continued without it")
     option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
-    retry = f"draftsman retry D-{verdict.job}{option}"
+    retry = f"draftsman retry {job_name(verdict.job)}{option}"
     return Refused(f"{text}; your answer was recorded; after the job expires, run: {retry}")
 
 

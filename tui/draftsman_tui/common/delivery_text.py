@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
+from draftsman.domain.text import humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.output import line, styled
 
@@ -38,7 +40,7 @@ def status_cell(delivery: Delivery) -> Text:
 
 
 def _label(status: DeliveryStatus) -> str:
-    return status.replace("_", " ")
+    return humanize(status)
 
 
 def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
@@ -54,7 +56,7 @@ def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Tex
         error = f"retry {times.left(delivery.next_attempt_at, now)}: {error}"
     return (
         styled(delivery.seq, "bold"),
-        f"D-{delivery.job}{question}",
+        f"{job_name(delivery.job)}{question}",
         str(delivery.kind),
         target_text(delivery),
         status_cell(delivery),

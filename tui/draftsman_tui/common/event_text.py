@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.common import times
 from draftsman_tui.common.job_text import DENIED
@@ -35,7 +35,7 @@ STYLES = {
 def no_log(number: int, retention: int | None) -> str:
     """Explain that a job has no log; `retention` is the months that logs are kept."""
     expired = f", or they were deleted after {retention} months" if retention else ""
-    return f"D-{number} has no logs{expired}"
+    return f"{job_name(number)} has no logs{expired}"
 
 
 def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
@@ -46,7 +46,7 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
     detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
     return line(
         styled(times.clock(event.created_at, now), "dim"),
-        styled(f"  D-{event.job}" if name else "", "bold"),
+        styled(f"  {job_name(event.job)}" if name else "", "bold"),
         f"  {event.kind}",
         styled(f" →{moved}" if moved else "", style),
         styled(f"  {actor_name(event.actor)}", "dim"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.job import Status
 from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman.domain.text import humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.output import line, one_line, styled
 
@@ -40,7 +41,7 @@ def status_text(status: object, error_class: str | None = None) -> Text:
     name = str(status)
     if error_class == ErrorClass.DENIED:
         return styled(name, DENIED)
-    return styled(name.replace("_", " "), STYLES.get(Status(name), "") if name in STYLES else "")
+    return styled(humanize(name), STYLES.get(Status(name), "") if name in STYLES else "")
 
 
 def run_text(

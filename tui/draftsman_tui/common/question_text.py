@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.messages.plain_text import missing_diff
 from draftsman.domain.question import OnExpire, OpenQuestion, Question, QuestionKind
@@ -67,7 +68,7 @@ def detail_lines(
     for text_line in context[:max_lines]:
         yield styled(f"  | {text_line}", "dim")
     if len(context) > max_lines:
-        more = more or f"draftsman show D-{question.job} --json"
+        more = more or f"draftsman show {job_name(question.job)} --json"
         yield styled(f"  | … {len(context) - max_lines} more lines: {more}", "dim")
     if question.action:
         yield styled(f"  if approved: {one_line(action_text(question.action))}")

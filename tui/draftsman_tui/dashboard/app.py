@@ -58,8 +58,8 @@ class Dashboard(App[str]):
             self.register_theme(Theme(**palette))
         self.theme = options.theme
         self.set_keymap({name: keys for name, keys in options.keys.items() if name not in COMMANDS})
-        self.live = Refresher(lambda: self.session.rt, self._forward)
-        self.session = Session(self.live, COMMANDS, server, read_only, started, options.keys)
+        self.refresher = Refresher(lambda: self.session.rt, self._forward)
+        self.session = Session(self.refresher, COMMANDS, server, read_only, started, options.keys)
         self.main = MainScreen(self.session, options.view)
         self._warnings = options.warnings
         self._connect = connect
@@ -107,18 +107,18 @@ class Dashboard(App[str]):
                 return
         await super().on_event(event)
 
-    def leave(self) -> None:
+    def request_quit(self) -> None:
         """Run the quit command."""
         if not isinstance(self.screen, QuitDialog):
             self.main.run(COMMANDS["quit"])
 
     async def action_quit(self) -> None:
         """Handle Ctrl-Q."""
-        self.leave()
+        self.request_quit()
 
     def action_help_quit(self) -> None:
         """Handle Ctrl-C without a selection."""
-        self.leave()
+        self.request_quit()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer the commands of the current screen in the palette."""
@@ -133,7 +133,7 @@ class Dashboard(App[str]):
     async def _poll(self) -> None:
         """Connect, and poll until canceled; quit if no connection is possible."""
         try:
-            rt, actor = await self.live.connect(self._connect)
+            rt, actor = await self.refresher.connect(self._connect)
         except Exception as error:
             self._error = error
             self.exit()
@@ -142,7 +142,7 @@ class Dashboard(App[str]):
         for screen in self.screen_stack:
             if isinstance(screen, BaseScreen):
                 screen.show_connected()
-        await self.live.run()
+        await self.refresher.run()
 
     def _forward(self, message: Message) -> None:
         """Post a refresher message to the top screen below any dialog."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from draftsman.domain.job import Status
 from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman.domain.text import humanize
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.resource import Cell
@@ -34,7 +35,7 @@ def status(value: object, error_class: str | None = None) -> Cell:
     name = str(value)
     if error_class == ErrorClass.DENIED:
         return Cell(name, DENIED)
-    return Cell(_SHORT.get(name, name.replace("_", " ")), ROLES.get(name, ""))  # type: ignore[call-overload]
+    return Cell(_SHORT.get(name, humanize(name)), ROLES.get(name, ""))  # type: ignore[call-overload]
 
 
 def text(value: object, role: str = "") -> Cell:

@@ -1,13 +1,15 @@
-"""Completion of command lines and filters."""
+"""Completion of command lines, filters and form fields."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 MAX_COMPLETIONS: Final = 100
 """Completions at most."""
+Completer = Callable[[str], Sequence[str]]
+"""Returns completions of a line, best first."""
 Values = Mapping[str, Sequence[str]]
 """Candidates by filter field, or by `COLUMN`, `TABLE`, `VIEW`."""
 
@@ -49,6 +51,23 @@ def filters(text: str, values: Values) -> list[str]:
     return _first(
         f"{head}{field}:{done}{comma}{shlex.quote(candidate)}" for candidate in candidates
     )
+
+
+def form_field(text: str, candidates: Sequence[str], *, multiple: bool = False) -> list[str]:
+    """Complete the value of a form field, or with `multiple` its last word, which a space follows.
+
+    Candidates contain the text; those that start with it come first.
+    """
+    word = text.strip()
+    if multiple:
+        word = "" if text.endswith((" ", ",")) else text.replace(",", " ").split(" ")[-1]
+    matches = [name for name in candidates if word.casefold() in name.casefold()]
+    first = _starting_with(word, matches)
+    ordered = [*first, *(name for name in matches if name not in first)]
+    if ordered == [word]:
+        return []
+    before = text[: len(text) - len(word)]
+    return [f"{before}{name} " for name in ordered] if multiple else ordered
 
 
 def _starting_with(text: str, candidates: Iterable[str]) -> list[str]:

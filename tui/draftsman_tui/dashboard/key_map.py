@@ -45,8 +45,8 @@ def validate_keys(keys: Mapping[str, str], defaults: Mapping[str, DefaultKeys]) 
         for other in (
             part for part in defaults if part != name and defaults[name].overlaps(defaults[part])
         ):
-            theirs = mapped[other].split(",") if other in mapped else defaults[other].keys
-            if conflicts := [key for key in text.split(",") if key in theirs]:
+            other_keys = mapped[other].split(",") if other in mapped else defaults[other].keys
+            if conflicts := [key for key in text.split(",") if key in other_keys]:
                 hint = "choose another key for either" if other in mapped else f"remap {other} too"
                 raise _wrong(
                     name, f"{display_key(conflicts[0])!r} is already bound to {other}; {hint}"

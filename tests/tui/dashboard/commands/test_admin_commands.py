@@ -1,4 +1,4 @@
-"""Keeping house: repositories, boards, people, sweeps, archives; the pages of a row."""
+"""Administration commands: repositories, boards, people, sweeps, archives and web pages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 
-async def test_a_repository_is_the_default_has_labels_and_is_forgotten(
-    rt: Runtime, people: People
-) -> None:
+async def test_repository_default_labels_and_removal(rt: Runtime, people: People) -> None:
     pay = Repo.at(parse("https://git.example/acme/pay"))
     olga = people.on(Source.TUI, "olga")
     await rt.repos.add(pay, RepoProfile(), olga)
@@ -38,7 +36,7 @@ async def test_a_repository_is_the_default_has_labels_and_is_forgotten(
         await seen.paste("payments")
         await seen.press("enter")
         await seen.wait_for_toast("Mapped label payments to acme/pay")
-        assert [one.trello_label_name for one in (await rt.repos.catalog()).mappings] == [
+        assert [mapping.trello_label_name for mapping in (await rt.repos.catalog()).mappings] == [
             "payments"
         ]
         await seen.command("unmap")
@@ -59,21 +57,21 @@ async def test_a_repository_is_the_default_has_labels_and_is_forgotten(
     assert not (await rt.repos.catalog()).repos
 
 
-async def test_a_board_is_watched_no_more(rt: Runtime, owner: Actor) -> None:
+async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:
     await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans", webhook_id="b" * 24), owner)
     async with open_dashboard(rt, owner, view="boards") as seen:
         await seen.see("Plans")
         await seen.command("unwatch")
         await seen.see("Stop watching board Plans?")
         await seen.press("y")
-        kept = f"the webhook {'b' * 24} was not removed"
-        await seen.wait_for_toast(f"Stopped watching board Plans; {kept}")
+        problem = f"the webhook {'b' * 24} was not removed"
+        await seen.wait_for_toast(f"Stopped watching board Plans; {problem}")
         await seen.command("unwatch")
         await seen.wait_for_toast("choose a board first")
     assert not await rt.boards.all()
 
 
-async def test_people_are_shown_joined_and_parted(rt: Runtime, people: People) -> None:
+async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People) -> None:
     code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
     async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
         await seen.command("link wrong")
@@ -93,7 +91,7 @@ async def test_people_are_shown_joined_and_parted(rt: Runtime, people: People) -
     assert not await rt.people.links()
 
 
-async def test_a_sweep_by_hand_and_a_month_that_never_left(
+async def test_sweep_and_restore_report_results_and_errors(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     await make.set_due(await make.retrying(), 0)
@@ -113,7 +111,7 @@ async def test_a_sweep_by_hand_and_a_month_that_never_left(
         await seen.wait_for_toast("file not found")
 
 
-async def test_of_several_pages_one_is_asked_for(
+async def test_browse_asks_which_of_several_pages(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
@@ -139,23 +137,23 @@ async def test_of_several_pages_one_is_asked_for(
     assert opened == ["https://git.example/acme/pay/pull/7", "https://trello.com/c/abc"]
 
 
-def test_where_people_were_told_has_an_address() -> None:
-    said = [
-        _told(ChannelName.SLACK, "C01", "C01/2.2"),
-        _told(ChannelName.SLACK, "C01", "C01/1.1"),
-        _told(ChannelName.TRELLO, "5f" * 12, "ac" * 12),
-        _told(ChannelName.LOG, "log", "1"),
-        _told(ChannelName.SLACK, "C02", None),
+def test_message_threads_have_urls() -> None:
+    deliveries = [
+        _delivery(ChannelName.SLACK, "C01", "C01/2.2"),
+        _delivery(ChannelName.SLACK, "C01", "C01/1.1"),
+        _delivery(ChannelName.TRELLO, "5f" * 12, "ac" * 12),
+        _delivery(ChannelName.LOG, "log", "1"),
+        _delivery(ChannelName.SLACK, "C02", None),
     ]
     card = f"https://trello.com/c/{'5f' * 12}#comment-{'ac' * 12}"
-    place = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T1"
-    assert dict(message_pages(said, "T1")) == {
-        "thread in slack:C01": place,
+    slack_url = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T1"
+    assert dict(message_pages(deliveries, "T1")) == {
+        "thread in slack:C01": slack_url,
         f"thread in trello:{'5f' * 12}": card,
     }
 
 
-def _told(channel: ChannelName, target: str, ref: str | None) -> Delivery:
+def _delivery(channel: ChannelName, target: str, ref: str | None) -> Delivery:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     fields: dict[str, Any] = {"seq": 1, "id": uuid4(), "job": 1, "question": None}
     fields |= {"original": None, "thread": None, "attempts": 1, "in_doubt": False}

@@ -1,4 +1,4 @@
-"""Verbs on many rows: asked about, seen while they go on, stopped, summed up."""
+"""Commands on several rows: confirmation, progress, stop and summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def _mark(seen: DashboardPilot, many: int) -> None:
     await seen.press("space", *["down"] * (many - 2), "V")
 
 
-async def test_what_goes_on_is_seen_and_stopped(
+async def test_bulk_progress_is_shown_and_can_be_stopped(
     make: Factory, rt: Runtime, owner: Actor, conn: Connection
 ) -> None:
     numbers = [await make.queued() for _ in range(7)]
@@ -37,11 +37,11 @@ async def test_what_goes_on_is_seen_and_stopped(
         await seen.wait_for_toast("Stopped; 4 of 7 jobs not processed; they stay marked")
         await seen.dialog("MainScreen")
         assert seen.app.main.table.marked == {"D-4", "D-3", "D-2", "D-1"}
-    found = [(await rt.read_model.job(one)).status for one in numbers]
-    assert found == [Status.QUEUED] * 4 + [Status.CANCELED] * 3
+    statuses = [(await rt.read_model.job(number)).status for number in numbers]
+    assert statuses == [Status.QUEUED] * 4 + [Status.CANCELED] * 3
 
 
-async def test_what_is_refused_stays_marked_and_says_why(
+async def test_rejected_jobs_stay_marked_with_the_reason(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     done, live = await make.completed(), await make.queued()
@@ -74,7 +74,9 @@ async def test_what_is_refused_stays_marked_and_says_why(
     assert (await rt.read_model.job(running.number)).status is Status.CANCELED
 
 
-async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_finished_jobs_are_not_canceled_and_live_jobs_not_retried(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
     numbers = [await make.failed(), await make.canceled()]
     waiting = [await make.queued(), await make.queued()]
     async with open_dashboard(rt, owner) as seen:
@@ -93,12 +95,12 @@ async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, own
         await seen.wait_for_toast("D-1 is already failed; nothing to cancel")
 
 
-async def test_a_question_is_answered_one_at_a_time(
+async def test_answer_rejects_several_marked_questions(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     asked = [(await make.asked()).name for _ in range(2)]
     async with open_dashboard(rt, owner) as seen:
-        for table, rows in (("jobs", asked[::-1]), ("inbox", [f"{one}/1" for one in asked])):
+        for table, rows in (("jobs", asked[::-1]), ("inbox", [f"{name}/1" for name in asked])):
             await seen.command(table)
             await seen.rows(*rows)
             await seen.press("g")
@@ -108,11 +110,13 @@ async def test_a_question_is_answered_one_at_a_time(
                 await seen.wait_for_toast("answers one question at a time; Esc clears 2 marks")
                 seen.app.clear_notifications()
             await seen.dialog("MainScreen")
-        await seen.press("escape", "g", "space", "down", "a")  # the marked one, not the other
+        await seen.press(
+            "escape", "g", "space", "down", "a"
+        )  # the marked question, not the one under the cursor
         await seen.see(f"{asked[0]}/1 for ben, root")
 
 
-async def test_a_job_that_ends_while_it_is_asked_about(
+async def test_job_that_finishes_during_the_confirmation(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     job = await make.queued()
@@ -134,7 +138,7 @@ async def test_a_job_that_ends_while_it_is_asked_about(
         await seen.wait_for_toast("D-1 retried as D-2 earlier")
 
 
-async def test_finished_jobs_are_retried_in_every_way(
+async def test_finished_jobs_are_retried_with_each_option(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     work = await make.running()
@@ -164,7 +168,7 @@ async def test_finished_jobs_are_retried_in_every_way(
     assert await rt.checkpoints.latest(5) == (None, None)
 
 
-async def test_all_that_match_are_retried_after_a_count(
+async def test_retry_all_retries_matching_jobs_after_a_count(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     dead = [await make.dead() for _ in range(6)]
@@ -188,7 +192,9 @@ async def test_all_that_match_are_retried_after_a_count(
     assert len(await rt.read_model.jobs(statuses=[Status.QUEUED])) == 6
 
 
-async def test_dead_deliveries_of_a_job_and_all(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_dead_deliveries_of_a_job_and_of_all_jobs_are_resent(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
     for _ in range(2):
         await make.queued(notify=["log"])
 
@@ -205,10 +211,12 @@ async def test_dead_deliveries_of_a_job_and_all(make: Factory, rt: Runtime, owne
         await seen.press("R")
         await seen.wait_for_toast("D-2: no dead deliveries")
         await seen.command("redeliver-dead")
-        await until(lambda: _alive(rt), "the other one")
+        await until(lambda: _alive(rt), "the other delivery")
         await seen.command("redeliver-dead")
         await seen.wait_for_toast("no dead deliveries")
 
 
 async def _alive(rt: Runtime) -> bool:
-    return all(one.status is not DeliveryStatus.DEAD_LETTER for one in await rt.outbox.all())
+    return all(
+        delivery.status is not DeliveryStatus.DEAD_LETTER for delivery in await rt.outbox.all()
+    )

@@ -1,4 +1,4 @@
-"""Every verb does what the service does, and a refusal says why."""
+"""Commands: their effect, and the reason of a rejection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tui.dashboard.pilot import open_dashboard
 WORDS = QuestionSpec(key="words", text="What is it called?", freeform=True)
 
 
-async def test_a_choice_is_answered_by_its_number(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_choice_is_answered_by_its_number(make: Factory, rt: Runtime, owner: Actor) -> None:
     job = (await make.asked()).number
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
@@ -29,11 +29,11 @@ async def test_a_choice_is_answered_by_its_number(make: Factory, rt: Runtime, ow
         assert "blue" in await seen.wait_for_toast("answered")
         await seen.rows()
     _, answers = await rt.questions.of_job(job)
-    assert [one.source_event_id[:4] for one in answers] == ["tui:"]
+    assert [answer.source_event_id[:4] for answer in answers] == ["tui:"]
     assert (await rt.read_model.job(job)).status is Status.RESUMED
 
 
-async def test_words_are_answered_and_leaving_says_nothing(
+async def test_free_text_is_answered_and_escape_submits_nothing(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     job = (await make.asked(WORDS)).number
@@ -51,7 +51,9 @@ async def test_words_are_answered_and_leaving_says_nothing(
         assert "a 1st try" in await seen.wait_for_toast("answered")
 
 
-async def test_what_is_no_choice_is_asked_again(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_invalid_choice_keeps_the_dialog_open(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
     job = (await make.asked()).number
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
@@ -73,22 +75,24 @@ async def _decided(rt: Runtime, make: Factory, by: Actor, *keys: str) -> tuple[i
         return work.number, await seen.wait_for_toast("d")
 
 
-async def test_a_gate_is_approved(make: Factory, rt: Runtime, people: People) -> None:
+async def test_approval_is_approved(make: Factory, rt: Runtime, people: People) -> None:
     carol = people.on(Source.TUI, "carol")
-    job, said = await _decided(rt, make, carol, "enter", "y")
-    assert "approved" in said
+    job, toast = await _decided(rt, make, carol, "enter", "y")
+    assert "approved" in toast
     assert (await rt.read_model.job(job)).status is Status.RESUMED
 
 
-async def test_a_gate_is_denied_with_a_reason(make: Factory, rt: Runtime, people: People) -> None:
+async def test_approval_is_denied_with_a_reason(make: Factory, rt: Runtime, people: People) -> None:
     carol = people.on(Source.TUI, "carol")
-    job, said = await _decided(rt, make, carol, "r", *"no", "enter", "n")
-    assert "denied" in said
-    found = await rt.read_model.job(job)
-    assert (found.status, (found.last_error or "")[-2:]) == (Status.FAILED, "no")
+    job, toast = await _decided(rt, make, carol, "r", *"no", "enter", "n")
+    assert "denied" in toast
+    denied = await rt.read_model.job(job)
+    assert (denied.status, (denied.last_error or "")[-2:]) == (Status.FAILED, "no")
 
 
-async def test_who_may_not_decide_sees_why(make: Factory, rt: Runtime, people: People) -> None:
+async def test_unauthorized_decision_shows_the_reason(
+    make: Factory, rt: Runtime, people: People
+) -> None:
     erin = people.on(Source.TUI, "erin")
     work = await make.asked(GATE)
     async with open_dashboard(rt, erin, view="inbox") as seen:
@@ -100,9 +104,7 @@ async def test_who_may_not_decide_sees_why(make: Factory, rt: Runtime, people: P
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
-async def test_changes_are_in_view_when_a_gate_is_decided(
-    make: Factory, rt: Runtime, owner: Actor
-) -> None:
+async def test_approval_shows_the_changes(make: Factory, rt: Runtime, owner: Actor) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(
         work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
@@ -119,7 +121,7 @@ async def test_changes_are_in_view_when_a_gate_is_decided(
         await seen.wait_for_toast("approved")
 
 
-async def test_a_question_gets_more_time(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_deadline_of_a_question_is_extended(make: Factory, rt: Runtime, owner: Actor) -> None:
     job = (await make.asked()).number
     before = (await rt.questions.get(job, 1)).expires_at
     async with open_dashboard(rt, owner, view="inbox") as seen:
@@ -137,7 +139,7 @@ async def test_a_question_gets_more_time(make: Factory, rt: Runtime, owner: Acto
     assert (after - before).total_seconds() == pytest.approx(2 * 86_400, abs=60)
 
 
-async def test_several_jobs_are_canceled_after_a_yes(
+async def test_several_jobs_are_canceled_after_confirmation(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     numbers = [await make.queued() for _ in range(3)]
@@ -153,11 +155,11 @@ async def test_several_jobs_are_canceled_after_a_yes(
         await seen.dialog("ConfirmDialog")
         await seen.press("y")
         await seen.wait_for_toast("D-3, D-2 canceled")
-    found = [(await rt.read_model.job(one)).status for one in numbers]
-    assert found == [Status.QUEUED, Status.CANCELED, Status.CANCELED]
+    statuses = [(await rt.read_model.job(number)).status for number in numbers]
+    assert statuses == [Status.QUEUED, Status.CANCELED, Status.CANCELED]
 
 
-async def test_a_finished_job_is_retried_and_a_live_one_says_why_not(
+async def test_finished_job_is_retried_and_a_live_job_is_rejected(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     failed = await make.failed()
@@ -177,7 +179,7 @@ async def test_a_finished_job_is_retried_and_a_live_one_says_why_not(
         await seen.wait_for_toast("D-2 is queued, not finished")
 
 
-async def test_a_dead_delivery_is_sent_again(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_dead_delivery_is_resent(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.queued(notify=["log"])
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
@@ -225,7 +227,7 @@ async def test_the_palette_has_every_command(rt: Runtime, owner: Actor) -> None:
         await seen.see("inbox · 0")
 
 
-async def test_keys_can_be_mapped_anew(rt: Runtime, owner: Actor) -> None:
+async def test_keys_can_be_remapped(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, keys={"inbox": "i", "down": "x"}) as seen:
         await seen.press("2")
         await seen.see("jobs · 0")
@@ -233,7 +235,7 @@ async def test_keys_can_be_mapped_anew(rt: Runtime, owner: Actor) -> None:
         await seen.see("inbox · 0")
 
 
-async def test_who_may_nothing_is_told_before_asking(
+async def test_user_without_roles_is_rejected_before_any_dialog(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     job = await make.queued()

@@ -1,4 +1,4 @@
-"""Keys of one's own are checked before anything is shown."""
+"""Custom keys: validation before the dashboard opens."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from draftsman_tui.dashboard.launch_options import keymap, resolve_options
 from tests.tui.dashboard.pilot import open_dashboard
 
 HIDES = {"redeliver"}
-"""Of a job, it takes the place of redeliver-job where deliveries are in view."""
+"""On the job screen, it replaces redeliver-job in the deliveries tab."""
 
 
 @pytest.mark.parametrize(
-    ("name", "keys", "wanted"),
+    ("name", "keys", "expected"),
     [
         ("inbox", "i", "i"),
         ("inbox", "i, I", "i,I"),
@@ -28,13 +28,13 @@ HIDES = {"redeliver"}
         ("up", "up,w", "up,w"),
     ],
 )
-def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
+def test_key_spellings(name: str, keys: str, expected: str) -> None:
     others = {"why": "W"} if "w" in keys else {}
-    assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == wanted
+    assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == expected
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({"nonsense": "x"}, "nonsense: unknown command; choose from: job-timeline, "),
         ({"inbox": "hyper+x"}, "inbox: unknown key 'hyper+x'"),
@@ -50,10 +50,10 @@ def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
         ),
     ],
 )
-def test_a_key_that_cannot_be_is_one_line(keys: dict[str, str], said: str) -> None:
+def test_invalid_key_is_rejected_in_one_line(keys: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve_options(DashboardSettings(keys=keys))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith("[dashboard.keys] ")
 
 
@@ -71,13 +71,13 @@ async def test_a_former_key_of_the_configuration_is_reported_when_the_dashboard_
         await seen.wait_for_toast("next-part is deprecated")
 
 
-def test_no_key_is_given_twice_as_it_comes() -> None:
-    for place in {"job", *(name for one in COMMANDS for name in one.on or ())}:
+def test_default_keys_do_not_conflict() -> None:
+    for view in {"job", *(name for command in COMMANDS for name in command.on or ())}:
         keys = [
             key
-            for one in COMMANDS
-            if place in (one.on or ()) or (one.on is None and place != "job")
-            for key in COMMANDS.default_keys()[one.name].keys
-            if key and one.name not in HIDES
+            for command in COMMANDS
+            if view in (command.on or ()) or (command.on is None and view != "job")
+            for key in COMMANDS.default_keys()[command.name].keys
+            if key and command.name not in HIDES
         ]
-        assert len(keys) == len(set(keys)), place
+        assert len(keys) == len(set(keys)), view

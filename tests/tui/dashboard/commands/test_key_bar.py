@@ -1,4 +1,4 @@
-"""The last line: what can be done here, clicked as well as pressed."""
+"""Key bar: commands of the view, also clickable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.factories import Factory
 from tests.tui.dashboard.pilot import open_dashboard
 
 
-async def test_it_says_what_can_be_done_here(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_key_bar_shows_commands_of_the_view(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.queued()
     async with open_dashboard(rt, owner) as seen:
         await seen.see("a answer", "c cancel", "/ filter", "? help")
@@ -24,37 +24,37 @@ async def test_it_says_what_can_be_done_here(make: Factory, rt: Runtime, owner: 
         await seen.see("R redeliver")
 
 
-async def test_a_name_is_clicked(rt: Runtime, owner: Actor) -> None:
+async def test_command_name_is_clickable(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner) as seen:
         await seen.see("? help")
         await seen.pilot.click(KeyBar, offset=(seen.lines[-1].index("? help") + 2, 0))
         await seen.dialog("HelpDialog")
 
 
-async def test_what_one_may_not_do_is_no_link(rt: Runtime, owner: Actor) -> None:
+async def test_denied_command_is_not_clickable(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, read_only=True) as seen:
         await seen.see("c cancel")
         shown = seen.app.main.query_one(KeyBar)
         assert {name: allowed for _, name, allowed in shown._items}["cancel"] is False
 
 
-async def test_it_is_made_anew_only_where_it_differs(
+async def test_key_bar_is_redrawn_only_on_change(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
         await make.queued()
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-3", "D-2", "D-1")
-        made: list[object] = []
-        monkeypatch.setattr(KeyBar, "update", lambda *said, **how: made.append(said))
+        updates: list[object] = []
+        monkeypatch.setattr(KeyBar, "update", lambda *args, **options: updates.append(args))
         await seen.press("j", "j", "k")
-        assert made == []
+        assert updates == []
         await seen.command("deliveries")
         await seen.see("deliveries ·")
-        assert made != []
+        assert updates != []
 
 
-async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> None:
+async def test_empty_table_shows_how_to_submit_a_job(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.see("No jobs yet. Press n to submit a job", "n new", "q quit")
         await seen.press("2")
@@ -62,9 +62,7 @@ async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> Non
         assert "n new" not in seen.lines[-1]
 
 
-async def test_a_command_that_is_canceled_before_it_began_warns_of_nothing(
-    rt: Runtime, owner: Actor
-) -> None:
+async def test_command_canceled_before_its_start_logs_no_warning(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner) as seen:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""What a person may not do is greyed, and core refuses it too: each role, each verb."""
+"""Permissions: dimmed commands are those that the core rejects, for each role and verb."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ WRITES: Final[dict[Verb, Try]] = {
     Verb.BOARDS: lambda rt, who: rt.boards.save(BOARD, who),
     Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
 }
-"""The arrow behind each verb, on the rows that the test makes."""
+"""Service call of each verb, on the rows of the test."""
 
 
-async def _answered(rt: Runtime, job: int, said: Response, who: Actor) -> None:
-    verdict = await rt.questions.answer(job, 1, said, who)
+async def _answered(rt: Runtime, job: int, response: Response, actor: Actor) -> None:
+    verdict = await rt.questions.answer(job, 1, response, actor)
     if not verdict.accepted:
         raise NotPermitted(verdict.reason)
 
@@ -62,7 +62,7 @@ def test_every_verb_of_core_has_a_command() -> None:
 
 
 @pytest.mark.parametrize("name", PEOPLE)
-async def test_what_is_greyed_is_what_core_refuses(
+async def test_dimmed_commands_are_those_that_the_core_rejects(
     make: Factory, rt: Runtime, people: People, owner: Actor, name: str
 ) -> None:
     await make.asked()
@@ -73,23 +73,23 @@ async def test_what_is_greyed_is_what_core_refuses(
     await rt.people.link(code, owner)
     who = people.on(Source.TUI, name)
     for verb, write in WRITES.items():
-        command = next(one for one in COMMANDS if one.needs is verb)
+        command = next(candidate for candidate in COMMANDS if candidate.needs is verb)
         greyed = command.refusal(rt.policy, who, "root", read_only=False)
         if name == "erin" and verb is Verb.APPROVE:
             continue  # an approver, and not of this gate: the gate alone can tell
-        said = ""
+        message = ""
         try:
             await write(rt, who)
         except NotPermitted as error:
-            said = str(error)
+            message = str(error)
         except DraftsmanError:
             pass  # may, but there is nothing to do it to
-        assert (said.partition(";")[0] if said else None) == (
+        assert (message.partition(";")[0] if message else None) == (
             greyed.partition(";")[0] if greyed else None
         ), f"{name} {verb}"
 
 
-async def test_greyed_commands_are_refused_and_their_keys_say_why(
+async def test_dimmed_commands_are_rejected_with_the_reason(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     job = await make.failed()
@@ -107,17 +107,17 @@ async def test_greyed_commands_are_refused_and_their_keys_say_why(
         await seen.wait_for_toast("Ben may not unlink")
         await seen.press("question_mark")
         await seen.dialog("HelpDialog")
-        told = {
+        help_texts = {
             name: help for lines in help_groups(seen.app.main).values() for _, name, help in lines
         }
-        assert told[":sweep NAME"].endswith("(not permitted)")
-        assert not told[":answer"].endswith("(not permitted)")
+        assert help_texts[":sweep NAME"].endswith("(not permitted)")
+        assert not help_texts[":answer"].endswith("(not permitted)")
         await seen.press("end")
         await seen.see("(not permitted)")
     assert len(await rt.read_model.jobs()) == 1
 
 
-def test_read_only_greys_all_that_writes(rt: Runtime, owner: Actor) -> None:
+def test_read_only_dims_every_writing_command(rt: Runtime, owner: Actor) -> None:
     looks = {
         command.name
         for command in COMMANDS

@@ -1,4 +1,4 @@
-"""Every verb that is about a job works on its screen, with the same keys."""
+"""Job screen: the commands, with the same keys as in tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tui.dashboard.pilot import open_dashboard
 AGAIN = QuestionSpec(key="again", text="And now?", choices=("more", "less"))
 
 
-async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked_at(
+async def test_open_question_is_extended_and_answered_and_a_closed_question_is_shown(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     number = (await make.asked()).number
@@ -43,7 +43,7 @@ async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked
     assert (await rt.read_model.job(number)).status is Status.RESUMED
 
 
-async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
+async def test_approval_is_denied_with_permission_and_rejected_without(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = (await make.asked(GATE)).number
@@ -58,7 +58,7 @@ async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
         await seen.see("decision  denied by carol", "Carol (tui) denies")
 
 
-async def test_after_a_retry_one_may_go_to_the_new_job(
+async def test_retry_offers_to_open_the_new_job(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loader, "FULL_RELOAD_INTERVAL", 1e9)
@@ -84,7 +84,7 @@ async def test_after_a_retry_one_may_go_to_the_new_job(
     assert (await rt.read_model.job(2)).status is Status.CANCELED
 
 
-async def test_a_dead_delivery_is_sent_again_where_deliveries_are_in_view(
+async def test_dead_delivery_is_resent_in_the_deliveries_tab(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     await make.queued(notify=["log"])

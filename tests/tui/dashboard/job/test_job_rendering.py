@@ -1,4 +1,4 @@
-"""What is drawn of a job: rows that fit whatever is said, and a log of which the end is kept."""
+"""Rendering of a job: rows that fit any text, and the end of a log."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def text(row: Row) -> str:
 
 
 @given(HOSTILE, st.integers(1, 40), st.integers(0, 10))
-def test_whatever_is_said_fits_and_controls_nothing(given: str, width: int, hang: int) -> None:
-    for row in lines(given, width, " " * hang):
+def test_any_text_fits_without_control_characters(hostile: str, width: int, hang: int) -> None:
+    for row in lines(hostile, width, " " * hang):
         drawn = text(row)
         assert drawn.isprintable() or not any(ord(char) < 32 for char in drawn)
         assert not set(drawn) & set("\x1b\x9b\r\n\t\u202e\u2066")
@@ -56,42 +56,42 @@ def test_whatever_is_said_fits_and_controls_nothing(given: str, width: int, hang
 
 
 @given(st.text(st.sampled_from("ab 字"), min_size=1, max_size=100), st.integers(2, 30))
-def test_wrapping_loses_nothing_but_the_blanks_it_breaks_at(given: str, width: int) -> None:
-    rows = wrap_row((Cell(given),), width, most=1000)
-    assert "".join(map(text, rows)).replace(" ", "") == given.replace(" ", "")
+def test_wrapping_drops_only_the_blanks_at_breaks(hostile: str, width: int) -> None:
+    rows = wrap_row((Cell(hostile),), width, most=1000)
+    assert "".join(map(text, rows)).replace(" ", "") == hostile.replace(" ", "")
 
 
-def test_what_is_endless_is_cut_and_says_so() -> None:
+def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
     rows = wrap_row(text_row("x" * 1_000_000), 80, most=3)
     assert len(rows) == 3
     assert text(rows[-1]) == "… 999,760 more characters"
 
 
-def test_what_the_command_line_prints_keeps_its_meaning() -> None:
-    made = Text.assemble(("12:00", "dim"), " is ", Text("failed", "bold red"), " [bold]")
+def test_styles_of_the_command_line_become_roles() -> None:
+    styled = Text.assemble(("12:00", "dim"), " is ", Text("failed", "bold red"), " [bold]")
     expected = (Cell("12:00", "dim"), Cell(" is "), Cell("failed", "bad"), Cell(" [bold]"))
-    assert row_of(made) == expected
+    assert row_of(styled) == expected
 
 
-def test_an_item_holds_words_in_any_of_its_rows() -> None:
+def test_search_matches_any_row_of_an_item() -> None:
     item = Item("x", (text_row("one"), text_row("Two three")))
     assert contains_text(item, "tWO TH")
     assert not contains_text(item, "one two")
 
 
-def test_lines_that_come_in_pieces_are_joined() -> None:
+def test_log_lines_in_pieces_are_joined() -> None:
     book = LogBuffer()
     book.add([Chunk(1, 0, "one\ntw"), Chunk(1, 1, "o\r\n\nfour"), Chunk(2, 0, "five\n")])
     seen = book.view()
-    assert [(one.run, one.text) for one in seen.lines] == [
+    assert [(line.run, line.text) for line in seen.lines] == [
         (1, "one"), (1, "two"), (1, ""), (1, "four"), (2, "five"),
     ]  # fmt: skip
     assert (book.cursor, seen.earlier) == ((2, 0), False)
     book.add([Chunk(2, 1, "six")])
-    assert [one.text for one in book.view().lines[-2:]] == ["five", "six"]
+    assert [line.text for line in book.view().lines[-2:]] == ["five", "six"]
 
 
-def test_only_the_newest_lines_are_kept_and_they_keep_their_places() -> None:
+def test_log_keeps_the_newest_lines_with_their_numbers() -> None:
     book = LogBuffer()
     book.add([Chunk(1, 0, "".join(f"{n}\n" for n in range(log_buffer.LINES + 10)))])
     seen = book.view()
@@ -99,7 +99,7 @@ def test_only_the_newest_lines_are_kept_and_they_keep_their_places() -> None:
     assert (seen.lines[0].text, seen.lines[0].nth, seen.earlier) == ("10", 10, True)
 
 
-def test_a_line_without_an_end_is_kept_in_part() -> None:
+def test_log_line_without_an_end_is_truncated() -> None:
     book = LogBuffer()
     for seq in range(100):
         book.add([Chunk(1, seq, "x" * 64_000)])
@@ -110,29 +110,29 @@ def test_a_line_without_an_end_is_kept_in_part() -> None:
     )
 
 
-def test_after_a_gap_what_was_before_is_let_go_and_half_a_line_with_it() -> None:
+def test_log_gap_drops_earlier_lines_and_a_partial_line() -> None:
     book = LogBuffer()
     book.add([Chunk(1, 0, "old")])
     book.add([Chunk(1, 900, "half\nwhole\n")], gap=True)
     seen = book.view()
-    assert ([one.text for one in seen.lines], seen.earlier) == (["whole"], True)
+    assert ([line.text for line in seen.lines], seen.earlier) == (["whole"], True)
 
 
-def test_a_run_that_wrote_nothing_has_its_heading() -> None:
+def test_run_without_a_log_has_its_heading() -> None:
     runs = [run(142, nth, RunStatus.PAUSED) for nth in (1, 2, 3)]
-    found = LogView([LogLine(0, 2, "here")])
-    drawn = log(replace(job_snapshot(), runs=runs, log=found), 80, NOW)
-    heads = [text(one.rows[0]) for one in drawn]
+    view = LogView([LogLine(0, 2, "here")])
+    drawn = log(replace(job_snapshot(), runs=runs, log=view), 80, NOW)
+    heads = [text(item.rows[0]) for item in drawn]
     assert heads[0] == "── run D-142.1, paused: no output ──"
     assert "run D-142.2, paused, started" in heads[1]
     assert heads[3] == "── run D-142.3, paused: no output ──"
-    one = log(replace(job_snapshot(), runs=runs, log=replace(found, run=2)), 80, NOW)
-    assert [text(item.rows[0]) for item in one] == heads[1:3]
-    late = log(replace(job_snapshot(), runs=runs, log=replace(found, earlier=True)), 80, NOW)
+    single = log(replace(job_snapshot(), runs=runs, log=replace(view, run=2)), 80, NOW)
+    assert [text(item.rows[0]) for item in single] == heads[1:3]
+    late = log(replace(job_snapshot(), runs=runs, log=replace(view, earlier=True)), 80, NOW)
     assert [text(item.rows[0]) for item in late][1:] == heads[1:]
 
 
-def test_the_head_says_the_end_and_the_tries_before_what_is_long() -> None:
+def test_header_shows_the_end_and_the_runs_before_the_branch() -> None:
     branch = {"branch": "draftsman/D-142-" + "long" * 20, "commit": "0" * 40}
     job = replace(
         job_snapshot().job, status=Status.FAILED, finished_at=NOW, run_count=1, result=branch

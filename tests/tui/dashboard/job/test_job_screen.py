@@ -1,4 +1,4 @@
-"""The screen of one job: every part shows its facts, live; the way there and back."""
+"""Job screen: live data of every tab, and navigation."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ HOSTILE = "red \x1b[31m [bold]x[/bold] \u202eevil " + "long " * 5000
 
 
 def screen(seen: DashboardPilot) -> JobScreen:
-    found = seen.app.screen
-    assert isinstance(found, JobScreen)
-    return found
+    job_screen = seen.app.screen
+    assert isinstance(job_screen, JobScreen)
+    return job_screen
 
 
 async def worked(make: Factory, rt: Runtime, people: People) -> int:
-    """Let a job do everything that leaves something to be seen."""
+    """Create a job with data in every tab."""
     work = await make.running(
         title="Tidy up",
         text="Please tidy.\n" + HOSTILE,
@@ -62,7 +62,7 @@ async def worked(make: Factory, rt: Runtime, people: People) -> int:
     return number
 
 
-async def test_every_part_shows_what_there_is(
+async def test_every_tab_shows_its_data(
     make: Factory, rt: Runtime, owner: Actor, people: People
 ) -> None:
     number = await worked(make, rt, people)
@@ -110,7 +110,7 @@ async def test_every_part_shows_what_there_is(
         await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
 
 
-async def test_a_name_alone_opens_it(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_job_or_question_name_opens_it(make: Factory, rt: Runtime, owner: Actor) -> None:
     number = await make.failed(title="Mow")
     asked = (await make.asked()).number
     async with open_dashboard(rt, owner) as seen:
@@ -120,7 +120,7 @@ async def test_a_name_alone_opens_it(make: Factory, rt: Runtime, owner: Actor) -
         await seen.see(f"D-{asked} · questions")
 
 
-async def test_enter_opens_and_escape_goes_back_to_the_row(
+async def test_enter_opens_a_job_and_escape_returns_to_its_row(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     failed = await make.failed(title="Mow")
@@ -138,12 +138,12 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
         await seen.see("D-3 · questions")
         await seen.press("escape")
         await seen.dialog("MainScreen")
-        assert seen.here == "D-3"
+        assert seen.cursor_key == "D-3"
         await seen.press("down", "enter")
         await seen.see(f"D-{asked} · questions")
         await seen.press("escape")
         await seen.dialog("MainScreen")
-        assert seen.here == f"D-{asked}"
+        assert seen.cursor_key == f"D-{asked}"
         for view, keys, row, part in (
             ("inbox", ("2",), f"D-{asked}/1", "questions"),
             ("runs", ("4",), f"D-{asked}.1", "runs"),
@@ -163,7 +163,7 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
         await seen.see("dead · 0")
 
 
-async def test_a_log_follows_its_end_until_somebody_scrolls_up(
+async def test_log_follows_its_end_until_scrolled_up(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     work = await make.running()
@@ -188,14 +188,14 @@ async def test_a_log_follows_its_end_until_somebody_scrolls_up(
         await seen.type("line 7")
         await seen.press("enter")
         await seen.see("/line 7", "line 71")
-        assert "line 8" not in seen.part
+        assert "line 8" not in seen.tab_text
         await seen.press("escape")
         await seen.read("line 8")
         await seen.command("log 1")
         await seen.see("log of run .1")
 
 
-async def test_a_log_of_what_is_over_is_opened_at_its_end(
+async def test_log_of_a_finished_job_opens_at_its_end(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     work = await make.running()
@@ -206,11 +206,11 @@ async def test_a_log_of_what_is_over_is_opened_at_its_end(
         await seen.rows(work.name)
         await seen.press("l")
         await seen.see("log · following", "line 99")
-        told = "".join("".join(seen.lines).split())
-        assert f"line99{'islong' * 30}END" in told
+        text = "".join("".join(seen.lines).split())
+        assert f"line99{'islong' * 30}END" in text
 
 
-async def test_what_happens_is_shown_at_once_and_the_cursor_stays(
+async def test_new_events_are_shown_and_the_cursor_stays(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     work = await make.asked()
@@ -229,7 +229,7 @@ async def test_what_happens_is_shown_at_once_and_the_cursor_stays(
         assert "job_canceled" in next(line for line in seen.lines if "▸" in line)
 
 
-async def test_it_fits_80_by_24_and_takes_the_mouse(
+async def test_job_screen_fits_80_by_24_and_handles_the_mouse(
     make: Factory, rt: Runtime, owner: Actor, people: People
 ) -> None:
     number = await worked(make, rt, people)
@@ -241,24 +241,24 @@ async def test_it_fits_80_by_24_and_takes_the_mouse(
             assert "0 files" in seen.text
             assert "\x1b" not in seen.text
         assert screen(seen).tab == "timeline"
-        line = next(n for n, one in enumerate(seen.lines) if "1 time" in one)
+        line = next(n for n, text in enumerate(seen.lines) if "1 time" in text)
         await seen.pilot.click(offset=(seen.lines[line].index("7 runs") + 2, line))
         await seen.see("D-1 · runs")
-        place = next(n for n, one in enumerate(seen.lines) if ".2   paused" in one)
-        await seen.pilot.click(offset=(20, place))
+        line = next(n for n, text in enumerate(seen.lines) if ".2   paused" in text)
+        await seen.pilot.click(offset=(20, line))
         await seen.until(lambda: screen(seen).selected_key == "D-1.2")
         await seen.press("left", "left")
         await seen.see("D-1 · questions")
 
 
-async def test_what_is_not_there_is_told(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_empty_tabs_show_a_message(make: Factory, rt: Runtime, owner: Actor) -> None:
     number = await make.completed()
     async with open_dashboard(rt, owner) as seen:
         await seen.job(f"D-{number}", "3")
         await seen.see(f"D-{number} has no logs")
-        found = screen(seen).snapshot
-        assert found is not None
-        old = log(replace(found, logs_kept=6), 200, found.at + timedelta(days=700))
+        snapshot = screen(seen).snapshot
+        assert snapshot is not None
+        old = log(replace(snapshot, logs_kept=6), 200, snapshot.at + timedelta(days=700))
         gone = "Log deleted: logs are kept for 6 months after a job finishes"
         assert [cell.text for cell in old[0].rows[0]] == [gone]
         for key, words in (
@@ -271,5 +271,5 @@ async def test_what_is_not_there_is_told(make: Factory, rt: Runtime, owner: Acto
 
 
 def _is_on(seen: DashboardPilot, row: str) -> bool:
-    """Whether the cursor is on the item of a row."""
+    """Return whether the cursor is on the item of a row."""
     return (screen(seen).selected_key or "").startswith(row)

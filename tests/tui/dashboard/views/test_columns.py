@@ -1,4 +1,4 @@
-"""How columns are laid out: what fits, what is to the right, and wide characters."""
+"""Column layout: visible columns, scrolling and wide characters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from draftsman_tui.dashboard.widgets.column_layout import fit, gap, layout, max_
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("width", [80, 100, 120, 140, 200, 400])
-def test_what_is_shown_fills_the_line_and_no_more(view: str, width: int) -> None:
-    found = layout(VIEWS[view].columns, width).placed
-    end = found[-1].x + found[-1].size + gap(width)
+def test_columns_fill_the_width_exactly(view: str, width: int) -> None:
+    placed = layout(VIEWS[view].columns, width).placed
+    end = placed[-1].x + placed[-1].size + gap(width)
     assert end <= width
     assert end >= width - 2 * gap(width)
 
@@ -23,25 +23,27 @@ def test_what_is_shown_fills_the_line_and_no_more(view: str, width: int) -> None
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("width", [40, 80, 120])
 @pytest.mark.parametrize("chosen", [False, True])
-def test_every_column_is_come_to(view: str, width: int, chosen: bool) -> None:
+def test_every_column_is_reachable_by_scrolling(view: str, width: int, chosen: bool) -> None:
     columns = VIEWS[view].columns
-    heads = [one.head for one in columns][::-1] if chosen else []
+    heads = [column.head for column in columns][::-1] if chosen else []
     seen = set()
     for shift in range(max(2, max_shift(columns, width, heads) + 1)):
-        found = layout(columns, width, heads, shift)
-        seen |= {one.column.head for one in found.placed if one.x < width}
-        assert found.placed[0].column.head == (heads or [columns[0].head])[0]
-    assert not found.right or width == 40
-    assert seen == {one.head for one in columns}
+        shown = layout(columns, width, heads, shift)
+        seen |= {placed.column.head for placed in shown.placed if placed.x < width}
+        assert shown.placed[0].column.head == (heads or [columns[0].head])[0]
+    assert not shown.right or width == 40
+    assert seen == {column.head for column in columns}
 
 
 def _sizes(width: int, **content: int) -> dict[str, int]:
     columns = VIEWS["jobs"].columns
-    needs = [content.get(one.head.lower(), one.width) for one in columns]
-    return {one.column.head: one.size for one in layout(columns, width, content=needs).placed}
+    needs = [content.get(column.head.lower(), column.width) for column in columns]
+    return {
+        placed.column.head: placed.size for placed in layout(columns, width, content=needs).placed
+    }
 
 
-def test_no_column_is_cut_beside_room_that_another_does_not_need() -> None:
+def test_no_column_is_truncated_beside_spare_width() -> None:
     assert _sizes(80, title=0, next=38)["NEXT"] >= 36
     assert _sizes(140, title=12, next=55, repo=3, by=3)["NEXT"] == 55
     assert _sizes(80, title=60, next=0)["TITLE"] >= 42
@@ -51,12 +53,12 @@ def test_no_column_is_cut_beside_room_that_another_does_not_need() -> None:
 
 
 @given(st.sampled_from(sorted(VIEWS)), st.integers(80, 300), st.data())
-def test_the_line_is_filled_whatever_it_shows(view: str, width: int, data: st.DataObject) -> None:
+def test_columns_fill_the_width_for_any_content(view: str, width: int, data: st.DataObject) -> None:
     columns = VIEWS[view].columns
     size = st.integers(0, 200)
     content = data.draw(st.lists(size, min_size=len(columns), max_size=len(columns)))
-    found = layout(columns, width, content=content).placed
-    end = found[-1].x + found[-1].size + gap(width)
+    placed = layout(columns, width, content=content).placed
+    end = placed[-1].x + placed[-1].size + gap(width)
     assert width - 2 * gap(width) <= end <= width
 
 
@@ -64,11 +66,11 @@ WIDE = st.text(st.sampled_from("ab é日本⚙👍\u200f\u0301🇩🇪"), max_si
 
 
 @given(WIDE, st.integers(1, 20), st.booleans())
-def test_a_cell_is_exactly_as_wide_as_its_column(text: str, size: int, right: bool) -> None:
+def test_cell_is_exactly_as_wide_as_its_column(text: str, size: int, right: bool) -> None:
     assert cell_len(fit(text, size, right)) == size
 
 
-def test_what_is_cut_says_so() -> None:
+def test_truncated_cell_ends_with_an_ellipsis() -> None:
     assert fit("abcdef", 4) == "abc…"
     assert fit("日本語", 4) == "日 …"
     assert fit("ab", 4, right=True) == "  ab"

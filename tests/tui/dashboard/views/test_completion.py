@@ -1,10 +1,10 @@
-"""What a line that was begun may become."""
+"""Completion of command lines, filters and form fields."""
 
 from __future__ import annotations
 
 import pytest
 
-from draftsman_tui.dashboard.completion import commands, filters
+from draftsman_tui.dashboard.completion import commands, filters, form_field
 
 VALUES = {
     "status": ["waiting", "failed", "dead_letter"],
@@ -24,7 +24,7 @@ TAKES = {
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("", [*TAKES, "mine"]),
         ("s", ["sort", "save"]),
@@ -39,12 +39,12 @@ TAKES = {
         ("nonsense x", []),
     ],
 )
-def test_a_command(text: str, wanted: list[str]) -> None:
-    assert commands(text, [*TAKES, "mine"], TAKES, VALUES) == wanted
+def test_command_line_completion(text: str, expected: list[str]) -> None:
+    assert commands(text, [*TAKES, "mine"], TAKES, VALUES) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("", ["status:", "repo:", "by:", "age<", "age>"]),
         ("st", ["status:"]),
@@ -55,5 +55,26 @@ def test_a_command(text: str, wanted: list[str]) -> None:
         ("https:", []),
     ],
 )
-def test_a_filter(text: str, wanted: list[str]) -> None:
-    assert filters(text, VALUES) == wanted
+def test_filter_completion(text: str, expected: list[str]) -> None:
+    assert filters(text, VALUES) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "multiple", "lines"),
+    [
+        ("", False, ["tidy", "coder", "code-review"]),
+        ("co", False, ["coder", "code-review"]),
+        ("ID", False, ["tidy"]),
+        (" review ", False, ["code-review"]),
+        ("tidy", False, []),
+        ("nothing", False, []),
+        ("tidy,re", True, ["tidy,code-review "]),
+        ("tidy cod", True, ["tidy coder ", "tidy code-review "]),
+        ("tidy ", True, ["tidy tidy ", "tidy coder ", "tidy code-review "]),
+        ("coder", True, []),
+    ],
+)
+def test_form_field_offers_values_that_contain_the_word(
+    text: str, multiple: bool, lines: list[str]
+) -> None:
+    assert form_field(text, ["tidy", "coder", "code-review"], multiple=multiple) == lines

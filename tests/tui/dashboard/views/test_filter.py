@@ -1,4 +1,4 @@
-"""What `/` takes: read, written and matched."""
+"""Filters: parsing, formatting and matching."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FILTERS = st.builds(
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("", True),
         ("tidy BASEMENT", True),
@@ -73,16 +73,16 @@ FILTERS = st.builds(
         ("status:failed /D-\\d+ t/", True),
     ],
 )
-def test_a_row_is_wanted_if_everything_holds(text: str, wanted: bool) -> None:
-    assert parse(text).matches(ROW, NOW) is wanted
+def test_row_matches_if_every_term_matches(text: str, expected: bool) -> None:
+    assert parse(text).matches(ROW, NOW) is expected
 
 
-def test_a_row_without_a_time_has_no_age() -> None:
+def test_row_without_a_time_matches_no_age() -> None:
     assert not parse("age>1s").matches(FilterFields("x"), NOW)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("status:", "status: needs a value"),
         ("status:,", "status:failed"),
@@ -103,8 +103,8 @@ def test_a_row_without_a_time_has_no_age() -> None:
         ("x" * 501, "longer than 500"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+def test_invalid_filter_is_rejected_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
 
@@ -112,46 +112,46 @@ def test_what_cannot_be_meant_is_refused_in_one_line(text: str, said: str) -> No
 @pytest.mark.parametrize(
     "bomb", ["(a+)+$", "^(a|a)*$", "(.*a){20}$", "^a*a*a*a*a*a*$", "(?:a?){99}a{99}$"]
 )
-def test_no_expression_explodes(bomb: str) -> None:
+def test_regular_expressions_take_linear_time(bomb: str) -> None:
     row = FilterFields("a" * 998 + "!")
     assert not parse(f"/{bomb}/").matches(row, NOW)
     assert parse(f"/{bomb}/").matches(FilterFields("A" * 999), NOW)
 
 
-def test_words_are_searched_in_what_the_columns_show_as_well() -> None:
+def test_words_also_match_the_text_of_columns() -> None:
     row = replace(ROW, shown="D-7 gate approve or deny")
     assert parse("gate /^D-7 gate/ tidy").matches(row, NOW)
     assert not parse("-gate").matches(row, NOW)
 
 
-def test_a_quoted_word_may_look_like_a_field() -> None:
+def test_quoted_word_may_look_like_a_field() -> None:
     assert parse("'bogus:x' \"ValueError: no\"").words == ("bogus:x", "ValueError: no")
     assert parse("12:30 D-7:").words == ("12:30", "D-7:")
     assert parse("Repository:pay state:dead-letter") == parse("repo:pay status:dead_letter")
 
 
-def test_an_url_is_a_word() -> None:
+def test_url_is_a_word() -> None:
     assert parse("https://a.example/b").words == ("https://a.example/b",)
     assert parse("a/b /c").words == ("a/b", "/c")
 
 
 @given(FILTERS)
-def test_what_is_written_is_read_as_the_same(wanted: Filter) -> None:
-    if len(str(wanted)) <= 500:
-        assert parse(str(wanted)) == wanted
+def test_formatted_filter_parses_to_the_same_filter(row_filter: Filter) -> None:
+    if len(str(row_filter)) <= 500:
+        assert parse(str(row_filter)) == row_filter
 
 
 @given(st.text(max_size=600))
-def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
+def test_any_text_is_a_filter_or_is_rejected(text: str) -> None:
     try:
-        found = parse(text)
+        parsed = parse(text)
     except UsageError:
         return
-    assert found.matches(ROW, NOW) in (True, False)
+    assert parsed.matches(ROW, NOW) in (True, False)
 
 
 @given(FILTERS, st.sampled_from(["words", "without", "statuses", "repo", "by", "older"]))
-def test_each_part_only_narrows(wanted: Filter, part: str) -> None:
+def test_each_term_only_narrows(row_filter: Filter, part: str) -> None:
     nothing: Any = getattr(NOTHING, part)
-    if wanted.matches(ROW, NOW):
-        assert replace(wanted, **{part: nothing}).matches(ROW, NOW)
+    if row_filter.matches(ROW, NOW):
+        assert replace(row_filter, **{part: nothing}).matches(ROW, NOW)

@@ -1,4 +1,4 @@
-"""A filter finds what the screen shows: the words of every column, and a status by near names."""
+"""Text search in every column, and status aliases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.factories import GATE, Factory
 from tests.tui.dashboard.pilot import open_dashboard
 
 
-async def test_every_word_that_a_column_shows_is_found(
+async def test_search_matches_the_text_of_every_column(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     await make.asked(notify=["log"])
@@ -49,7 +49,7 @@ def _filled(facts: FilterFields) -> set[str]:
     return {name for name in names if getattr(facts, name)}
 
 
-async def test_a_status_is_found_by_the_words_of_the_screen(
+async def test_search_matches_the_displayed_status(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     asked, gate = (await make.asked()).number, (await make.asked(GATE)).number
@@ -80,7 +80,7 @@ async def test_a_status_is_found_by_the_words_of_the_screen(
         await seen.rows(f"D-{asked}/1")
 
 
-async def test_an_unknown_field_is_refused_and_the_line_stays(
+async def test_unknown_field_is_rejected_and_the_line_stays_open(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     await make.queued(title="bogus:x")
@@ -98,7 +98,7 @@ async def test_an_unknown_field_is_refused_and_the_line_stays(
 
 
 @pytest.mark.parametrize(
-    ("name", "table", "wanted"),
+    ("name", "table", "expected"),
     [
         ("dead", "jobs", "dead_letter"),
         ("dead", "deliveries", "dead_letter"),
@@ -107,15 +107,17 @@ async def test_an_unknown_field_is_refused_and_the_line_stays(
         ("xyz", "jobs", None),
     ],
 )
-def test_near_names_mean_a_status_of_the_table(name: str, table: str, wanted: str | None) -> None:
-    if wanted is None:
+def test_status_aliases_match_statuses_of_the_table(
+    name: str, table: str, expected: str | None
+) -> None:
+    if expected is None:
         with pytest.raises(UsageError, match="unknown status"):
             VIEWS[table].resolve(parse(f"status:{name}"))
     else:
-        assert VIEWS[table].resolve(parse(f"status:{name}")).statuses == (wanted,)
+        assert VIEWS[table].resolve(parse(f"status:{name}")).statuses == (expected,)
 
 
-def test_each_short_word_of_the_screen_names_its_status() -> None:
+def test_each_displayed_status_is_an_alias_of_its_status() -> None:
     for status in Status:
         shown = cells.status(status).text.replace(" ", "_")
         assert status in VIEWS["jobs"].resolve(parse(f"status:{shown}")).statuses

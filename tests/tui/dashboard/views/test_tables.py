@@ -1,4 +1,4 @@
-"""Every table shows what there is, and keeps the cursor where it was."""
+"""Tables: rows, paging, filters, order and the cursor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.people import People
 from tests.tui.dashboard.pilot import open_dashboard
 
 
-async def test_every_table_shows_its_rows_and_says_so_when_there_are_none(
+async def test_every_table_shows_its_rows_or_an_empty_message(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     async with open_dashboard(rt, owner) as seen:
@@ -52,7 +52,7 @@ async def test_every_table_shows_its_rows_and_says_so_when_there_are_none(
             await seen.see(*words)
 
 
-async def test_the_cursor_stays_on_its_row_whatever_comes(
+async def test_cursor_stays_on_its_row_when_rows_are_added(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     first = await make.queued()
@@ -62,13 +62,13 @@ async def test_the_cursor_stays_on_its_row_whatever_comes(
         await seen.press("down")
         third = await make.queued()
         await seen.rows(f"D-{third}", f"D-{second}", f"D-{first}")
-        assert seen.here == f"D-{first}"
+        assert seen.cursor_key == f"D-{first}"
         await rt.job_control.cancel(first, owner)
         await seen.see("canceled")
-        assert seen.here == f"D-{first}"
+        assert seen.cursor_key == f"D-{first}"
 
 
-async def test_more_rows_are_read_at_the_end(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_more_rows_are_loaded_at_the_end(make: Factory, rt: Runtime, owner: Actor) -> None:
     for _ in range(5):
         await make.queued()
     async with open_dashboard(rt, owner) as seen:
@@ -77,18 +77,18 @@ async def test_more_rows_are_read_at_the_end(make: Factory, rt: Runtime, owner: 
         await seen.see("jobs · 2+")
         await seen.press("end", "down")
         await seen.rows("D-5", "D-4", "D-3", "D-2", "D-1")
-        assert seen.here == "D-4"
+        assert seen.cursor_key == "D-4"
 
 
 @pytest.mark.parametrize("view", ["jobs", "inbox", "deliveries"])
-async def test_beyond_the_most_rows_the_next_page_takes_their_place_and_back(
+async def test_table_pages_forward_and_back_beyond_the_row_limit(
     make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch, view: str
 ) -> None:
     numbers = [(await make.asked(notify=["log"])).number for _ in range(5)]
     keys = {
         "jobs": [f"D-{number}" for number in reversed(numbers)],
         "inbox": [f"D-{number}/1" for number in numbers],
-        "deliveries": [str(one.seq) for one in await rt.outbox.all(limit=100)],
+        "deliveries": [str(delivery.seq) for delivery in await rt.outbox.all(limit=100)],
     }[view]
     assert len(keys) >= 5
     monkeypatch.setattr(main, "MAX_ROWS", 2)
@@ -98,14 +98,14 @@ async def test_beyond_the_most_rows_the_next_page_takes_their_place_and_back(
         for nth in range(2, len(keys), 2):
             await seen.press(*["down"] * (2 - seen.app.main.table.cursor))
             await seen.rows(*keys[nth : nth + 2])
-            assert seen.here == keys[nth]
+            assert seen.cursor_key == keys[nth]
         await seen.see(f"page {(len(keys) + 1) // 2}")
         for nth in range(len(keys) - 3 + len(keys) % 2, 0, -2):
             await seen.press(*["up"] * (seen.app.main.table.cursor + 1))
             await seen.rows(*keys[nth - 1 : nth + 1])
 
 
-async def test_a_filter_narrows_and_a_wrong_one_says_what_is_allowed(
+async def test_filter_narrows_and_an_invalid_filter_lists_allowed_fields(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     await make.queued(title="Paint the fence")
@@ -129,7 +129,7 @@ async def test_a_filter_narrows_and_a_wrong_one_says_what_is_allowed(
         await seen.rows("D-3", "D-2", "D-1")
 
 
-async def test_the_inbox_says_and_finds_whose_job_asks(
+async def test_inbox_shows_and_filters_by_requester(
     make: Factory, rt: Runtime, people: People, owner: Actor
 ) -> None:
     job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
@@ -145,16 +145,16 @@ async def test_the_inbox_says_and_finds_whose_job_asks(
         await seen.rows("D-2/1")
 
 
-async def test_what_a_person_denied_does_not_look_like_a_crash(
+async def test_denied_job_has_its_own_role(
     make: Factory, rt: Runtime, people: People, owner: Actor
 ) -> None:
     work, failed = await make.asked(GATE), await make.failed()
     await make.decide(work.number, False, people.carol, reason="too risky")
     async with open_dashboard(rt, owner, size=(140, 30)) as seen:
         await seen.see("denied by carol", "no such thing")
-    found = {job.number: job for job in (await rt.read_model.page(limit=9)).jobs}
+    jobs = {job.number: job for job in (await rt.read_model.page(limit=9)).jobs}
     denied, crashed = (
-        VIEWS["jobs"].cells(found[number], datetime.now(UTC)) for number in (work.number, failed)
+        VIEWS["jobs"].cells(jobs[number], datetime.now(UTC)) for number in (work.number, failed)
     )
     assert [(cell.text, cell.role) for cell in (denied[1], denied[-1])] == [
         ("failed", "warns"),
@@ -163,7 +163,7 @@ async def test_what_a_person_denied_does_not_look_like_a_crash(
     assert {crashed[1].role, crashed[-1].role} == {"bad"}
 
 
-async def test_rows_are_sorted_by_a_column_and_the_other_way_round(
+async def test_rows_are_sorted_by_a_column_in_both_directions(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     for title in ("b", "c", "a"):
@@ -177,16 +177,14 @@ async def test_rows_are_sorted_by_a_column_and_the_other_way_round(
         await seen.wait_for_toast("cannot sort by column 'nonsense'")
 
 
-async def test_what_controls_a_terminal_is_shown_and_not_obeyed(
-    make: Factory, rt: Runtime, owner: Actor
-) -> None:
+async def test_control_characters_are_neutralized(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.queued(title="red \x1b[31m [bold]alert[/bold]")
     async with open_dashboard(rt, owner, size=(160, 20)) as seen:
         await seen.see("[bold]alert[/bold]")
         assert "\x1b" not in seen.text
 
 
-async def test_it_fits_80_by_24(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_tables_fit_80_by_24(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.failed(title="A title that is much longer than there is room for on a line")
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.see("D-1", "failed", "…", "no worker", "q quit")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
 from draftsman_tui.common import params, stdio, times
@@ -31,14 +32,14 @@ async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
     async with app.runtime(read_only=True) as rt:
         ref, ordinal = job
         number = await number_of(rt, ref)
-        name, run = f"D-{number}", None
+        name, run = job_name(number), None
         if ordinal is not None:
             question = await rt.questions.get(number, ordinal)
             name, run = question.name, question.run
         patch = await rt.checkpoints.patch(number, run)
         if patch is None or patch.size == 0:
             reason = await no_diff_reason(rt, name, number, patch is None)
-            raise Refused(f"{reason}; see: draftsman show D-{number}")
+            raise Refused(f"{reason}; see: draftsman show {job_name(number)}")
         data = await rt.checkpoints.content(patch)
     if app.json:
         app.out.document(as_data(patch) | _content(data))
@@ -70,7 +71,7 @@ async def list_artifacts(app: App, job: JobRef) -> None:
     if app.json:
         app.out.document(listed)
     elif not listed:
-        app.out.info(f"D-{number} has no artifacts")
+        app.out.info(f"{job_name(number)} has no artifacts")
     else:
         rows = [
             (

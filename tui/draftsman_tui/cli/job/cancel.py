@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
+from draftsman.domain.text import humanize
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params
@@ -36,9 +38,10 @@ async def cancel(app: App, job: JobRef, reason: str | None, force: bool, yes: bo
     if app.json:
         app.out.document(result)
     elif result.requested:
-        app.out.print(f"D-{number}: cancellation requested; to wait: draftsman wait D-{number}")
+        name = job_name(number)
+        app.out.print(f"{name}: cancellation requested; to wait: draftsman wait {name}")
     else:
-        app.out.print(line(styled(f"D-{number}", "bold"), " canceled"))
+        app.out.print(line(styled(job_name(number), "bold"), " canceled"))
 
 
 async def _confirm(rt: Runtime, number: int) -> None:
@@ -46,5 +49,5 @@ async def _confirm(rt: Runtime, number: int) -> None:
     details = await rt.read_model.job(number)
     title = f", {details.ticket_title!r}" if details.ticket_title else ""
     action = "stop" if details.status is Status.RUNNING else "cancel"
-    state = str(details.status).replace("_", " ")
+    state = humanize(str(details.status))
     prompts.confirm(f"{details.name}{title} is {state}. {action.capitalize()} it?")

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.domain.text import humanize
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, current_value, number_of
@@ -75,9 +77,11 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         rows = [delivery_cells(delivery) for delivery in listed]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
     elif status:
-        app.out.info(f"no {' or '.join(status).replace('_', ' ')} deliveries")
+        app.out.info(f"no {humanize(' or '.join(status))} deliveries")
     elif number is not None and not targets:
-        app.out.info(f"D-{number} has no targets; to add a target: draftsman submit --notify log …")
+        app.out.info(
+            f"{job_name(number)} has no targets; to add a target: draftsman submit --notify log …"
+        )
     else:
         app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
 

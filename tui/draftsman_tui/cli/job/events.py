@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
@@ -100,7 +101,7 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
             app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
         if not run and not app.json:
             retention = app.settings.retention.logs
-            app.out.info(f"{no_log(number, retention)}; see: draftsman events D-{number}")
+            app.out.info(f"{no_log(number, retention)}; see: draftsman events {job_name(number)}")
 
 
 async def _job_events(rt: Runtime, number: int, after: int, follow: bool) -> AsyncIterator[Event]:

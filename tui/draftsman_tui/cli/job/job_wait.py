@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
@@ -51,7 +52,7 @@ async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
     """Print when the job is retried, if it still waits for that."""
     why = await rt.read_model.why(number)
     if why.status is Status.RETRYING:
-        app.out.info(f"D-{number}: {one_line(why.text)}; {why.then}")
+        app.out.info(f"{job_name(number)}: {one_line(why.text)}; {why.then}")
 
 
 async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, WAITING, Status
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
@@ -94,7 +95,9 @@ async def jobs(
         if page.scanned_to is not None:
             options = {"status": ",".join(statuses or ()), "since": since, **filters}
             older = _older(page.scanned_to, options)
-            app.out.info(f"searched back to D-{page.scanned_to}; to search older jobs: {older}")
+            app.out.info(
+                f"searched back to {job_name(page.scanned_to)}; to search older jobs: {older}"
+            )
 
 
 @command("why", examples=("draftsman why D-142",))
@@ -111,7 +114,7 @@ async def why(app: App, job: JobRef) -> None:
         document = {key: value for key, value in as_data(reason).items() if key != "parts"}
         app.out.document({"number": number} | document)
         return
-    app.out.print(line(f"D-{number} ", status_text(reason.status), f": {reason.text}"))
+    app.out.print(line(f"{job_name(number)} ", status_text(reason.status), f": {reason.text}"))
     app.out.print(styled(f"  {reason.then}", "dim"))
 
 
@@ -125,7 +128,7 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
     finished = all(job.status in TERMINAL for job in listed)
     rows = [
         (
-            styled(f"D-{job.number}", "bold"),
+            styled(job_name(job.number), "bold"),
             status_text(job.status, job.error_class),
             one_line(job.ticket_title or job.type),
             job.repo_name or "",
@@ -177,7 +180,7 @@ def _older(number: int, options: Mapping[str, Any]) -> str:
     if "since" in options_set:
         options_set["since"] = times.format_duration(options_set["since"])
     arguments = [word for name, value in options_set.items() for word in (f"--{name}", str(value))]
-    return shlex.join(["draftsman", "jobs", *arguments, "--before", f"D-{number}"])
+    return shlex.join(["draftsman", "jobs", *arguments, "--before", job_name(number)])
 
 
 def _retry_count(job: Any) -> str:

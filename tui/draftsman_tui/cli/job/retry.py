@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.text import first_line
 from draftsman.errors import DraftsmanError, UsageError
@@ -132,7 +133,9 @@ async def _retry(
     number = await number_of(rt, job)
     retry = await rt.job_control.retry(number, actor, **options)
     if not app.json:
-        app.out.print(line(styled(retry.name, "bold"), f" {retry.how}: retry of D-{number}"))
+        app.out.print(
+            line(styled(retry.name, "bold"), f" {retry.how}: retry of {job_name(number)}")
+        )
     return {"retry_of": number, **as_data(retry)}
 
 
@@ -161,9 +164,9 @@ async def _retry_all(app: App, rt: Runtime, numbers: list[int], **options: bool)
 
 def _print_result(app: App, result: RetryResult) -> None:
     if result.made is None:
-        app.out.info(f"draftsman: D-{result.retry_of}: {result.error}")
+        app.out.info(f"draftsman: {job_name(result.retry_of)}: {result.error}")
     elif not app.json:
-        text = f" {result.made.how}: retry of D-{result.retry_of}"
+        text = f" {result.made.how}: retry of {job_name(result.retry_of)}"
         app.out.print(line(styled(result.made.name, "bold"), text))
 
 
@@ -192,7 +195,7 @@ def _list(app: App, jobs: list[FinishedJob]) -> None:
     elif jobs:
         rows = [
             (
-                styled(f"D-{job.number}", "bold"),
+                styled(job_name(job.number), "bold"),
                 status_text(job.status),
                 first_line(job.ticket_title or job.type, 30),
                 times.ago(job.finished_at),

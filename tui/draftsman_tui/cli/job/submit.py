@@ -11,6 +11,7 @@ import click
 
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import TERMINAL
+from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
@@ -197,7 +198,7 @@ async def _resolve_line(
 
 
 def _finished_key_text(job: SubmittedJob) -> str:
-    status = job.status.replace("_", " ")
+    status = humanize(job.status)
     return (
         f"no job was created: this idempotency key belongs to {job.name}, which already finished"
         f" ({status}); use a new --key, or --subject for recurring work"

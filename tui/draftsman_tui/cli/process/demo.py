@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import __version__
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name
 from draftsman.errors import AnswerTimeout, DraftsmanError, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.prompts import prompt
@@ -158,7 +158,8 @@ class Demo:
                 next_event.cancel()
                 why = await self._runtime.read_model.why(number)
                 raise DraftsmanError(
-                    f"D-{number} is not making progress: {why.text}; worker log: {self._log}"
+                    f"{job_name(number)} is not making progress: {why.text};"
+                    f" worker log: {self._log}"
                 )
             try:
                 yield await next_event

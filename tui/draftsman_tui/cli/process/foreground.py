@@ -144,7 +144,7 @@ class Foreground:
         elif self._dashboard is None:
             self._interrupted.set()
         else:
-            self._dashboard.leave()
+            self._dashboard.request_quit()
 
 
 async def _watch(
@@ -153,7 +153,7 @@ async def _watch(
     """Forward the log to the dashboard, and close the dashboard when the supervisor exits."""
     while not handle.ended:
         if processes.read_log(handle.read_new_output().splitlines()):
-            live_dashboard.live.request_stats()
+            live_dashboard.refresher.request_stats()
         await asyncio.wait({handle.exit_task}, timeout=POLL_INTERVAL)
     handle.read_new_output()
     live_dashboard.exit()

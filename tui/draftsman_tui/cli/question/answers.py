@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.domain.answer import Response
+from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
@@ -77,7 +78,7 @@ async def approve(
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "approve")
         minted = await rt.questions.mint_token(job, ordinal, mint_token, await rt.actor())
-    command = f"draftsman approve D-{job}/{ordinal} --token -"
+    command = f"draftsman approve {question_name(job, ordinal)} --token -"
     app.out.info(f"single-use token, shown only once; to use it: {command}")
     if app.json:
         app.out.document({"job": job, "ordinal": ordinal, "approver": mint_token, "token": minted})
@@ -111,10 +112,10 @@ async def resolve_question(
         return job, question[1]
     open_questions = await rt.questions.open(job)
     if not open_questions:
-        raise Refused(f"D-{job} has no open question; see: draftsman why D-{job}")
+        raise Refused(f"{job_name(job)} has no open question; see: draftsman why {job_name(job)}")
     if not app.out.interactive:
         raise UsageError(
-            f"D-{job} is a job, not a question; to {verb} its open question:"
+            f"{job_name(job)} is a job, not a question; to {verb} its open question:"
             f" draftsman {verb} {open_questions[0].name} …"
         )
     await _show(app, rt, open_questions[0])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from draftsman.domain.ids import job_name, question_name
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import line, styled
@@ -33,7 +34,9 @@ async def questions(app: App, job: JobRef | None) -> None:
                 app.out.print("")
             app.out.print(*await describe(rt, question))
         if not open_questions and number is not None:
-            app.out.info(f"D-{number} has no open questions; see: draftsman why D-{number}")
+            app.out.info(
+                f"{job_name(number)} has no open questions; see: draftsman why {job_name(number)}"
+            )
         elif not open_questions:
             app.out.info("no open questions")
 
@@ -60,4 +63,4 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
             if expires_at
             else "never expires"
         )
-        app.out.print(line(styled(f"D-{job}/{ordinal}", "bold"), f" {when}"))
+        app.out.print(line(styled(question_name(job, ordinal), "bold"), f" {when}"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import host
-from draftsman.domain.ids import worker_name
+from draftsman.domain.ids import job_name, worker_name
 from draftsman.domain.messages.target import NONE
 from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman_tui.cli.app import App, command
@@ -288,7 +288,7 @@ def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[Any, ...]]
     if app.json:
         app.out.document({"checked": list(results), "broken": broken})
     elif broken:
-        rows = [(styled(f"D-{row.job}", "bold"), row.invariant, row.how) for row in broken]
+        rows = [(styled(job_name(row.job), "bold"), row.invariant, row.how) for row in broken]
         app.out.table(("JOB", "INVARIANT", "PROBLEM"), rows, flexible=2)
     else:
         app.out.print(f"all {len(results)} invariants hold")

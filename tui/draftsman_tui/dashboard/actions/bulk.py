@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.ids import job_name
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.services.jobs.job_control import AGAIN_OPTION
 from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
@@ -23,17 +24,17 @@ PROGRESS_DELAY: Final = 0.4
 
 @dataclass(slots=True)
 class BulkResult:
-    """Outcome of a bulk operation, by job number; `left` counts jobs that were not tried."""
+    """Outcome of a bulk operation, by job number; `untried` counts the rest."""
 
     done: list[int] = field(default_factory=list)
     refused: dict[int, DraftsmanError] = field(default_factory=dict)
-    left: int = 0
+    untried: int = 0
 
     def reasons(self) -> dict[str, list[int]]:
         """Return job numbers grouped by the reason of their rejection."""
         grouped: dict[str, list[int]] = {}
         for number, error in self.refused.items():
-            text = error_text(error, about=f"D-{number}")
+            text = error_text(error, about=job_name(number))
             grouped.setdefault(text, []).append(number)
         return grouped
 
@@ -90,7 +91,7 @@ async def run_bulk(
         if progress.is_attached:
             progress.dismiss(None)
     handled = {*result.done, *result.refused}
-    result.left = len(numbers) - len(handled)
+    result.untried = len(numbers) - len(handled)
     screen.keep_marked([number for number in numbers if number not in result.done])
     return result
 
@@ -99,10 +100,10 @@ def report_bulk(screen: BaseScreen, result: BulkResult, done: str) -> None:
     """Show a summary; `done` is the past participle for the jobs that succeeded."""
     if result.done:
         screen.show_message(f"{job_names(result.done)} {done}")
-    if result.left:
-        total = result.left + len(result.done) + len(result.refused)
+    if result.untried:
+        total = result.untried + len(result.done) + len(result.refused)
         screen.show_error(
-            f"Stopped; {result.left:,} of {total:,} jobs not processed; they stay marked"
+            f"Stopped; {result.untried:,} of {total:,} jobs not processed; they stay marked"
         )
     report_rejections(screen, result)
 
@@ -124,7 +125,7 @@ def report_rejections(screen: BaseScreen, result: BulkResult) -> None:
 
 def job_names(numbers: Sequence[int]) -> str:
     """Return the names of the first jobs and the number of the rest."""
-    names = ", ".join(f"D-{number}" for number in numbers[:MAX_LISTED])
+    names = ", ".join(job_name(number) for number in numbers[:MAX_LISTED])
     return names + (f" and {len(numbers) - MAX_LISTED:,} more" if numbers[MAX_LISTED:] else "")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.text import first_line
+from draftsman.domain.text import first_line, humanize
 from draftsman.errors import Refused
 from draftsman.services.jobs.job_control import CancelResult
 from draftsman_tui.dashboard.actions.bulk import (
@@ -15,8 +16,8 @@ from draftsman_tui.dashboard.actions.bulk import (
     report_bulk,
     run_bulk,
 )
+from draftsman_tui.dashboard.dialogs.confirm_dialog import TypedConfirmDialog
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
-from draftsman_tui.dashboard.dialogs.typed_confirm_dialog import TypedConfirmDialog
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.base import BaseScreen
@@ -36,7 +37,7 @@ async def cancel_force(screen: BaseScreen, text: str) -> None:
     numbers, finished_note = await _cancelable(screen)
     question = f"Cancel {job_names(numbers)} without waiting for the worker?"
     note = f"{finished_note} Later writes of the run are rejected; external effects stay."
-    word = f"D-{numbers[0]}" if len(numbers) == 1 else f"cancel {len(numbers)}"
+    word = job_name(numbers[0]) if len(numbers) == 1 else f"cancel {len(numbers)}"
     if await screen.ask(
         TypedConfirmDialog(question, await _cancel_note(screen, numbers, note.strip()), word)
     ):
@@ -47,9 +48,9 @@ async def why(screen: BaseScreen, text: str) -> None:
     """Show why the job waits, and what to do."""
     number = screen.jobs()[0]
     reason = await screen.rt.read_model.why(number)
-    status = str(reason.status).replace("_", " ")
+    status = humanize(str(reason.status))
     await screen.app.push_screen(
-        TextDialog(f"D-{number} {status}", f"{reason.text}\n\n{reason.then}")
+        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{reason.then}")
     )
 
 
@@ -81,8 +82,8 @@ async def _cancelable(screen: BaseScreen) -> tuple[list[int], str]:
     finished = [number for number, status in statuses.items() if status in TERMINAL]
     cancelable = [number for number in statuses if number not in finished]
     if not cancelable and len(finished) == 1:
-        status = str(statuses[finished[0]]).replace("_", " ")
-        raise Refused(f"D-{finished[0]} is already {status}; nothing to cancel")
+        status = humanize(str(statuses[finished[0]]))
+        raise Refused(f"{job_name(finished[0])} is already {status}; nothing to cancel")
     note = f"{job_names(finished)} {'have' if finished[1:] else 'has'} already finished"
     if not cancelable:
         raise Refused(f"{note}; nothing to cancel")

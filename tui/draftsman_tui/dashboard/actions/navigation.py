@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.domain.ids import parse_question
+from draftsman.domain.ids import parse_question, question_name
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.actions import tab_actions
@@ -83,7 +83,7 @@ async def open_row(screen: MainScreen | JobScreen, text: str) -> None:
     if ordinal is None:
         screen.open_job(number)
     else:
-        screen.open_job(number, "questions", f"D-{number}/{ordinal}")
+        screen.open_job(number, "questions", question_name(number, ordinal))
 
 
 async def job(screen: MainScreen | JobScreen, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from draftsman.domain.answer import Response
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import DraftsmanError, Refused
@@ -173,5 +174,5 @@ async def _question(screen: BaseScreen) -> Question:
     number = screen.jobs()[0]
     questions = await screen.rt.questions.open(number)
     if not questions:
-        raise Refused(f"D-{number} has no open question; press w to see why it waits")
+        raise Refused(f"{job_name(number)} has no open question; press w to see why it waits")
     return questions[0]

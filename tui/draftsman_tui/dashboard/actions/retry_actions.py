@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.text import first_line
+from draftsman.domain.text import first_line, humanize
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.common import times
 from draftsman_tui.dashboard.actions.bulk import (
@@ -74,7 +75,7 @@ async def retry_all(screen: MainScreen, text: str) -> None:
             "nothing to retry: "
             + ("all matching jobs were already retried" if skipped else "no finished job matches")
         )
-    counts = Counter(str(job.status).replace("_", " ") for job in new)
+    counts = Counter(humanize(str(job.status)) for job in new)
     kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
     options = {"fresh": True} if selection.fresh else {}
     if await confirm_bulk(
@@ -143,16 +144,16 @@ async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, 
 
     result = await run_bulk(screen, "Retrying", numbers, retry_job)
     lines = [
-        f"D-{old} retried as {new.name}{'' if new.how == 'created' else ' earlier'}"
+        f"{job_name(old)} retried as {new.name}{'' if new.how == 'created' else ' earlier'}"
         for old, new in retried.items()
     ]
     if len(lines) > MAX_LISTED:
         screen.show_message(f"Retried {len(lines):,} jobs: {job_names(list(retried))}")
     elif lines:
         screen.show_message("; ".join(lines))
-    if result.left:
+    if result.untried:
         screen.show_error(
-            f"Stopped; {result.left:,} of {len(numbers):,} jobs not retried;"
+            f"Stopped; {result.untried:,} of {len(numbers):,} jobs not retried;"
             " run the command again for the rest"
         )
     report_rejections(screen, result)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from draftsman.configured import configured_targets
+from draftsman.domain.ids import job_name
 from draftsman.errors import IdempotencyConflict, NotFound, UsageError
 from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.common.job_request import (
@@ -57,21 +58,23 @@ class JobSubmission:
     """Submission under one idempotency key: submitting twice creates one job."""
 
     def __init__(self, screen: BaseScreen) -> None:
-        self._desk = screen
+        self._screen = screen
         self._key = _key()
 
     async def __call__(self, typed: job_form.Typed) -> SubmittedJob:
         """Submit the job; raises job_form.FormErrors and the errors of the service."""
-        rt = self._desk.rt
+        rt = self._screen.rt
         request = await validate_request(typed, rt)
         try:
             return await rt.submissions.submit(
-                request.model_copy(update={"key": self._key}), self._desk.actor
+                request.model_copy(update={"key": self._key}), self._screen.actor
             )
         except IdempotencyConflict as error:  # an earlier attempt succeeded; its reply was lost
+            if error.job is None:
+                raise
             self._key = _key()
             raise UsageError(
-                f"already submitted as D-{error.job}; enter submits this as another job"
+                f"already submitted as {job_name(error.job)}; enter submits this as another job"
             ) from None
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.messages.plain_text import resolution_text
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.common.output import as_data
@@ -114,7 +114,7 @@ async def open_item(screen: JobScreen) -> None:
 
 async def _show_file(screen: JobScreen, name: str) -> None:
     _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
-    command = f"draftsman artifacts get D-{screen.number} {name}"
+    command = f"draftsman artifacts get {job_name(screen.number)} {name}"
     if b"\0" in data:
         raise Refused(f"{name} is not a text file; to download it: {command}")
     text = data.decode("utf-8", "replace")

@@ -39,8 +39,8 @@ def _origin(job: Job, now: datetime) -> Iterator[Cell]:
         yield Cell(one_line(job.repo), "head")
     yield Cell(one_line(f"agent {job.agent}" if job.agent else job.type))
     yield Cell(str(job.mode))
-    who = job.invoker_display_name or job.invoker_id
-    yield Cell(one_line(f"by {who} ({job.source}), {times.ago(job.created_at, now)}"))
+    invoker = job.invoker_display_name or job.invoker_id
+    yield Cell(one_line(f"by {invoker} ({job.source}), {times.ago(job.created_at, now)}"))
 
 
 def _progress(snapshot: JobSnapshot, now: datetime) -> Iterator[Cell]:
@@ -76,9 +76,9 @@ def _until(snapshot: JobSnapshot, now: datetime) -> Cell | None:
         return Cell(f"expires {times.left(until, now)}" if until else "never expires", "asks")
     if snapshot.why is None or snapshot.why.due_in is None:
         return None
-    left = snapshot.why.due_in - (now - snapshot.at).total_seconds()
+    seconds = snapshot.why.due_in - (now - snapshot.at).total_seconds()
     verb = "retried" if snapshot.job.status is Status.RETRYING else "starts"
-    return Cell(f"{verb} {times.due(left)}", "warns")
+    return Cell(f"{verb} {times.due(seconds)}", "warns")
 
 
 def _what_next(snapshot: JobSnapshot, now: datetime) -> Row:

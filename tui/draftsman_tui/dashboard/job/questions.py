@@ -87,13 +87,13 @@ def _answers(question: Question, snapshot: JobSnapshot, now: datetime) -> Iterat
 def _answer_row(answer: Answer, now: datetime) -> Row:
     name = answer.responder_display_name or answer.voter
     person = answer.voter.rpartition(":")[2]
-    who = name if person.casefold() in name.casefold() else f"{name}, as {person}"
+    voter = name if person.casefold() in name.casefold() else f"{name}, as {person}"
     value = (
         answer.payload.get("decision") or answer.payload.get("value") or answer.payload.get("text")
     )
     verb = {"approve": "approves", "deny": "denies"}.get(str(value), f"answers {value}")
     reason = f": {answer.payload['reason']}" if answer.payload.get("reason") else ""
-    text = Cell(f"{one_line(f'{who} ({answer.source})')} ")
+    text = Cell(f"{one_line(f'{voter} ({answer.source})')} ")
     text_value = one_line(f"{verb}{reason}")
     when = Cell(f", {times.ago(answer.created_at, now)}", "dim")
     if answer.accepted:

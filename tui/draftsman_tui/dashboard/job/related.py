@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.read_models import RetryLink
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
@@ -45,7 +46,7 @@ def _file_rows(file: Any, width: int, now: datetime) -> list[Row]:
 def _link_rows(link: RetryLink, snapshot: JobSnapshot, width: int) -> list[Row]:
     marker = "   this job" if link.number == snapshot.job.number else ""
     error = DENIED if link.error_class == ErrorClass.DENIED else "red"
-    origin = f"  retry of D-{link.retry_of}" if link.retry_of else "  original job"
+    origin = f"  retry of {job_name(link.retry_of)}" if link.retry_of else "  original job"
     text = line(
         styled(f"  {link.name:<10}", "bold"),
         status_text(link.status, link.error_class),

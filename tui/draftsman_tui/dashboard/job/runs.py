@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from draftsman.domain.ids import worker_name
+from draftsman.domain.ids import run_name, worker_name
 from draftsman.domain.run import Run
 from draftsman_tui.common import times
 from draftsman_tui.common.job_text import run_text
@@ -46,7 +46,7 @@ def usage(snapshot: JobSnapshot, width: int, now: datetime) -> list[Item]:
 
 def name(run: Run) -> str:
     """Return the run's name: `D-142.3`."""
-    return f"D-{run.job}.{run.ordinal}"
+    return run_name(run.job, run.ordinal)
 
 
 def _run(run: Run, width: int, now: datetime) -> Iterator[Row]:
@@ -67,11 +67,11 @@ def _usage_row(run: Run, now: datetime) -> Row:
     return _line(f".{run.ordinal}", _run_seconds([run], now), run.usage or {}, str(run.status))
 
 
-def _line(head: str, took: float, used: dict[str, Any], status: str = "") -> Row:
+def _line(head: str, seconds: float, used: dict[str, Any], status: str = "") -> Row:
     return (
         Cell(f"  {head:<4} ", "head"),
         Cell(f"{status:<12}", ROLES.get(status, "")),
-        Cell(f"{times.span(took):>7}  "),
+        Cell(f"{times.span(seconds):>7}  "),
         Cell(usage_lines(used) if used else "no usage reported", "" if used else "dim"),
     )
 

@@ -19,13 +19,14 @@ from textual.binding import BindingsMap
 from textual.screen import Screen
 from textual.widget import Widget
 
+from draftsman.domain.ids import job_name
 from draftsman.errors import DraftsmanError, Refused, UsageError
 from draftsman_tui.common.artifact_text import no_diff_reason, read_patch
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard import completion
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.command import DashboardCommand
-from draftsman_tui.dashboard.completion import Values
+from draftsman_tui.dashboard.completion import Completer, Values
 from draftsman_tui.dashboard.dialogs.text_dialog import TextDialog
 from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.key_map import display_key
@@ -33,10 +34,9 @@ from draftsman_tui.dashboard.polling import messages
 from draftsman_tui.dashboard.saved_views import View
 from draftsman_tui.dashboard.screens.session import Session
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine, Completer
+from draftsman_tui.dashboard.widgets.banner import Banner, Notice
+from draftsman_tui.dashboard.widgets.command_line import CommandInput, CommandLine
 from draftsman_tui.dashboard.widgets.key_bar import KeyBar
-from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -137,7 +137,7 @@ class BaseScreen(Screen[None]):
     @property
     def ids(self) -> list[str]:
         """Ids of the selection."""
-        return [f"D-{number}" for number in self.jobs(optional=True)]
+        return [job_name(number) for number in self.jobs(optional=True)]
 
     @property
     def page_url(self) -> str | None:
@@ -153,8 +153,8 @@ class BaseScreen(Screen[None]):
         """Show the diff of a job; raises Refused if there is none."""
         text = await read_patch(self.rt, number)
         if not text:
-            raise Refused(await no_diff_reason(self.rt, f"D-{number}", number, text is None))
-        await self.app.push_screen(TextDialog(f"Diff of D-{number}", text, diff=True))
+            raise Refused(await no_diff_reason(self.rt, job_name(number), number, text is None))
+        await self.app.push_screen(TextDialog(f"Diff of {job_name(number)}", text, diff=True))
 
     async def after_retry(self, numbers: list[int]) -> None:
         """Handle new jobs created by a retry."""
@@ -271,8 +271,10 @@ class BaseScreen(Screen[None]):
         keys = []
         for key, bindings in self._bindings.key_to_bindings.items():
             names = [binding.id for binding in bindings if binding.id in self.commands]
-            here = [name for name in names if name and self.is_here(self.commands[name])]
-            if command.name in names and (not self.is_here(command) or here[0] == command.name):
+            available = [name for name in names if name and self.is_here(self.commands[name])]
+            if command.name in names and (
+                not self.is_here(command) or available[0] == command.name
+            ):
                 keys.append(key)
         return keys
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from textual import on
 from textual.widget import Widget
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.question import QuestionStatus
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.command import DashboardCommand
@@ -112,7 +113,9 @@ class JobScreen(BaseScreen):
     def ids(self) -> list[str]:
         own = {"questions", "deliveries", "runs", "usage", "retries"}
         return (
-            [self.selected_key] if self.tab in own and self.selected_key else [f"D-{self.number}"]
+            [self.selected_key]
+            if self.tab in own and self.selected_key
+            else [job_name(self.number)]
         )
 
     @property
@@ -190,7 +193,9 @@ class JobScreen(BaseScreen):
         """Offer to open the new job."""
         if not numbers:
             return
-        dialog = ConfirmDialog(f"Open D-{numbers[0]}?", f"It is the retry of D-{self.number}.")
+        dialog = ConfirmDialog(
+            f"Open {job_name(numbers[0])}?", f"It is the retry of {job_name(self.number)}."
+        )
         if await self.ask(dialog):
             self.open_job(numbers[0])
 
@@ -260,7 +265,7 @@ class JobScreen(BaseScreen):
 
     def _show_title(self) -> None:
         job = None if self.snapshot is None else self.snapshot.job
-        parts = [f"D-{self.number}", self.tab]
+        parts = [job_name(self.number), self.tab]
         if self.tab == "log" and self.loader.run is not None:
             parts[-1] = f"log of run .{self.loader.run}"
         if JOB_TABS[self.tab].follows and job is not None:

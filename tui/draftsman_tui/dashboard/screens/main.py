@@ -9,6 +9,7 @@ from typing import Any, Final
 from textual import on
 from textual.widget import Widget
 
+from draftsman.domain.ids import job_name
 from draftsman.errors import Refused
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
@@ -196,7 +197,7 @@ class MainScreen(BaseScreen):
         )
 
     def seek_job(self, number: int) -> None:
-        self._sought_key = f"D-{number}"
+        self._sought_key = job_name(number)
         self._draw()
 
     @on(messages.RowsLoaded)
@@ -236,7 +237,7 @@ class MainScreen(BaseScreen):
 
     def _name_of(self, row: Any) -> str:
         job = self.resource.job(row)
-        return "" if job is None else f"D-{job}"
+        return "" if job is None else job_name(job)
 
     def apply_search(self, text: str) -> None:
         self.apply_filter(filters.parse(text))

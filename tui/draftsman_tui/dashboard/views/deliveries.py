@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
 from draftsman_tui.common.delivery_text import target_text
 from draftsman_tui.dashboard import cells
@@ -55,7 +56,7 @@ class DeliveriesResource(Resource[Delivery]):
     def cells(self, row: Delivery, now: datetime) -> Sequence[Cell]:
         return (
             Cell(self.key(row), "key"),
-            Cell(f"D-{row.job}" + (f"/{row.question}" if row.question else "")),
+            Cell(job_name(row.job) + (f"/{row.question}" if row.question else "")),
             Cell(str(row.kind)),
             cells.text(target_text(row)),
             cells.status(row.status),
@@ -67,5 +68,5 @@ class DeliveriesResource(Resource[Delivery]):
         )
 
     def filter_fields(self, row: Delivery) -> FilterFields:
-        text = f"{row.seq} D-{row.job} {row.kind} {target_text(row)} {row.last_error or ''}"
+        text = f"{row.seq} {job_name(row.job)} {row.kind} {target_text(row)} {row.last_error or ''}"
         return FilterFields(text, str(row.status), at=row.created_at, source=str(row.channel))

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.event import Event
-from draftsman.domain.ids import actor_name
+from draftsman.domain.ids import actor_name, job_name
 from draftsman.domain.job import Status
+from draftsman.domain.text import humanize
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
@@ -41,7 +42,7 @@ class EventsResource(Resource[Event]):
         return page(events, query.limit, lambda event: event.cursor)
 
     def key(self, row: Event) -> str:
-        return f"D-{row.job}#{row.id}"
+        return f"{job_name(row.job)}#{row.id}"
 
     def job(self, row: Event) -> int:
         return row.job
@@ -52,15 +53,15 @@ class EventsResource(Resource[Event]):
     def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
         return (
             cells.clock(row.created_at, now),
-            Cell(f"D-{row.job}", "key"),
-            cells.text(row.kind.replace("_", " ")),
+            Cell(job_name(row.job), "key"),
+            cells.text(humanize(row.kind)),
             cells.status(row.to_status or ""),
             cells.text(actor_name(row.actor)),
             cells.text(_detail(row), "dim"),
         )
 
     def filter_fields(self, row: Event) -> FilterFields:
-        text = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
+        text = f"{job_name(row.job)} {row.kind} {row.actor} {_detail(row)}"
         return FilterFields(text, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import job_name
 from draftsman.domain.job import WAITING, Status
 from draftsman.domain.read_models import JobSummary
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -54,13 +55,15 @@ class JobsResource(Resource[JobSummary]):
         )
         if jobs_page.scanned_to is not None:
             return Rows(
-                jobs_page.jobs, jobs_page.scanned_to, f"searched back to D-{jobs_page.scanned_to}"
+                jobs_page.jobs,
+                jobs_page.scanned_to,
+                f"searched back to {job_name(jobs_page.scanned_to)}",
             )
         is_full = len(jobs_page.jobs) >= query.limit
         return Rows(jobs_page.jobs, jobs_page.jobs[-1].number if is_full else None)
 
     def key(self, row: JobSummary) -> str:
-        return f"D-{row.number}"
+        return job_name(row.number)
 
     def job(self, row: JobSummary) -> int:
         return row.number

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.ids import worker_name
+from draftsman.domain.ids import run_name, worker_name
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.text import first_line
 from draftsman_tui.common import times
@@ -42,7 +42,7 @@ class RunsResource(Resource[Run]):
         return page(runs, query.limit, lambda run: (run.job, run.ordinal))
 
     def key(self, row: Run) -> str:
-        return f"D-{row.job}.{row.ordinal}"
+        return run_name(row.job, row.ordinal)
 
     def job(self, row: Run) -> int:
         return row.job

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Input, OptionList
+from textual.widgets import OptionList
 
 from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.completion import form_field
+from draftsman_tui.dashboard.widgets.completing_input import CompletingInput
 
 MAX_SHOWN: Final = 5
 """Maximum completions shown."""
@@ -25,15 +28,15 @@ class Autocomplete(Vertical):
     ) -> None:
         super().__init__()
         self._text = text
-        self._candidates = tuple(candidates)
+        self._completer = partial(form_field, candidates=tuple(candidates), multiple=multiple)
         self._placeholder = placeholder
         self._multiple = multiple
-        self._completions: list[str] = []
+        self._completions: Sequence[str] = ()
 
     @property
-    def line(self) -> Input:
+    def line(self) -> CompletingInput:
         """The input."""
-        return self.query_one(Input)
+        return self.query_one(CompletingInput)
 
     @property
     def value(self) -> str:
@@ -41,7 +44,7 @@ class Autocomplete(Vertical):
         return self.line.value
 
     def compose(self) -> ComposeResult:
-        yield Input(self._text, placeholder=self._placeholder, select_on_focus=False)
+        yield CompletingInput(self._text, self._completer, placeholder=self._placeholder)
         names = OptionList(classes="completions")
         names.can_focus = False
         yield names
@@ -83,36 +86,24 @@ class Autocomplete(Vertical):
             self._accept(names.highlighted)
 
     def _update_completions(self) -> None:
-        word = self._word.casefold()
-        matches = [name for name in self._candidates if word in name.casefold()]
-        prefix_matches = [name for name in matches if name.casefold().startswith(word)]
-        ordered = [*prefix_matches, *(name for name in matches if name not in prefix_matches)]
-        completions = ordered[:MAX_SHOWN]
-        if not self.line.has_focus or completions in ([], [self._word]):
+        completions = self.line.completions[:MAX_SHOWN]
+        if not self.line.has_focus or not completions:
             self._close()
             return
         names = self.query_one(OptionList)
         if completions != self._completions:
             self._completions = completions
             names.clear_options()
-            names.add_options([Text(one_line(name)) for name in completions])
+            names.add_options([Text(one_line(self._label(text))) for text in completions])
         names.highlighted = None
         names.add_class("open")
 
+    def _label(self, text: str) -> str:
+        return text.replace(",", " ").split()[-1] if self._multiple else text
+
     def _accept(self, index: int) -> None:
-        prefix = self.value[: len(self.value) - len(self._word)]
-        self.line.value = f"{prefix}{self._completions[index]}{' ' if self._multiple else ''}"
-        self.line.action_end()
+        self.line.set_text(self._completions[index])
         self._close()
 
     def _close(self) -> None:
         self.query_one(OptionList).remove_class("open")
-
-    @property
-    def _word(self) -> str:
-        """The word being typed."""
-        if not self._multiple:
-            return self.value.strip()
-        return (
-            "" if self.value.endswith((" ", ",")) else self.value.replace(",", " ").split(" ")[-1]
-        )

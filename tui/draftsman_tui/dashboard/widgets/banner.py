@@ -1,8 +1,9 @@
-"""Banner for a lost database connection, with a countdown to the next attempt."""
+"""Banners below the title: a lost database connection, and a failed process."""
 
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from rich.text import Text
 from textual.widgets import Static
@@ -10,10 +11,14 @@ from textual.widgets import Static
 from draftsman_tui.common import times
 from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.polling.messages import ConnectionLost
+from draftsman_tui.dashboard.supervised import SupervisedProcesses
+
+SHOWN: Final = 60.0
+"""Seconds to show an error of a process; the log keeps it."""
 
 
 class Banner(Static):
-    """Shown while the database is unreachable."""
+    """Shown while the database is unreachable, with a countdown to the next attempt."""
 
     _lost: ConnectionLost | None = None
 
@@ -37,8 +42,21 @@ def banner_text(lost: ConnectionLost, now: float) -> str:
     parts = ["Database unreachable"]
     if lost.read_at is not None:
         parts.append(f"Showing data from {times.span(now - lost.read_at)} ago")
-    left = round(lost.retry_at - now)
-    parts.append(f"Retrying in {left} s" if left > 0 else "Retrying now")
+    seconds = round(lost.retry_at - now)
+    parts.append(f"Retrying in {seconds} s" if seconds > 0 else "Retrying now")
     if lost.embedded:
         parts.append("To start a stopped server: draftsman db start")
     return ". ".join([*parts, one_line(lost.error)])
+
+
+class Notice(Static):
+    """Shown for a while after an error of a process of `draftsman up`."""
+
+    def show(self, processes: SupervisedProcesses) -> None:
+        """Show a recent error with its age, or hide the notice."""
+        age = time.monotonic() - processes.error_at
+        is_visible = bool(processes.last_error) and age < SHOWN
+        self.set_class(is_visible, "visible")
+        if is_visible:
+            text = f"{one_line(processes.last_error)} · {age:.0f} s ago · :processes shows the log"
+            self.update(Text(text, no_wrap=True, overflow="ellipsis"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -15,9 +15,9 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.completion import Completer
+from draftsman_tui.dashboard.widgets.completing_input import CompletingInput
 
-Completer = Callable[[str], Sequence[str]]
-"""Returns completions of a line, best first."""
 HINT: Final = "tab: complete   up: history   esc: back"
 MAX_COMPLETIONS: Final = 40
 """Maximum completions shown."""
@@ -78,8 +78,9 @@ class CommandLine(Vertical):
     @on(Input.Changed)
     def _show_completions(self) -> None:
         """Show the completions."""
-        completions = self.line.completions
-        text = "  ".join(one_line(word) for word in completions[:MAX_COMPLETIONS])
+        line = self.line
+        lines = [text for text in line.completions if text != line.value][:MAX_COMPLETIONS]
+        text = "  ".join(one_line(text.rpartition(" ")[2]) for text in lines)
         self._hint(Text(text or HINT), wrong=False)
 
     @on(Input.Submitted)
@@ -103,7 +104,7 @@ class CommandLine(Vertical):
         hint.update(text)
 
 
-class CommandInput(Input):
+class CommandInput(CompletingInput):
     """Input with history, and completions that Tab cycles through."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -114,44 +115,32 @@ class CommandInput(Input):
     ]
 
     def __init__(self) -> None:
-        super().__init__(select_on_focus=False)
-        self._completer: Completer = lambda _: ()
+        super().__init__()
         self._earlier: list[str] = []
         self._at = 0
         self._cycle: Sequence[str] = ()
         """Completions that Tab cycles through."""
 
-    @property
-    def completions(self) -> list[str]:
-        """Completions of the last word."""
-        lines = self._completer(self.value)
-        return [line.rpartition(" ")[2] for line in lines if line != self.value]
-
     def begin(self, text: str, completer: Completer, earlier: list[str]) -> None:
         """Start with a new line."""
-        self._completer, self._earlier, self._at, self._cycle = completer, earlier, len(earlier), ()
+        self.completer, self._earlier, self._at, self._cycle = completer, earlier, len(earlier), ()
         self.suggester = _Suggester(completer)
-        self.value = text
-        self.cursor_position = len(text)
+        self.set_text(text)
 
     def action_complete(self, by: int) -> None:
         """Insert the next completion, or the previous for -1."""
         if self.value not in self._cycle:
-            self._cycle = (*self._completer(self.value), self.value)
+            self._cycle = (*self.completions, self.value)
             at = -1 if by > 0 else len(self._cycle) - 1
         else:
             at = self._cycle.index(self.value)
-        self._set_text(self._cycle[(at + by) % len(self._cycle)])
+        self.set_text(self._cycle[(at + by) % len(self._cycle)])
 
     def action_earlier(self, by: int) -> None:
         """Insert the previous or next history entry."""
         if 0 <= self._at + by <= len(self._earlier):
             self._at += by
-            self._set_text(self._earlier[self._at] if self._at < len(self._earlier) else "")
-
-    def _set_text(self, text: str) -> None:
-        self.value = text
-        self.cursor_position = len(text)
+            self.set_text(self._earlier[self._at] if self._at < len(self._earlier) else "")
 
 
 class _Suggester(Suggester):
