@@ -22,6 +22,7 @@ FILES: Final = (
     "tests/bots/slack/listeners/test_commands.py::test_unusual_characters_are_stored_unchanged",
     "tests/bots/slack/listeners/test_modals.py::test_a_denial_with_its_reason",
     "tests/bots/slack/listeners/test_modals.py::test_what_is_wrong_with_a_new_job_is_said_in_its_window",
+    "tests/bots/slack/listeners/test_people_in_replies.py",
     "tests/bots/slack/test_render.py",
     "tests/bots/trello/test_render.py",
     "tests/bots/trello/test_error_text.py",

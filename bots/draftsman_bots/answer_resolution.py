@@ -40,7 +40,7 @@ class Outcome(StrEnum):
     SUBMIT = "submit"
     """The first question is answered."""
     AMBIGUOUS = "ambiguous"
-    """Any of the questions may be meant."""
+    """The text may answer any of the questions."""
     NO_TEXT = "no_text"
     """A file without text, which answers nothing."""
     WRONG_KIND = "wrong_kind"
@@ -112,7 +112,7 @@ def names_choice(question: Question, text: str) -> bool:
 
 
 def build_response(key: str, question: str = "", **fields: Any) -> Response:
-    """Return a response with its idempotency key; raises UsageError in one line.
+    """Return a response with its idempotency key; raises UsageError for invalid fields.
 
     `question` is the name that the error begins with.
     """

@@ -48,7 +48,7 @@ class SlackBackend:
         """Wait until the channels have this many messages."""
         rooms = [self._slack.world.channels[room].messages for room in self._rooms]
         while sum(map(len, rooms)) < count:
-            await self._slack.heard()
+            await self._slack.wait_for_call()
 
     def seen(self) -> list[VisibleMessage]:
         """Return the messages of every channel, by thread."""

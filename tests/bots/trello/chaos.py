@@ -52,7 +52,7 @@ class TrelloBackend:
     async def reach(self, count: int) -> None:
         """Look at the cards until there are so many comments."""
         while len(self.seen()) < count:
-            await self._trello.heard()
+            await self._trello.wait_for_call()
 
     def seen(self) -> list[VisibleMessage]:
         """Return the comments of every card."""

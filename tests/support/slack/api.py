@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from aiohttp import web
 
+from tests.support.fake.faults import Fault, respond
 from tests.support.slack import methods as _registers  # noqa: F401
 from tests.support.slack import response_urls
 from tests.support.slack.api_errors import ApiError
-from tests.support.slack.faults import Fault, Faults
+from tests.support.slack.faults import Faults
 from tests.support.slack.methods.files import receive
 from tests.support.slack.methods.registry import METHODS, Args, Method, need_scope
 from tests.support.slack.world import Call, Json, World
-
-HTML: Final = "<html><body><h1>503 Service Unavailable</h1></body></html>"
-Done = Callable[[], web.Response]
 
 
 class Api:
@@ -59,7 +56,7 @@ class Api:
 
         if (wait := self._too_soon(name, args)) is not None:
             return self._record(name, args, "rate limit", _limited(wait))
-        return await self._through(name, args, request, done)
+        return await self._respond(name, args, request, done)
 
     async def response(self, request: web.Request) -> web.Response:
         """Handle a response_url."""
@@ -75,7 +72,7 @@ class Api:
             )
             return self._record("response_url", args, outcome, answer)
 
-        return await self._through("response_url", args, request, done)
+        return await self._respond("response_url", args, request, done)
 
     async def upload(self, request: web.Request) -> web.Response:
         """Receive the bytes of a file."""
@@ -89,32 +86,23 @@ class Api:
             )
             return self._record("upload", args, problem or "ok", answer)
 
-        return await self._through("upload", args, request, done)
+        return await self._respond("upload", args, request, done)
 
-    async def _through(
-        self, name: str, args: Args, request: web.Request, done: Done
+    async def _respond(
+        self, name: str, args: Args, request: web.Request, done: Callable[[], web.Response]
     ) -> web.Response:
-        fault = self._faults.take(name)
-        if fault.name == "slow":
-            await asyncio.sleep(fault.seconds)
-        if fault in (Fault.PASS, Fault.SLOW(fault.seconds)):
+        async def perform() -> web.Response:
             return done()
-        if not fault.after:
-            return self._instead(name, args, request, fault)
-        answer = done()
-        return _spoiled(answer, request, fault)
 
-    def _instead(self, name: str, args: Args, request: web.Request, fault: Fault) -> web.Response:
-        if fault.name == "error":
-            refusal = self._refusal(name, args, ApiError(fault.code))
-            refusal.set_status(fault.status)
-            return refusal
-        self._record(name, args, fault.name, web.Response())
-        if fault.name == "rate limit":
-            return _limited(fault.seconds)
-        if fault == Fault.DROP_BEFORE:
-            return _dropped(request)
-        return web.Response(text=HTML, status=503, content_type="text/html")
+        def refuse(fault: Fault) -> web.Response | None:
+            if fault.name == "error":
+                refusal = self._refusal(name, args, ApiError(fault.code))
+                refusal.set_status(fault.status)
+                return refusal
+            self._record(name, args, fault.name, web.Response())
+            return _limited(fault.seconds) if fault.name == "rate limit" else None
+
+        return await respond(request, self._faults.take(name), perform, refuse)
 
     def _allowed(self, name: str, token: str) -> Method:
         world, method = self._world, METHODS.get(name)
@@ -153,26 +141,8 @@ class Api:
         return web.json_response(body, headers=headers)
 
     def _record(self, name: str, args: Args, outcome: str, answer: web.Response) -> web.Response:
-        self._world.calls.append(Call(name, dict(args), outcome))
-        self._world.called.set()
+        self._world.record(Call(name, dict(args), outcome))
         return answer
-
-
-def _spoiled(answer: web.Response, request: web.Request, fault: Fault) -> web.Response:
-    if fault == Fault.HTML_AFTER:
-        return web.Response(text=HTML, status=503, content_type="text/html")
-    if fault == Fault.GARBAGE_AFTER:
-        return web.Response(text="upstream says: <oops>", content_type="application/json")
-    if fault == Fault.CUT_AFTER:
-        half = (answer.text or "")[: len(answer.text or "") // 2]
-        return web.Response(text=half, content_type="application/json")
-    return _dropped(request)
-
-
-def _dropped(request: web.Request) -> web.Response:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
 
 
 def _limited(seconds: float) -> web.Response:

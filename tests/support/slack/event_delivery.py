@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypedDict
 from urllib.parse import urlencode
 
-import aiohttp
-
+from tests.support.fake.callbacks import CallbackClient
 from tests.support.slack.sockets import NOTHING, Sockets
 from tests.support.slack.world import Json, World
 
@@ -91,12 +90,11 @@ class EventDelivery:
         self.patience = PATIENCE
         self._world = world
         self._sockets = sockets
-        self._session: aiohttp.ClientSession | None = None
+        self._client = CallbackClient()
 
     async def close(self) -> None:
         """Close the HTTP client."""
-        if self._session is not None:
-            await self._session.close()
+        await self._client.close()
 
     async def deliver(self, kind: Kind, *payloads: Json, how: DeliveryOptions) -> Ack:
         """Deliver these payloads and their copies at once."""
@@ -184,20 +182,10 @@ class EventDelivery:
     async def post(self, body: bytes, headers: dict[str, str], *, sign: bool = True) -> Ack:
         """Post raw bytes to the request_url."""
         assert self.request_url is not None, "set request_url first"
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
         known = {"User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)"}
         whole = known | (self.signed(body) if sign else {}) | headers
-        limit = aiohttp.ClientTimeout(total=self.patience)
-        try:
-            async with self._session.post(
-                self.request_url, data=body, headers=whole, timeout=limit, allow_redirects=False
-            ) as reply:
-                text = await reply.text(errors="replace")
-                lowered = tuple((name.lower(), value) for name, value in reply.headers.items())
-                return Ack(reply.status, _parsed(text), headers=lowered)
-        except (aiohttp.ClientError, TimeoutError):
-            return Ack()
+        response = await self._client.send("POST", self.request_url, body, whole, self.patience)
+        return Ack(response.status, _parsed(response.text), headers=response.headers)
 
 
 def _parsed(text: str) -> Any:

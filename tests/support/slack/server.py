@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Final, Self
 
 from aiohttp import web
 
-from tests.support import waits
+from tests.support.fake.server import FakeServer
 from tests.support.slack.api import Api
 from tests.support.slack.event_delivery import EventDelivery
 from tests.support.slack.faults import Faults
@@ -18,10 +16,10 @@ from tests.support.slack.message_store import in_channel, in_thread
 from tests.support.slack.sockets import Sockets
 from tests.support.slack.world import Call, Json, World
 
-T = TypeVar("T")
+MAX_BODY: Final = 2**26
 
 
-class FakeSlack(Interactions):
+class FakeSlack(Interactions, FakeServer[Call]):
     """One workspace with one app.
 
     The app uses `api_url` and the tokens; people's interactions are methods; the rest is for
@@ -31,19 +29,13 @@ class FakeSlack(Interactions):
     def __init__(self) -> None:
         world = World()
         self.sockets = Sockets(world)
-        super().__init__(world, EventDelivery(world, self.sockets))
+        Interactions.__init__(self, world, EventDelivery(world, self.sockets))
+        FakeServer.__init__(self, world)
         self.faults = Faults()
         self.api = Api(world, self.faults)
-        self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**26)
-        app.add_routes([*self.api.routes(), web.get("/link", self.sockets.serve)])
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.world.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await self.start([*self.api.routes(), web.get("/link", self.sockets.serve)], MAX_BODY)
         self.user("slackbot", id="USLACKBOT")
         self.user("draftsman", id=self.bot_user, is_bot=True)
         return self
@@ -57,8 +49,7 @@ class FakeSlack(Interactions):
         """Stop listening and disconnect."""
         self.sockets.drop()
         await self.event_delivery.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self.stop()
 
     @property
     def api_url(self) -> str:
@@ -99,11 +90,6 @@ class FakeSlack(Interactions):
     def request_url(self, url: str | None) -> None:
         """The URL of deliveries in HTTP mode; None is Socket Mode."""
         self.event_delivery.request_url = url
-
-    @property
-    def calls(self) -> list[Call]:
-        """Every call of the app, in order."""
-        return self.world.calls
 
     @property
     def files(self) -> list[Json]:
@@ -179,25 +165,6 @@ class FakeSlack(Interactions):
         """Return a person's home tab."""
         result = self.world.homes.get(user)
         return result.content if result else None
-
-    async def heard(self) -> None:
-        """Wait for the next call of the app."""
-        self.world.called.clear()
-        await self.world.called.wait()
-
-    async def until(self, look: Callable[[], T], what: str) -> T:
-        """Call `look` after every call until it returns a true value; return that."""
-        try:
-            async with asyncio.timeout(waits.DEADLINE):
-                while not (result := look()):
-                    await self.heard()
-        except TimeoutError:
-            raise AssertionError(f"{what}: not within {waits.DEADLINE:.0f} s") from None
-        return result
-
-    def later(self, seconds: float) -> None:
-        """Advance the clock: triggers and response_urls age."""
-        self.world.offset += seconds
 
     def revoke(self, error: str | None = "token_revoked") -> None:
         """Respond to every call of the bot with this error; None restores it."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from tests.support.fake.server import ServerState
 
 Json = dict[str, Any]
 Kind = Literal["channel", "group", "im", "mpim"]
@@ -90,7 +89,7 @@ class Call:
 
 
 @dataclass
-class World:
+class World(ServerState[Call]):
     """The state of the server. The app changes it only through `methods`."""
 
     team: str = "T000000001"
@@ -102,13 +101,10 @@ class World:
     bot_token: str = "xoxb-fake-bot"
     app_token: str = "xapp-fake-app"
     signing_secret: str = "0123456789abcdef0123456789abcdef"
-    base: str = ""
-    """URL of the server."""
     scopes: set[str] = field(default_factory=lambda: set(SCOPES))
     account: str | None = None
     """The error of every call of the bot, such as token_revoked."""
     home_enabled: bool = True
-    offset: float = 0.0
     users: dict[str, Json] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)
     ephemerals: defaultdict[tuple[str, str], list[Json]] = field(
@@ -124,15 +120,6 @@ class World:
     hooks: dict[str, Hook] = field(default_factory=dict)
     tickets: set[str] = field(default_factory=set)
     """Unused URLs of sockets."""
-    calls: list[Call] = field(default_factory=list)
-    called: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set after every call."""
-    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _last: int = 0
-
-    def now(self) -> float:
-        """Return the clock, in seconds since 1970."""
-        return time.time() + self.offset
 
     def ts(self) -> str:
         """Return a new timestamp, later than all before it."""

@@ -16,9 +16,10 @@ not known of Trello is said where it is decided: "from memory" or "unknown".
 
 from __future__ import annotations
 
+from tests.support.fake.faults import ANY
 from tests.support.trello.api_errors import ApiError
 from tests.support.trello.entities import Attachment, Call, Comment
-from tests.support.trello.faults import ANY, Fault, error
+from tests.support.trello.faults import Fault, error
 from tests.support.trello.limits import Limits
 from tests.support.trello.server import FakeTrello
 from tests.support.trello.webhook_delivery import Ack
@@ -33,6 +34,5 @@ __all__ = [
     "FakeTrello",
     "Fault",
     "Limits",
-    "Refused",
     "error",
 ]

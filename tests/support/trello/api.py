@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.web_request import FileField
 
+from tests.support.fake import faults
+from tests.support.fake.faults import respond
 from tests.support.trello import auth, methods
 from tests.support.trello.api_errors import ApiError
 from tests.support.trello.entities import Call, Json
 from tests.support.trello.faults import Fault, Faults
 from tests.support.trello.limits import Meter
-from tests.support.trello.methods.registry import ROUTES, Ask, File, Route
+from tests.support.trello.methods.registry import ROUTES, ApiCall, File, Route
 from tests.support.trello.webhook_delivery import WebhookDelivery
 from tests.support.trello.world import World
 
-HTML: Final = "<!DOCTYPE html><html><body><h1>Trello is temporarily unavailable</h1></body></html>"
-BODY_MOST: Final = 2**28
+MAX_BODY: Final = 2**28
 assert methods.__all__, "the routes register themselves"
 
 
@@ -28,10 +30,10 @@ class Api:
     """Serves `/1/...`, as api.trello.com and trello.com both do."""
 
     def __init__(
-        self, world: World, courier: WebhookDelivery, faults: Faults, meter: Meter
+        self, world: World, webhook_delivery: WebhookDelivery, faults: Faults, meter: Meter
     ) -> None:
         self._world = world
-        self._courier = courier
+        self._webhook_delivery = webhook_delivery
         self._faults = faults
         self._meter = meter
         self.broken: list[Exception] = []
@@ -72,29 +74,35 @@ class Api:
         if (code := self._meter.over(path, self._world.now())) is not None:
             return self._limited(call, code)
         args = {name: value for name, value in call.args.items() if value is not None}
-        ask = Ask(
-            self._world, self._courier, self._world.bot, parts, args, self.attachment_most, files
+        api_call = ApiCall(
+            self._world,
+            self._webhook_delivery,
+            self._world.bot,
+            parts,
+            args,
+            self.attachment_most,
+            files,
         )
-        return await self._through(request, call, route, ask)
+        return await self._respond(request, call, route, api_call)
 
-    async def _through(
-        self, request: web.Request, call: Call, route: Route, ask: Ask
+    async def _respond(
+        self, request: web.Request, call: Call, route: Route, api_call: ApiCall
     ) -> web.Response:
         fault = self._faults.take((route.method, route.path))
-        if fault.name == "slow":
-            await asyncio.sleep(fault.seconds)
-        if fault in (Fault.PASS, Fault.ECHO_FIRST) or fault.name == "slow":
-            answer = await self._done(call, route, ask)
-            if fault == Fault.ECHO_FIRST:
-                await self._courier.deliver()
-            return answer
-        if not fault.after:
-            return self._instead(request, call, fault)
-        return _spoiled(await self._done(call, route, ask), request, fault)
+        if fault == Fault.ECHO_FIRST:
+            response = await self._perform(call, route, api_call)
+            await self._webhook_delivery.deliver()
+            return response
+        return await respond(
+            request,
+            fault,
+            partial(self._perform, call, route, api_call),
+            partial(self._refuse_before, call),
+        )
 
-    async def _done(self, call: Call, route: Route, ask: Ask) -> web.Response:
+    async def _perform(self, call: Call, route: Route, api_call: ApiCall) -> web.Response:
         try:
-            found = route.work(ask)
+            found = route.work(api_call)
             said: Any = await found if inspect.isawaitable(found) else found
         except ApiError as refused:
             return self._refuse(call, refused)
@@ -104,16 +112,13 @@ class Api:
         self._record(call, "200")
         return web.json_response(said, headers=self._headers())
 
-    def _instead(self, request: web.Request, call: Call, fault: Fault) -> web.Response:
+    def _refuse_before(self, call: Call, fault: faults.Fault) -> web.Response | None:
         if fault.name == "error":
             return self._refuse(call, ApiError(fault.status, fault.text))
         if fault == Fault.RATE_LIMIT:
             return self._limited(call, "API_TOKEN_LIMIT_EXCEEDED")
         self._record(call, fault.name)
-        if fault == Fault.DROP_BEFORE:
-            return _dropped(request)
-        status = 200 if fault == Fault.HTML_200 else 503
-        return web.Response(text=HTML, status=status, content_type="text/html")
+        return None
 
     def _refuse(self, call: Call, refused: ApiError) -> web.Response:
         self._record(call, str(refused.status))
@@ -128,9 +133,7 @@ class Api:
         return self._meter.headers(self._world.now())
 
     def _record(self, call: Call, outcome: str) -> None:
-        named = Call(call.method, call.path, call.url, call.args, call.by, outcome)
-        self._world.calls.append(named)
-        self._world.called.set()
+        self._world.record(replace(call, outcome=outcome))
 
 
 def _route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
@@ -140,25 +143,8 @@ def _route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
     return None
 
 
-def _spoiled(answer: web.Response, request: web.Request, fault: Fault) -> web.Response:
-    if fault == Fault.HTML_AFTER:
-        return web.Response(text=HTML, status=503, content_type="text/html")
-    if fault == Fault.CREATED_201:
-        return web.Response(text=answer.text, status=201, content_type="application/json")
-    if fault == Fault.CUT_AFTER:
-        half = (answer.text or "")[: len(answer.text or "") // 2]
-        return web.Response(text=half, content_type="application/json")
-    return _dropped(request)
-
-
-def _dropped(request: web.Request) -> web.Response:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
-
-
 async def _body(request: web.Request) -> tuple[Json, dict[str, File]]:
-    """Return the arguments and the files of a body: JSON, a form, or both in parts.
+    """Return the api_call and the files of a body: JSON, a form, or both in parts.
 
     The words for what is no JSON are from memory.
     """

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.support.fake.server import FakeServer
 from tests.support.trello import serializers
-from tests.support.trello.entities import Attachment, Card, Comment, Json
+from tests.support.trello.entities import Attachment, Call, Card, Comment, Json
 from tests.support.trello.operations import boards, card_extras, cards, comments, labels
 from tests.support.trello.world import World
 
 
-class Interactions:
+class Interactions(FakeServer[Call]):
     """Sets a scene and lets people act in it; nothing of it is a call of the app's.
 
     Who acts is `someone`, a person on every board, if nobody is named. What Trello refuses is
@@ -18,6 +19,7 @@ class Interactions:
     """
 
     def __init__(self, world: World) -> None:
+        super().__init__(world)
         self.world = world
         world.bot = boards.add_member(world, "Draftsman Bot").id
         self.bot_member = world.bot
@@ -98,10 +100,6 @@ class Interactions:
             made.append(self.card(board, place, f"card {number}", labels=labels))
         self.world.pending.clear()
         return made
-
-    def later(self, seconds: float) -> None:
-        """Advance the clock of the fake."""
-        self.world.offset += seconds
 
     def next_second(self) -> None:
         """Let time pass until a second has begun: the ids of what is done now all say that one."""

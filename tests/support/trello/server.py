@@ -6,11 +6,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from aiohttp import web
-
 from tests.support.trello import serializers
-from tests.support.trello.api import BODY_MOST, Api
-from tests.support.trello.entities import Call, Json
+from tests.support.trello.api import MAX_BODY, Api
+from tests.support.trello.entities import Json
 from tests.support.trello.faults import Faults
 from tests.support.trello.interactions import Interactions
 from tests.support.trello.limits import Limits, Meter
@@ -38,17 +36,10 @@ class FakeTrello(Interactions):
         self.faults = Faults(frozenset((route.method, route.path) for route in ROUTES))
         self.meter = Meter(limits)
         self.api = Api(self.world, self.webhook_delivery, self.faults, self.meter)
-        self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
         """Listen."""
-        app = web.Application(client_max_size=BODY_MOST)
-        app.add_routes(self.api.routes())
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.world.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await self.start(self.api.routes(), MAX_BODY)
         return self
 
     async def __aexit__(
@@ -59,8 +50,7 @@ class FakeTrello(Interactions):
     ) -> None:
         """Stop the server and close the connections."""
         await self.webhook_delivery.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self.stop()
         if self.api.broken:
             raise ExceptionGroup("the fake Trello itself is broken", self.api.broken)
 
@@ -83,16 +73,6 @@ class FakeTrello(Interactions):
     def secret(self) -> str:
         """Return the secret that signs webhooks."""
         return self.world.secret
-
-    @property
-    def calls(self) -> list[Call]:
-        """Return every call of the app's, in its order."""
-        return self.world.calls
-
-    async def heard(self) -> None:
-        """Wait for the next call of the app."""
-        self.world.called.clear()
-        await self.world.called.wait()
 
     @property
     def webhooks(self) -> list[Json]:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-import aiohttp
-
+from tests.support.fake.callbacks import CallbackClient, CallbackResponse
 from tests.support.trello.entities import Delivery, Json
 from tests.support.trello.world import World, iso
 
@@ -57,12 +56,11 @@ class WebhookDelivery:
         self.sent: list[Delivery] = []
         """Everything that was delivered or lost, once each, oldest first."""
         self._world = world
-        self._session: aiohttp.ClientSession | None = None
+        self._client = CallbackClient()
 
     async def close(self) -> None:
         """Hang up."""
-        if self._session is not None:
-            await self._session.close()
+        await self._client.close()
 
     async def deliver(
         self,
@@ -135,22 +133,19 @@ class WebhookDelivery:
 
     async def post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int | None, str]:
         """Post raw bytes; the status is None when no answer came in time."""
-        return await self._ask("POST", url, body, headers)
+        response = await self.request("POST", url, body, headers)
+        return response.status, response.text
 
     async def head(self, url: str) -> int | None:
-        """Ask a callback whether it is there, as Trello does before it makes a webhook."""
-        return (await self._ask("HEAD", url, None, {"User-Agent": "Trello"}))[0]
+        """Arguments a callback whether it is there, as Trello does before it makes a webhook."""
+        return (await self.request("HEAD", url, None, {"User-Agent": "Trello"})).status
 
-    async def _ask(
-        self, method: str, url: str, body: bytes | None, headers: dict[str, str]
-    ) -> tuple[int | None, str]:
-        if self._session is None:
-            self._session = aiohttp.ClientSession()
-        limit = aiohttp.ClientTimeout(total=self.patience)
-        try:
-            async with self._session.request(
-                method, url, data=body, headers=headers, timeout=limit, allow_redirects=False
-            ) as reply:
-                return reply.status, await reply.text(errors="replace")
-        except (aiohttp.ClientError, TimeoutError, ValueError):
-            return None, ""
+    async def request(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> CallbackResponse:
+        """Send any request to a callback."""
+        return await self._client.send(method, url, body, headers or {}, self.patience)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
+from tests.support.fake.server import ServerState
 from tests.support.trello.api_errors import INVALID_ID, ApiError, not_found
 from tests.support.trello.entities import (
     Board,
@@ -30,18 +28,16 @@ LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 @dataclass
-class World:
+class World(ServerState[Call]):
     """What `acts` change, `methods` answer from and the courier delivers."""
 
     key: str = "0123456789abcdef0123456789abcdef"
     token: str = "ATTAfa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4e"
     secret: str = "fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e"
-    base: str = ""
-    """URL of the server, without a path."""
     revoked: bool = False
+    """Whether the token is no longer valid."""
     writes: bool = True
-    """Whether the token was made with the scope write."""
-    """Whether the token is good no more."""
+    """Whether the token has the scope write."""
     labels_said: bool = False
     """Whether a card that is made with labels on it sends addLabelToCard too. Unknown of Trello."""
     bot: str = ""
@@ -57,18 +53,8 @@ class World:
     on_card: defaultdict[str, dict[str, Json]] = field(default_factory=lambda: defaultdict(dict))
     """The same, by card."""
     webhooks: dict[str, Webhook] = field(default_factory=dict)
-    called: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by every call of the app."""
     pending: list[Delivery] = field(default_factory=list)
     """What happened and was not delivered so far."""
-    calls: list[Call] = field(default_factory=list)
-    offset: float = 0.0
-    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _last: int = 0
-
-    def now(self) -> float:
-        """Return the time here, in seconds since 1970."""
-        return time.time() + self.offset
 
     def id(self, made: float | None = None) -> str:
         """Return a new Mongo id: the second in which it was made, now if not said, and a number."""

@@ -124,10 +124,9 @@ async def test_webhook_path_answers_head_and_post_only(
 ) -> None:
     url = await bench.listen()
     for method, status in (("HEAD", 200), ("GET", 405), ("OPTIONS", 405), ("PUT", 405)):
-        assert (await trello.webhook_delivery._ask(method, url, None, {}))[0] == status
-    assert (await trello.webhook_delivery._ask("GET", url.replace("trello", "healthz"), None, {}))[
-        0
-    ] == 200
+        assert (await trello.webhook_delivery.request(method, url)).status == status
+    health = url.replace("trello", "healthz")
+    assert (await trello.webhook_delivery.request("GET", health)).status == 200
 
 
 async def test_inactive_or_missing_webhook_is_recreated(

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.trello import serializers
 from tests.support.trello.api_errors import invalid_value, not_found
 from tests.support.trello.entities import Card, Json
-from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import boards, card_extras
 from tests.support.trello.paging import MOST, born, newest, number
 from tests.support.trello.serializers import only
@@ -17,55 +17,55 @@ FILTERS = ("all", "open", "closed", "visible", "none")
 
 
 @route("GET", "/boards/{id}")
-def one(ask: Ask) -> Any:
-    found = serializers.board(ask.world, ask.board())
-    shown: Json = only(found, ask.text("fields"))
-    if ask.text("lists") not in ("", "none"):
-        shown["lists"] = _lists(ask, ask.text("lists"))
-    if ask.text("labels") not in ("", "none"):
-        shown["labels"] = labels(ask)
+def one(call: ApiCall) -> Any:
+    found = serializers.board(call.world, call.board())
+    shown: Json = only(found, call.text("fields"))
+    if call.text("lists") not in ("", "none"):
+        shown["lists"] = _lists(call, call.text("lists"))
+    if call.text("labels") not in ("", "none"):
+        shown["labels"] = labels(call)
     return shown
 
 
 @route("GET", "/boards/{id}/lists")
-def lists(ask: Ask) -> Any:
-    return _lists(ask, ask.text("filter") or "open")
+def lists(call: ApiCall) -> Any:
+    return _lists(call, call.text("filter") or "open")
 
 
 @route("GET", "/boards/{id}/lists/{filter}")
-def lists_by(ask: Ask) -> Any:
-    return _lists(ask, ask.parts["filter"])
+def lists_by(call: ApiCall) -> Any:
+    return _lists(call, call.parts["filter"])
 
 
-def _lists(ask: Ask, wanted: str) -> list[Json]:
-    board = ask.board().id
+def _lists(call: ApiCall, wanted: str) -> list[Json]:
+    board = call.board().id
     if wanted not in ("all", "open", "closed", "none"):
         raise invalid_value("filter")
     return [
-        only(serializers.list_(one), ask.text("fields"))
-        for one in ask.world.lists.values()
+        only(serializers.list_(one), call.text("fields"))
+        for one in call.world.lists.values()
         if one.board == board and wanted in ("all", "closed" if one.closed else "open")
     ]
 
 
 @route("GET", "/boards/{id}/labels")
-def labels(ask: Ask) -> Any:
+def labels(call: ApiCall) -> Any:
     """Return the labels: 50 unless it is said, which is from memory."""
-    board, most = ask.board().id, number(ask.args, "limit", 50, MOST)
-    found = [serializers.label(one) for one in ask.world.labels.values() if one.board == board]
+    board, most = call.board().id, number(call.args, "limit", 50, MOST)
+    found = [serializers.label(one) for one in call.world.labels.values() if one.board == board]
     return found[:most]
 
 
 @route("GET", "/boards/{id}/members")
-def members(ask: Ask) -> Any:
-    world = ask.world
-    return [serializers.member(world.members[id]) for id in sorted(ask.board().members)]
+def members(call: ApiCall) -> Any:
+    world = call.world
+    return [serializers.member(world.members[id]) for id in sorted(call.board().members)]
 
 
 @route("GET", "/boards/{id}/memberships")
-def memberships(ask: Ask) -> Any:
+def memberships(call: ApiCall) -> Any:
     """Return who is a member and how; the shape is from memory."""
-    found = ask.board()
+    found = call.board()
     return [
         {
             "id": f"5eed{one[4:]}", "idMember": one, "unconfirmed": False, "deactivated": False,
@@ -76,36 +76,36 @@ def memberships(ask: Ask) -> Any:
 
 
 @route("GET", "/boards/{id}/customFields")
-def custom_fields(ask: Ask) -> Any:
-    board = ask.board().id
-    return [one for one in ask.world.custom_fields.values() if one["idModel"] == board]
+def custom_fields(call: ApiCall) -> Any:
+    board = call.board().id
+    return [one for one in call.world.custom_fields.values() if one["idModel"] == board]
 
 
 @route("GET", "/boards/{id}/cards")
-def cards(ask: Ask) -> Any:
-    return _cards(ask, ask.text("filter") or "open")
+def cards(call: ApiCall) -> Any:
+    return _cards(call, call.text("filter") or "open")
 
 
 @route("GET", "/boards/{id}/cards/{filter}")
-def cards_by(ask: Ask) -> Any:
+def cards_by(call: ApiCall) -> Any:
     """Return the cards by a filter, or one card: the path is the same."""
-    wanted = ask.parts["filter"]
+    wanted = call.parts["filter"]
     if wanted in FILTERS:
-        return _cards(ask, wanted)
-    found = ask.world.card(wanted)
-    if found.board != ask.board().id:
+        return _cards(call, wanted)
+    found = call.world.card(wanted)
+    if found.board != call.board().id:
         raise not_found()
-    return show(ask, found)
+    return show(call, found)
 
 
-def _cards(ask: Ask, wanted: str) -> list[Json]:
-    board = ask.board().id
+def _cards(call: ApiCall, wanted: str) -> list[Json]:
+    board = call.board().id
     if wanted not in FILTERS:
         raise invalid_value("filter")
-    return shown(ask, [card for card in ask.world.cards.values() if card.board == board], wanted)
+    return shown(call, [card for card in call.world.cards.values() if card.board == board], wanted)
 
 
-def shown(ask: Ask, found: list[Card], wanted: str) -> list[Json]:
+def shown(call: ApiCall, found: list[Card], wanted: str) -> list[Json]:
     """Return the cards of these that are wanted: 1,000 at most, the newest, by the date in the id.
 
     `open` are those that are not archived, also in an archived list; `visible` are not in one.
@@ -114,43 +114,45 @@ def shown(ask: Ask, found: list[Card], wanted: str) -> list[Json]:
 
     def fits(card: Card) -> bool:
         if wanted == "visible":
-            return not card.closed and not ask.world.lists[card.column].closed
+            return not card.closed and not call.world.lists[card.column].closed
         return wanted in ("all", "closed" if card.closed else "open")
 
-    chosen = newest(filter(fits, found), ask.args, lambda card: born(card.id), MOST)
-    chosen.sort(key=lambda card: (ask.world.lists[card.column].pos, card.pos))
-    return [show(ask, card) for card in chosen]
+    chosen = newest(filter(fits, found), call.args, lambda card: born(card.id), MOST)
+    chosen.sort(key=lambda card: (call.world.lists[card.column].pos, card.pos))
+    return [show(call, card) for card in chosen]
 
 
-def show(ask: Ask, card: Card) -> Json:
+def show(call: ApiCall, card: Card) -> Json:
     """Return a card with what was asked for beside its own fields."""
-    found = only(serializers.card(ask.world, card), ask.text("fields"))
+    found = only(serializers.card(call.world, card), call.text("fields"))
     for name in ("attachments", "checklists", "customFieldItems", "members"):
-        if ask.text(name, "false").lower() not in ("false", "none", ""):
-            found[name] = card_extras.whole_card(ask.world, card.id)[name]
+        if call.text(name, "false").lower() not in ("false", "none", ""):
+            found[name] = card_extras.whole_card(call.world, card.id)[name]
     return dict(found)
 
 
 @route("POST", "/boards")
-def make(ask: Ask) -> Any:
-    return serializers.board(ask.world, boards.add_board(ask.world, ask.need("name"), {ask.by}))
+def make(call: ApiCall) -> Any:
+    return serializers.board(call.world, boards.add_board(call.world, call.need("name"), {call.by}))
 
 
 @route("POST", "/boards/{id}/lists")
-def make_list(ask: Ask) -> Any:
-    return serializers.list_(boards.add_list(ask.world, ask.board().id, ask.need("name"), ask.by))
+def make_list(call: ApiCall) -> Any:
+    return serializers.list_(
+        boards.add_list(call.world, call.board().id, call.need("name"), call.by)
+    )
 
 
 @route("POST", "/boards/{id}/labels")
-def make_label(ask: Ask) -> Any:
-    color = None if ask.text("color") in ("", "null") else ask.text("color")
-    made = boards.add_label(ask.world, ask.board().id, ask.text("name"), color, ask.by)
+def make_label(call: ApiCall) -> Any:
+    color = None if call.text("color") in ("", "null") else call.text("color")
+    made = boards.add_label(call.world, call.board().id, call.text("name"), color, call.by)
     return serializers.label(made)
 
 
 @route("GET", "/boards/{id}/labels/{idLabel}")
-def one_label(ask: Ask) -> Any:
-    found = known(ask.world.labels, ask.parts["idLabel"])
-    if found.board != ask.board().id:
+def one_label(call: ApiCall) -> Any:
+    found = known(call.world.labels, call.parts["idLabel"])
+    if found.board != call.board().id:
         raise not_found()
     return serializers.label(found)

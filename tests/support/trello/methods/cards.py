@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.support.trello.action_log import LISTED
 from tests.support.trello.api_errors import invalid_value, not_found
 from tests.support.trello.methods.boards import show
-from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import cards, labels
 from tests.support.trello.serializers import board, list_, member
 from tests.support.trello.world import known
@@ -18,92 +18,92 @@ FIELDS: Final = {"name": "name", "desc": "desc", "due": "due", "dueComplete": "d
 
 
 @route("GET", "/cards/{id}")
-def one(ask: Ask) -> Any:
-    card = ask.card()
-    found = show(ask, card)
-    if ask.text("board", "false").lower() == "true":
-        found["board"] = board(ask.world, ask.world.boards[card.board])
-    if ask.text("list", "false").lower() == "true":
-        found["list"] = list_(ask.world.lists[card.column])
-    if wanted := ask.text("actions"):
+def one(call: ApiCall) -> Any:
+    card = call.card()
+    found = show(call, card)
+    if call.text("board", "false").lower() == "true":
+        found["board"] = board(call.world, call.world.boards[card.board])
+    if call.text("list", "false").lower() == "true":
+        found["list"] = list_(call.world.lists[card.column])
+    if wanted := call.text("actions"):
         found["actions"] = [
             action
-            for action in reversed(ask.world.on_card[card.id].values())
+            for action in reversed(call.world.on_card[card.id].values())
             if action["type"] in LISTED and action["type"] in wanted.split(",")
         ][:50]
     return found
 
 
 @route("POST", "/cards")
-def make(ask: Ask) -> Any:
-    place = known(ask.world.lists, ask.need("idList"))
-    ask.may_see(place.board)
-    if source := ask.text("idCardSource"):
-        ask.may_see(ask.world.card(source).board)
-        name = ask.text("name") or None
-        made = cards.copy_card(ask.world, ask.world.card(source).id, place.id, ask.by, name)
+def make(call: ApiCall) -> Any:
+    place = known(call.world.lists, call.need("idList"))
+    call.may_see(place.board)
+    if source := call.text("idCardSource"):
+        call.may_see(call.world.card(source).board)
+        name = call.text("name") or None
+        made = cards.copy_card(call.world, call.world.card(source).id, place.id, call.by, name)
     else:
         made = cards.make(
-            ask.world,
+            call.world,
             place.id,
-            ask.text("name"),
-            ask.by,
-            desc=ask.text("desc"),
-            label_ids=ask.ids("idLabels"),
-            members=[known(ask.world.members, id).id for id in ask.ids("idMembers")],
+            call.text("name"),
+            call.by,
+            desc=call.text("desc"),
+            label_ids=call.ids("idLabels"),
+            members=[known(call.world.members, id).id for id in call.ids("idMembers")],
         )
-    return show(ask, made)
+    return show(call, made)
 
 
 @route("PUT", "/cards/{id}")
-def change(ask: Ask) -> Any:
+def change(call: ApiCall) -> Any:
     """Change whatever is named; a list of another board is refused, unless idBoard says so too."""
-    card = ask.card()
-    if "idBoard" in ask.args or "idList" in ask.args:
-        _move(ask, ask.text("idBoard") or card.board, ask.text("idList"))
-    if "idLabels" in ask.args:
-        _relabel(ask, ask.ids("idLabels"))
+    card = call.card()
+    if "idBoard" in call.args or "idList" in call.args:
+        _move(call, call.text("idBoard") or card.board, call.text("idList"))
+    if "idLabels" in call.args:
+        _relabel(call, call.ids("idLabels"))
     for name in FIELDS:
-        if name in ask.args:
-            _set(ask, name, ask.args[name])
-    return show(ask, card)
+        if name in call.args:
+            _set(call, name, call.args[name])
+    return show(call, card)
 
 
 @route("PUT", "/cards/{id}/idList")
-def to_list(ask: Ask) -> Any:
-    _move(ask, ask.card().board, ask.need("value"))
-    return show(ask, ask.card())
+def to_list(call: ApiCall) -> Any:
+    _move(call, call.card().board, call.need("value"))
+    return show(call, call.card())
 
 
 @route("PUT", "/cards/{id}/idBoard")
-def to_board(ask: Ask) -> Any:
-    _move(ask, ask.need("value"), ask.text("idList"))
-    return show(ask, ask.card())
+def to_board(call: ApiCall) -> Any:
+    _move(call, call.need("value"), call.text("idList"))
+    return show(call, call.card())
 
 
-def _move(ask: Ask, board_id: str, list_id: str) -> None:
+def _move(call: ApiCall, board_id: str, list_id: str) -> None:
     """Move the card; without a list it goes to the first open one of the board."""
-    world, card = ask.world, ask.card()
+    world, card = call.world, call.card()
     target = world.board(board_id).id
-    ask.may_see(target)
+    call.may_see(target)
     if not list_id:
         places = [one.id for one in world.lists.values() if one.board == target and not one.closed]
         if not places:
             raise invalid_value("idBoard")
         list_id = places[0]
-    cards.move_to_board(world, card.id, target, list_id, ask.by)
+    cards.move_to_board(world, card.id, target, list_id, call.by)
 
 
-def _relabel(ask: Ask, wanted: list[str]) -> None:
-    card = ask.card()
-    labels.check(ask.world, card.board, wanted)
+def _relabel(call: ApiCall, wanted: list[str]) -> None:
+    card = call.card()
+    labels.check(call.world, card.board, wanted)
     for id in [one for one in card.labels if one not in wanted]:
-        labels.take(ask.world, card.id, id, ask.by)
+        labels.take(call.world, card.id, id, call.by)
     for id in [one for one in wanted if one not in card.labels]:
-        labels.put(ask.world, card.id, id, ask.by)
+        labels.put(call.world, card.id, id, call.by)
 
 
-def _set(ask: Ask, name: str, said: Any) -> None:
+def _set(call: ApiCall, name: str, said: Any) -> None:
     value = said
     if name in ("closed", "dueComplete"):
         if str(said).lower() not in ("true", "false"):
@@ -113,7 +113,7 @@ def _set(ask: Ask, name: str, said: Any) -> None:
         value = {"top": 1.0, "bottom": 1e9}.get(str(said)) or _positive(said)
     elif name in ("name", "desc"):
         value = str(said)
-    cards.change(ask.world, ask.card().id, ask.by, **{FIELDS[name]: value})
+    cards.change(call.world, call.card().id, call.by, **{FIELDS[name]: value})
 
 
 def _positive(said: Any) -> float:
@@ -127,48 +127,48 @@ def _positive(said: Any) -> float:
 
 
 @route("POST", "/cards/{id}/idLabels")
-def put_label(ask: Ask) -> Any:
-    return labels.put(ask.world, ask.card().id, ask.need("value"), ask.by).labels
+def put_label(call: ApiCall) -> Any:
+    return labels.put(call.world, call.card().id, call.need("value"), call.by).labels
 
 
 @route("DELETE", "/cards/{id}/idLabels/{idLabel}")
-def take_label(ask: Ask) -> Any:
-    labels.take(ask.world, ask.card().id, ask.parts["idLabel"], ask.by)
+def take_label(call: ApiCall) -> Any:
+    labels.take(call.world, call.card().id, call.parts["idLabel"], call.by)
     return {"_value": None}
 
 
 @route("POST", "/cards/{id}/idMembers")
-def join(ask: Ask) -> Any:
-    who = known(ask.world.members, ask.need("value"))
-    cards.join(ask.world, ask.card().id, who.id, ask.by)
-    return [member(ask.world.members[id]) for id in ask.card().members]
+def join(call: ApiCall) -> Any:
+    who = known(call.world.members, call.need("value"))
+    cards.join(call.world, call.card().id, who.id, call.by)
+    return [member(call.world.members[id]) for id in call.card().members]
 
 
 @route("GET", "/cards/{id}/members")
-def members(ask: Ask) -> Any:
-    return [member(ask.world.members[id]) for id in ask.card().members]
+def members(call: ApiCall) -> Any:
+    return [member(call.world.members[id]) for id in call.card().members]
 
 
 @route("GET", "/cards/{id}/customFieldItems")
-def fields(ask: Ask) -> Any:
-    return list(ask.card().fields.values())
+def fields(call: ApiCall) -> Any:
+    return list(call.card().fields.values())
 
 
 @route("GET", "/cards/{id}/pluginData")
-def plugin_data(ask: Ask) -> Any:
-    ask.card()
+def plugin_data(call: ApiCall) -> Any:
+    call.card()
     return []
 
 
 @route("DELETE", "/cards/{id}")
-def delete(ask: Ask) -> Any:
-    cards.delete(ask.world, ask.card().id, ask.by)
+def delete(call: ApiCall) -> Any:
+    cards.delete(call.world, call.card().id, call.by)
     return {"limits": {}}
 
 
 @route("PUT", "/cards/{id}/{field}")
-def set_field(ask: Ask) -> Any:
-    if ask.parts["field"] not in FIELDS:
+def set_field(call: ApiCall) -> Any:
+    if call.parts["field"] not in FIELDS:
         raise not_found()
-    _set(ask, ask.parts["field"], ask.args.get("value"))
-    return show(ask, ask.card())
+    _set(call, call.parts["field"], call.args.get("value"))
+    return show(call, call.card())

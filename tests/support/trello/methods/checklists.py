@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import card_extras
 from tests.support.trello.world import known
 
 
 @route("GET", "/cards/{id}/checklists")
-def checklists(ask: Ask) -> Any:
-    return [card_extras.checklist_json(ask.world, one) for one in ask.card().checklists]
+def checklists(call: ApiCall) -> Any:
+    return [card_extras.checklist_json(call.world, one) for one in call.card().checklists]
 
 
 @route("POST", "/cards/{id}/checklists")
-def make(ask: Ask) -> Any:
-    made = card_extras.add_checklist(ask.world, ask.card().id, ask.by, ask.text("name"))
-    return card_extras.checklist_json(ask.world, made)
+def make(call: ApiCall) -> Any:
+    made = card_extras.add_checklist(call.world, call.card().id, call.by, call.text("name"))
+    return card_extras.checklist_json(call.world, made)
 
 
 @route("POST", "/checklists/{id}/checkItems")
-def add(ask: Ask) -> Any:
-    found = known(ask.world.checklists, ask.parts["id"])
-    ask.may_see(ask.world.cards[found.card].board)
-    return card_extras.add_item(ask.world, found.id, ask.by, ask.text("name"), ask.flag("checked"))
+def add(call: ApiCall) -> Any:
+    found = known(call.world.checklists, call.parts["id"])
+    call.may_see(call.world.cards[found.card].board)
+    return card_extras.add_item(
+        call.world, found.id, call.by, call.text("name"), call.flag("checked")
+    )

@@ -7,40 +7,42 @@ from typing import Any
 from tests.support.trello import serializers
 from tests.support.trello.api_errors import invalid_value
 from tests.support.trello.entities import Label
-from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import boards
 from tests.support.trello.world import known
 
 
-def _found(ask: Ask) -> Label:
-    label = known(ask.world.labels, ask.parts["id"])
-    ask.may_see(label.board)
+def _found(call: ApiCall) -> Label:
+    label = known(call.world.labels, call.parts["id"])
+    call.may_see(label.board)
     return label
 
 
 @route("GET", "/labels/{id}")
-def one(ask: Ask) -> Any:
-    return serializers.label(_found(ask))
+def one(call: ApiCall) -> Any:
+    return serializers.label(_found(call))
 
 
 @route("POST", "/labels")
-def make(ask: Ask) -> Any:
-    board = ask.world.board(ask.need("idBoard"))
-    ask.may_see(board.id)
-    if "name" not in ask.args:
+def make(call: ApiCall) -> Any:
+    board = call.world.board(call.need("idBoard"))
+    call.may_see(board.id)
+    if "name" not in call.args:
         raise invalid_value("name")
-    color = None if ask.text("color") in ("", "null") else ask.text("color")
-    return serializers.label(boards.add_label(ask.world, board.id, ask.text("name"), color, ask.by))
+    color = None if call.text("color") in ("", "null") else call.text("color")
+    return serializers.label(
+        boards.add_label(call.world, board.id, call.text("name"), color, call.by)
+    )
 
 
 @route("PUT", "/labels/{id}")
-def rename(ask: Ask) -> Any:
+def rename(call: ApiCall) -> Any:
     return serializers.label(
-        boards.rename_label(ask.world, _found(ask).id, ask.text("name"), ask.by)
+        boards.rename_label(call.world, _found(call).id, call.text("name"), call.by)
     )
 
 
 @route("DELETE", "/labels/{id}")
-def delete(ask: Ask) -> Any:
-    boards.delete_label(ask.world, _found(ask).id, ask.by)
+def delete(call: ApiCall) -> Any:
+    boards.delete_label(call.world, _found(call).id, call.by)
     return {"limits": {}}

@@ -8,39 +8,39 @@ from tests.support.trello import serializers
 from tests.support.trello.api_errors import invalid_value
 from tests.support.trello.entities import List
 from tests.support.trello.methods.boards import FILTERS, shown
-from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.methods.registry import ApiCall, route
 from tests.support.trello.operations import boards
 from tests.support.trello.world import known
 
 
-def _found(ask: Ask) -> List:
-    found = known(ask.world.lists, ask.parts["id"])
-    ask.may_see(found.board)
+def _found(call: ApiCall) -> List:
+    found = known(call.world.lists, call.parts["id"])
+    call.may_see(found.board)
     return found
 
 
 @route("GET", "/lists/{id}")
-def one(ask: Ask) -> Any:
-    return serializers.only(serializers.list_(_found(ask)), ask.text("fields"))
+def one(call: ApiCall) -> Any:
+    return serializers.only(serializers.list_(_found(call)), call.text("fields"))
 
 
 @route("GET", "/lists/{id}/cards")
-def cards(ask: Ask) -> Any:
-    place, wanted = _found(ask).id, ask.text("filter") or "open"
+def cards(call: ApiCall) -> Any:
+    place, wanted = _found(call).id, call.text("filter") or "open"
     if wanted not in FILTERS:
         raise invalid_value("filter")
-    return shown(ask, [card for card in ask.world.cards.values() if card.column == place], wanted)
+    return shown(call, [card for card in call.world.cards.values() if card.column == place], wanted)
 
 
 @route("POST", "/lists")
-def make(ask: Ask) -> Any:
-    board = ask.world.board(ask.need("idBoard"))
-    ask.may_see(board.id)
-    return serializers.list_(boards.add_list(ask.world, board.id, ask.need("name"), ask.by))
+def make(call: ApiCall) -> Any:
+    board = call.world.board(call.need("idBoard"))
+    call.may_see(board.id)
+    return serializers.list_(boards.add_list(call.world, board.id, call.need("name"), call.by))
 
 
 @route("PUT", "/lists/{id}/closed")
-def close(ask: Ask) -> Any:
-    found = _found(ask)
-    boards.close_list(ask.world, found.id, ask.by, ask.flag("value"))
+def close(call: ApiCall) -> Any:
+    found = _found(call)
+    boards.close_list(call.world, found.id, call.by, call.flag("value"))
     return serializers.list_(found)

@@ -25,7 +25,7 @@ class File:
 
 
 @dataclass
-class Ask:
+class ApiCall:
     """One call: who asks, the parts of the path by name, and the arguments."""
 
     world: World
@@ -80,7 +80,7 @@ class Ask:
             raise forbidden()
 
 
-Work = Callable[[Ask], Any | Awaitable[Any]]
+Work = Callable[[ApiCall], Any | Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Parts that the fake servers of Slack and Trello share."""
