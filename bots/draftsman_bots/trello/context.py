@@ -55,6 +55,6 @@ class BotContext:
     scans: ScanState = field(default_factory=ScanState)
     _cards: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    def alone(self, card: str) -> asyncio.Lock:
+    def card_lock(self, card: str) -> asyncio.Lock:
         """Return the lock of a card, which webhook and poller share."""
         return self._cards.setdefault(card, asyncio.Lock())

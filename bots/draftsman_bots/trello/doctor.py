@@ -134,15 +134,15 @@ async def _rights(context: BotContext, board: BoardConfig) -> list[Check]:
         then = "create a token with the scopes read,write (see docs/trello.md)"
         return [Check("fail", f"{name}: the token is read-only", then)]
     members = await context.trello.get(f"/boards/{board.board_id}/memberships")
-    mine = [
+    own_memberships = [
         member
         for member in (members if isinstance(members, list) else [])
         if isinstance(member, dict) and member.get("idMember") == context.me.id
     ]
-    if not mine:
+    if not own_memberships:
         then = f"invite @{context.me.username} to the board"
         return [Check("fail", f"{name}: the bot is not a member", then)]
-    if mine[0].get("memberType") == "observer":
+    if own_memberships[0].get("memberType") == "observer":
         then = "make the bot a normal member"
         return [Check("fail", f"{name}: the bot is an observer and cannot make changes", then)]
     return []

@@ -74,9 +74,9 @@ def parse_reference(text: str) -> str:
 async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
     """Return a board, by its id or short link; raises NotFound, Failure."""
     try:
-        found = await trello.read(trello.client.get_board, quote(board, safe=""))
-        labels = await board_reader.labels(trello, found.id)
-        lists = await trello.read(found.open_lists)
+        trello_board = await trello.read(trello.client.get_board, quote(board, safe=""))
+        labels = await board_reader.labels(trello, trello_board.id)
+        lists = await trello.read(trello_board.open_lists)
     except Failure as error:
         if error.code != TARGET_GONE:
             raise
@@ -84,9 +84,11 @@ async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
             f"the bot cannot see board {board}: {error}; check the id and invite the bot to the"
             " board"
         ) from None
-    if found.closed:
-        raise NotFound(f"the board {found.name!r} is closed; reopen it in Trello")
-    return BoardLayout(found.id, found.name, found.url, _names(labels), _names(lists))
+    if trello_board.closed:
+        raise NotFound(f"the board {trello_board.name!r} is closed; reopen it in Trello")
+    return BoardLayout(
+        trello_board.id, trello_board.name, trello_board.url, _names(labels), _names(lists)
+    )
 
 
 def build_config(
@@ -204,11 +206,11 @@ def _list_ids(board: BoardLayout, name: str, option: str) -> list[str]:
     return ids
 
 
-def _matching(things: Mapping[str, str], name: str) -> list[str]:
-    if name.strip() in things:
+def _matching(names_by_id: Mapping[str, str], name: str) -> list[str]:
+    if name.strip() in names_by_id:
         return [name.strip()]
     key = name.strip().casefold()
-    return [id for id, own in things.items() if own.strip().casefold() == key and key]
+    return [id for id, own in names_by_id.items() if own.strip().casefold() == key and key]
 
 
 def _unknown(kind: str, name: str, option: str, existing: Mapping[str, str]) -> str:

@@ -36,12 +36,12 @@ async def compare(
     """
     boards, sightings = context.rt.boards, labeled(board, cards)
     known = await boards.present(board.board_id)
-    known |= await boards.present_on(sorted({seen.card for seen in sightings}))
-    gone = [
+    known |= await boards.present_on(sorted({sighting.card for sighting in sightings}))
+    removed = [
         LabelSighting(card, label)
         for card, label in sorted(known)
         if card in cards and label not in cards[card].idLabels
     ]
-    await boards.end_episodes(gone, began)
-    new = [seen for seen in sightings if (seen.card, seen.label) not in known]
+    await boards.end_episodes(removed, began)
+    new = [sighting for sighting in sightings if (sighting.card, sighting.label) not in known]
     return await boards.begin_episodes(board.board_id, new, began), known

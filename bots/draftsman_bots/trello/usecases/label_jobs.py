@@ -76,8 +76,8 @@ async def check_card(context: BotContext, board: BoardConfig, card: str) -> list
         return []
     here, at = set(current.idLabels), current.dateLastActivity
     known = {label for _, label in await context.rt.boards.present_on([card])}
-    gone = [LabelSighting(card, label, at) for label in sorted(known - here)]
-    await context.rt.boards.end_episodes(gone, began)
+    removed = [LabelSighting(card, label, at) for label in sorted(known - here)]
+    await context.rt.boards.end_episodes(removed, began)
     if not is_on_board(board, current):
         return []
     new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
@@ -91,7 +91,7 @@ async def process_episode(
 
     The card is locked and the episode read again: the label may belong to the next episode now.
     """
-    async with context.alone(episode.card):
+    async with context.card_lock(episode.card):
         for now in await context.rt.boards.due_on(episode.card):
             if now.key == episode.key:
                 await _continue(context, board, now, by)
@@ -249,7 +249,7 @@ async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bo
             if error.http_status not in (
                 400,
                 *GONE_STATUSES,
-            ):  # already on the card, or the label is gone
+            ):  # already on the card, or the label was deleted
                 raise
     removed = True
     try:
