@@ -77,7 +77,7 @@ class FakeTrello(Interactions):
     @property
     def webhooks(self) -> list[Json]:
         """Return the webhooks as Trello shows them."""
-        return [serializers.webhook(one) for one in self.world.webhooks.values()]
+        return [serializers.webhook(webhook) for webhook in self.world.webhooks.values()]
 
     @property
     def all_actions(self) -> list[Json]:
@@ -100,8 +100,8 @@ class FakeTrello(Interactions):
 
     def deactivate(self, webhook: str, failures: int = 30) -> None:
         """Deactivate a webhook, as after many failures."""
-        found = self.world.webhooks[webhook]
-        found.active, found.failures = False, failures
+        entity = self.world.webhooks[webhook]
+        entity.active, entity.failures = False, failures
 
     def revoke(self, revoked: bool = True) -> None:
         """Make the token bad, which also deletes its webhooks; or make it good again."""

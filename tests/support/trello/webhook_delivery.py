@@ -77,17 +77,19 @@ class WebhookDelivery:
         actions get lost; `replay` sends everything of before once more; `together` does not wait
         for one answer before it sends the next.
         """
-        fresh, self._world.pending = self._world.pending, []
-        going = [*(self.sent if replay else []), *fresh]
-        self.sent += fresh
-        going = [one for one in going if drop is None or not drop(one.action)] * copies
+        pending, self._world.pending = self._world.pending, []
+        deliveries = [*(self.sent if replay else []), *pending]
+        self.sent += pending
+        deliveries = [
+            delivery for delivery in deliveries if drop is None or not drop(delivery.action)
+        ] * copies
         if shuffle is None:
-            going.sort(key=lambda one: str(one.action["date"]))
+            deliveries.sort(key=lambda delivery: str(delivery.action["date"]))
         else:
-            random.Random(shuffle).shuffle(going)
+            random.Random(shuffle).shuffle(deliveries)
         if together:
-            return list(await asyncio.gather(*map(self._insist, going)))
-        return [await self._insist(one) for one in going]
+            return list(await asyncio.gather(*map(self._insist, deliveries)))
+        return [await self._insist(delivery) for delivery in deliveries]
 
     async def _insist(self, delivery: Delivery) -> Ack:
         attempts, ack = 0, Ack(None, delivery)

@@ -56,18 +56,18 @@ class World(ServerState[Call]):
     pending: list[Delivery] = field(default_factory=list)
     """What happened and was not delivered so far."""
 
-    def id(self, made: float | None = None) -> str:
+    def id(self, created: float | None = None) -> str:
         """Return a new Mongo id: the second in which it was made, now if not said, and a number."""
-        second = int(self.now() if made is None else made)
+        second = int(self.now() if created is None else created)
         return f"{second:08x}5eedfa4e00{next(self._ids):06x}"
 
     def link(self) -> str:
         """Return a new shortLink, which stands for an id."""
-        number, made = next(self._ids) * 2654435761 % 62**8, ""
+        number, text = next(self._ids) * 2654435761 % 62**8, ""
         for _ in range(8):
-            number, rest = divmod(number, 62)
-            made += LETTERS[rest]
-        return made
+            number, digit = divmod(number, 62)
+            text += LETTERS[digit]
+        return text
 
     def moment(self) -> float:
         """Return the time of something that happens now, later than all before it, in seconds."""
@@ -85,44 +85,44 @@ class World(ServerState[Call]):
         del self.actions[action["id"]]
         del self.on_card[action["data"]["card"]["id"]][action["id"]]
 
-    def card(self, said: str) -> Card:
+    def card(self, ref: str) -> Card:
         """Return a card by its id or its shortLink."""
-        return _by_link(self.cards, said)
+        return _by_link(self.cards, ref)
 
-    def board(self, said: str) -> Board:
+    def board(self, ref: str) -> Board:
         """Return a board by its id or its shortLink."""
-        return _by_link(self.boards, said)
+        return _by_link(self.boards, ref)
 
-    def member(self, said: str) -> Member:
+    def member(self, ref: str) -> Member:
         """Return a member by id, user name or `me`."""
-        wanted = self.bot if said == "me" else said
-        for one in self.members.values():
-            if wanted in (one.id, one.username):
-                return one
+        id_or_name = self.bot if ref == "me" else ref
+        for member in self.members.values():
+            if id_or_name in (member.id, member.username):
+                return member
         raise not_found()
 
 
-def known(place: Mapping[str, T], id: str) -> T:
+def known(entities: Mapping[str, T], id: str) -> T:
     """Return what has this id."""
     if not is_id(id):
         raise ApiError(400, INVALID_ID)
-    if id not in place:
+    if id not in entities:
         raise not_found()
-    return place[id]
+    return entities[id]
 
 
-def _by_link(place: Mapping[str, T], said: str) -> T:
-    if said in place:
-        return place[said]
-    for one in place.values():
-        if getattr(one, "link", None) == said:
-            return one
-    return known(place, said)
+def _by_link(entities: Mapping[str, T], ref: str) -> T:
+    if ref in entities:
+        return entities[ref]
+    for entity in entities.values():
+        if getattr(entity, "link", None) == ref:
+            return entity
+    return known(entities, ref)
 
 
-def is_id(said: str) -> bool:
+def is_id(text: str) -> bool:
     """Say whether this looks like a Mongo id."""
-    return len(said) == 24 and all(letter in "0123456789abcdef" for letter in said)
+    return len(text) == 24 and all(letter in "0123456789abcdef" for letter in text)
 
 
 def iso(seconds: float) -> str:

@@ -41,8 +41,8 @@ def edit(world: World, id: str, by: str, text: object) -> Json:
     card, old = world.cards[action["data"]["card"]["id"]], action["data"]["text"]
     action["data"]["text"] = new
     data = of_card(world, card, listed=False, action={"id": id, "text": new}, old={"text": old})
-    told = record(world, "updateComment", by, data)
-    action["data"]["dateLastEdited"] = told["date"]
+    recorded = record(world, "updateComment", by, data)
+    action["data"]["dateLastEdited"] = recorded["date"]
     return action
 
 

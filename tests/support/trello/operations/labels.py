@@ -47,13 +47,16 @@ def say(world: World, kind: str, card: Card, label: Label, by: str) -> None:
 
 def on_board(world: World, ids: Sequence[str], board: str, by: str) -> list[str]:
     """Return the labels of a board that stand for these of another."""
-    found = []
+    label_ids = []
     for label in [world.labels[id] for id in ids]:
-        twins = [
-            one
-            for one in world.labels.values()
-            if (one.board, one.name, one.color) == (board, label.name, label.color)
+        matches = [
+            candidate
+            for candidate in world.labels.values()
+            if (candidate.board, candidate.name, candidate.color)
+            == (board, label.name, label.color)
         ]
-        twin = twins[0] if twins else boards.add_label(world, board, label.name, label.color, by)
-        found.append(twin.id)
-    return found
+        match = (
+            matches[0] if matches else boards.add_label(world, board, label.name, label.color, by)
+        )
+        label_ids.append(match.id)
+    return label_ids
