@@ -87,13 +87,13 @@ def _parse_plain(
     return ParsedComment(first.strip(), body, addressed, job, question, decision)
 
 
-def _join(first: str, others: list[str]) -> str:
-    return "\n".join([first.strip(), *(line.rstrip() for line in others)]).strip()
+def _join(first: str, following: list[str]) -> str:
+    return "\n".join([first.strip(), *(line.rstrip() for line in following)]).strip()
 
 
 def _unquoted_lines(text: str) -> Iterator[str]:
     """Yield the lines that are neither quoted nor fenced, from the first with text on."""
-    fence, begun = "", False
+    fence, started = "", False
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         if fence:
             if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
@@ -102,8 +102,8 @@ def _unquoted_lines(text: str) -> Iterator[str]:
         if match := _FENCE.match(line):
             fence = match[1]
             continue
-        if line.lstrip().startswith(">") or (_CODE.match(line) and not begun):
+        if line.lstrip().startswith(">") or (_CODE.match(line) and not started):
             continue
-        if line.strip() or begun:
-            begun = True
+        if line.strip() or started:
+            started = True
             yield line
