@@ -15,12 +15,10 @@ from draftsman.settings import Settings
 from draftsman.shutdown import shutdown_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from draftsman.runtime import Runtime
 
-CHANNELS: Final = ("slack", "trello")
-"""Tables of the configuration that have a bot."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,10 +36,8 @@ class BotService(Protocol):
         ...
 
 
-async def run_bots(
-    settings: Settings, *, only: Sequence[str] = CHANNELS, parent: int | None = None
-) -> int:
-    """Run the configured bots until a signal arrives; return the exit code.
+async def run_bots(settings: Settings, *, only: Sequence[str], parent: int | None = None) -> int:
+    """Run the bots of the channels in `only` until a signal arrives; return the exit code.
 
     The end of the process `parent` counts as a signal. Raises ConfigError, DatabaseUnreachable,
     SchemaOutdated.
@@ -57,7 +53,7 @@ async def run_bots(
                 "the database has %s, which this version does not know; continuing",
                 unknown_migrations,
             )
-        bots = [_create_bot(name, rt) for name in channels]
+        bots = [BOTS[name](rt) for name in channels]
 
         def shut_down(reason: str) -> None:
             if any(bot.stop for bot in bots):
@@ -98,16 +94,22 @@ def _with_slack_timeout(settings: Settings, channels: Sequence[str]) -> Settings
     return with_statement_timeout(settings)
 
 
-def _create_bot(name: str, rt: Runtime) -> BotService:
-    """Return the bot of a configured channel; raises ConfigError."""
-    if name == "slack":
-        from draftsman_bots.slack import credentials as slack_tokens
-        from draftsman_bots.slack import service as slack
+def _create_slack_bot(rt: Runtime) -> BotService:
+    from draftsman_bots.slack import credentials, service
 
-        assert rt.settings.slack is not None  # noqa: S101 - only those that are configured
-        return slack.Service(rt, rt.settings.slack, slack_tokens.read(rt.settings.slack))
-    from draftsman_bots.trello import credentials as trello_tokens
-    from draftsman_bots.trello import service as trello
+    assert rt.settings.slack is not None  # noqa: S101 - only those that are configured
+    return service.Service(rt, rt.settings.slack, credentials.read(rt.settings.slack))
+
+
+def _create_trello_bot(rt: Runtime) -> BotService:
+    from draftsman_bots.trello import credentials, service
 
     assert rt.settings.trello is not None  # noqa: S101 - only those that are configured
-    return trello.Service(rt, rt.settings.trello, trello_tokens.read(rt.settings.trello))
+    return service.Service(rt, rt.settings.trello, credentials.read(rt.settings.trello))
+
+
+BOTS: Final[Mapping[str, Callable[[Runtime], BotService]]] = {
+    "slack": _create_slack_bot,
+    "trello": _create_trello_bot,
+}
+"""Functions that create the bot of a configuration table; they raise ConfigError."""

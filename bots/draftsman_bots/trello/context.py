@@ -9,13 +9,36 @@ from weakref import WeakValueDictionary
 
 from draftsman_bots.background import BackgroundTasks
 from draftsman_bots.trello.health import BotHealth
-from draftsman_bots.trello.identity import Identity
-from draftsman_bots.trello.usecases.board_scans import BoardScans
 
 if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
     from draftsman.settings import TrelloSettings
     from draftsman_bots.trello.transport.client import Trello
+
+
+Requested = dict[str, dict[str, "Actor"]]
+"""Cards to look for, each with the people who put labels on it, as far as they are known."""
+
+
+@dataclass(slots=True)
+class Identity:
+    """The bot's own member; empty until Trello returned it."""
+
+    id: str = ""
+    username: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.id)
+
+
+@dataclass(slots=True)
+class ScanState:
+    """Board scans requested and under way, by board; `started` has monotonic times."""
+
+    requested: dict[str, Requested] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
+    started: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -29,9 +52,9 @@ class BotContext:
     me: Identity = field(default_factory=Identity)
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
     """Background tasks; `background.close()` waits for them at shutdown."""
-    scans: BoardScans = field(default_factory=BoardScans)
+    scans: ScanState = field(default_factory=ScanState)
     _cards: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
-    def alone(self, card: str) -> asyncio.Lock:
+    def card_lock(self, card: str) -> asyncio.Lock:
         """Return the lock of a card, which webhook and poller share."""
         return self._cards.setdefault(card, asyncio.Lock())

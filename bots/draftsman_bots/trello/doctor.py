@@ -17,7 +17,6 @@ from draftsman_bots.trello.transport.api_errors import ACCOUNT
 from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
 from draftsman_bots.trello.transport.client import connect
 from draftsman_bots.trello.usecases import board_setup, webhooks
-from draftsman_bots.trello.usecases.board_reader import listed
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
@@ -134,12 +133,16 @@ async def _rights(context: BotContext, board: BoardConfig) -> list[Check]:
     if not _writes(rights, board.board_id):
         then = "create a token with the scopes read,write (see docs/trello.md)"
         return [Check("fail", f"{name}: the token is read-only", then)]
-    members = await listed(context.trello, f"/boards/{board.board_id}/memberships")
-    mine = [member for member in members if member.get("idMember") == context.me.id]
-    if not mine:
+    members = await context.trello.get(f"/boards/{board.board_id}/memberships")
+    own_memberships = [
+        member
+        for member in (members if isinstance(members, list) else [])
+        if isinstance(member, dict) and member.get("idMember") == context.me.id
+    ]
+    if not own_memberships:
         then = f"invite @{context.me.username} to the board"
         return [Check("fail", f"{name}: the bot is not a member", then)]
-    if mine[0].get("memberType") == "observer":
+    if own_memberships[0].get("memberType") == "observer":
         then = "make the bot a normal member"
         return [Check("fail", f"{name}: the bot is an observer and cannot make changes", then)]
     return []

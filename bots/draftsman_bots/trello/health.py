@@ -23,11 +23,11 @@ class BotHealth(HealthState):
         self._actions = Counter(
             "draftsman_trello_actions",
             "Trello actions received, by source, kind and outcome.",
-            ("way", "kind", "outcome"),
+            ("source", "kind", "outcome"),
             registry=self.registry,
         )
-        self._refused = Counter(
-            "draftsman_trello_http_refused",
+        self._rejected = Counter(
+            "draftsman_trello_http_rejected",
             "HTTP requests rejected before they were parsed, by reason.",
             ("reason",),
             registry=self.registry,
@@ -41,15 +41,15 @@ class BotHealth(HealthState):
         problems = Gauge("draftsman_trello_problems", "Current problems.", registry=self.registry)
         problems.set_function(lambda: len(self.problems))
 
-    def count_action(self, way: str, kind: str, outcome: str) -> None:
+    def count_action(self, source: str, kind: str, outcome: str) -> None:
         """Count an action received by webhook or poll."""
-        if way == "webhook":
+        if source == "webhook":
             self._received_at = time.time()
-        self._actions.labels(way, kind, outcome).inc()
+        self._actions.labels(source, kind, outcome).inc()
 
     def count_rejected(self, reason: str, text: str) -> None:
         """Count a rejected request; log it at most once a minute for each reason."""
-        self._refused.labels(reason).inc()
+        self._rejected.labels(reason).inc()
         self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
 
     def count_poll(self, outcome: str) -> None:

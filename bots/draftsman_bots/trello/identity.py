@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.job import Source
@@ -17,17 +16,6 @@ if TYPE_CHECKING:
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before each retry; the last repeats."""
 PROBLEM: Final = "identity"
-
-
-@dataclass(slots=True)
-class Identity:
-    """The bot's own member; empty until Trello returned it."""
-
-    id: str = ""
-    username: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.id)
 
 
 async def resolve_identity(context: BotContext, stop: StopSignal) -> None:

@@ -25,6 +25,7 @@ from draftsman_bots.trello.transport.api_errors import (
     TIMEOUT,
     UnconfirmedCall,
 )
+from draftsman_bots.trello.transport.cards import read_card
 from draftsman_bots.trello.transport.client import Trello
 from draftsman_bots.trello.transport.rate_limit import (
     BACKGROUND_SHARE,
@@ -77,7 +78,7 @@ class TestWhatIsSent:
     @respx.mock
     async def test_py_trello_speaks_through_it_and_both_hosts_are_one(self, trello: Trello) -> None:
         route = respx.post(f"{API}/1/tokens/{TOKENS.token}/webhooks/").respond(json={"id": "w1"})
-        hook = await trello.run(lambda py: py.create_hook("https://x.org/t", "b1"))
+        hook = await trello.write(trello.client.create_hook, "https://x.org/t", "b1")
         assert hook.id == "w1"
         (call,) = route.calls
         assert call.request.content == b"callbackURL=https%3A%2F%2Fx.org%2Ft&idModel=b1"
@@ -112,13 +113,9 @@ class TestWhatIsSent:
         assert call.request.url.raw_path == b"/1/cards/a%3Fb%23c"
 
     async def test_oauth_1_is_refused(self, trello: Trello) -> None:
-        from trello import TrelloClient
-
-        def ask(py: TrelloClient) -> Any:
-            return py.http_service.request("GET", f"{API}/1/boards/b1", auth=object())
-
+        request = trello.client.http_service.request
         with pytest.raises(UsageError, match="not with OAuth"):
-            await trello.run(ask)
+            await trello.read(request, "GET", f"{API}/1/boards/b1", auth=object())
 
 
 Row = tuple[int, str, str, str, Callable[[Failure], bool]]
@@ -147,6 +144,44 @@ class Endless(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         while True:
             yield b" "
+
+
+class TestObjects:
+    @respx.mock
+    async def test_ids_are_quoted_in_paths(self, trello: Trello) -> None:
+        route = respx.route().respond(json={})
+        card = trello.card("a?b#c")
+        await trello.write(card.remove_label, trello.label("../x"))
+        (call,) = route.calls
+        assert call.request.url.raw_path == b"/1/cards/a%3Fb%23c/idLabels/..%2Fx"
+
+    @respx.mock
+    async def test_a_card_is_read_with_its_fields_in_one_request(self, trello: Trello) -> None:
+        fields = {"idBoard": "b1", "idLabels": [CARD, "x"], "closed": True}
+        route = respx.get(f"{API}/1/cards/{CARD}").respond(json=fields)
+        card = await read_card(trello, CARD)
+        assert (card.id, card.idBoard, card.idList) == (CARD, "b1", "")
+        assert (card.idLabels, card.closed, card.dateLastActivity) == ([CARD], True, None)
+        assert route.call_count == 1
+
+    @pytest.mark.parametrize("reply", [[], {"id": "b1"}, "b1"])
+    @respx.mock
+    async def test_a_reply_without_a_required_field_is_a_failure(
+        self, trello: Trello, reply: Any
+    ) -> None:
+        respx.get(f"{API}/1/boards/b1").respond(json=reply)
+        with pytest.raises(Failure, match="get_board: invalid reply") as caught:
+            await trello.read(trello.client.get_board, "b1")
+        assert caught.value.code == NO_REPLY
+        respx.get(f"{API}/1/cards/{CARD}").respond(json=[])
+        with pytest.raises(Failure, match="invalid reply"):
+            await read_card(trello, CARD)
+
+    @respx.mock
+    async def test_a_write_with_an_unexpected_reply_is_unconfirmed(self, trello: Trello) -> None:
+        respx.post(f"{API}/1/lists").respond(json=["x"])
+        with pytest.raises(UnconfirmedCall):
+            await trello.write(trello.board("b1").add_list, "Doing")
 
 
 class TestWhatAnAnswerMeans:
@@ -329,7 +364,7 @@ class TestSecrets:
     ) -> None:
         caplog.set_level(logging.DEBUG)
         respx.get(f"{API}/1/tokens/{TOKENS.token}/webhooks").respond(json=[])
-        assert await trello.run(lambda py: py.list_hooks()) == []
+        assert await trello.read(trello.client.list_hooks) == []
         shown = caplog.text + repr(trello) + repr(vars(trello)) + repr(TOKENS) + str(TOKENS)
         for secret in TOKENS.all:
             assert secret not in shown

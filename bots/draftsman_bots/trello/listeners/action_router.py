@@ -8,7 +8,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman_bots.trello.parsers.actions import ActionKind
-from draftsman_bots.trello.usecases import answers, edit_notices, label_jobs
+from draftsman_bots.trello.usecases import answers, board_scans, edit_notices, label_jobs
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig, Episode
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.parsers.actions import Action
 
 IGNORED: Final = "ignored"
+SCAN_REQUESTED: Final = "scan_requested"
 RATE_LIMITED: Final = 429
 COMMENTS: Final = {ActionKind.COMMENT, ActionKind.COMMENT_EDITED, ActionKind.COMMENT_DELETED}
 StartedEpisodes = list[tuple["BoardConfig", "Episode", Actor | None]]
 
 
-async def on_webhook(context: BotContext, action: Action, begun: StartedEpisodes) -> str:
+async def on_webhook(context: BotContext, action: Action, started: StartedEpisodes) -> str:
     """Handle an action from a webhook; return its outcome.
 
-    New episodes are recorded and added to `begun`; any process may continue them. Webhooks may
+    New episodes are recorded and added to `started`; any process may continue them. Webhooks may
     arrive late or out of order, so an action only triggers a read of the card. Raises Failure or
     DraftsmanError if Trello should send the webhook again.
     """
@@ -37,18 +38,18 @@ async def on_webhook(context: BotContext, action: Action, begun: StartedEpisodes
         case ActionKind.LABEL_ADDED | ActionKind.LABEL_REMOVED if action.label in board.labels:
             if action.kind is ActionKind.LABEL_REMOVED and action.date is not None:
                 await context.rt.boards.end_removed_episode(action.card, action.label, action.date)
-            return await _check_card(context, board, action, begun)
+            return await _check_card(context, board, action, started)
         case ActionKind.CARD_CHANGED if action.moved or action.type != "updateCard":
             if await context.rt.boards.cursor(board.board_id) is not None:
-                context.scans.request(context, board, action.card)
-                return "scan"
+                board_scans.request_scan(context, board, action.card)
+                return SCAN_REQUESTED
         case ActionKind.CARD_CHANGED if action.edited:
             return await edit_notices.notify_request_edited(context, action) or IGNORED
         case ActionKind.CARD_REMOVED:
             return await _cancel_jobs(context, board, action)
         case ActionKind.LABEL_DELETED if action.label in {*board.labels, board.queued_label_id}:
             report_missing_label(context, board, action.label)
-            return "broken"
+            return "missing_label"
     return IGNORED
 
 
@@ -58,7 +59,7 @@ async def on_poll(context: BotContext, board: BoardConfig, action: Action) -> st
         return await answers.on_comment(context, action)
     if action.kind is ActionKind.CARD_REMOVED:
         await label_jobs.cancel_removed_card(context, board, action.card, action.name)
-        return "gone"
+        return "jobs_canceled"
     if action.kind is ActionKind.CARD_CHANGED and action.edited:
         return await edit_notices.notify_request_edited(context, action) or IGNORED
     return IGNORED
@@ -83,7 +84,7 @@ async def _board(context: BotContext, action: Action) -> BoardConfig | None:
 
 
 async def _check_card(
-    context: BotContext, board: BoardConfig, action: Action, begun: StartedEpisodes
+    context: BotContext, board: BoardConfig, action: Action, started: StartedEpisodes
 ) -> str:
     """Compare the labels of a card; at the rate limit, request a scan of the board instead."""
     by = None
@@ -96,10 +97,10 @@ async def _check_card(
     except Failure as error:
         if error.http_status != RATE_LIMITED:
             raise
-        context.scans.request(context, board, action.card, action.label, by)
-        return "scan"
-    begun += [(board, episode, by if episode.label == action.label else None) for episode in new]
-    return "label" if new else "seen"
+        board_scans.request_scan(context, board, action.card, action.label, by)
+        return SCAN_REQUESTED
+    started += [(board, episode, by if episode.label == action.label else None) for episode in new]
+    return "episode_started" if new else "unchanged"
 
 
 async def _cancel_jobs(context: BotContext, board: BoardConfig, action: Action) -> str:
@@ -109,5 +110,5 @@ async def _cancel_jobs(context: BotContext, board: BoardConfig, action: Action) 
     except Failure as error:
         if error.http_status != RATE_LIMITED:
             raise
-        return "poll"
-    return "gone"
+        return "left_to_poll"
+    return "jobs_canceled"

@@ -14,12 +14,13 @@ from draftsman_bots.trello.transport.rate_limit import background
 from draftsman_bots.trello.usecases import board_reader, label_comparison, label_jobs
 
 if TYPE_CHECKING:
+    from trello import Card
+
     from draftsman_bots.trello.context import BotContext
-    from draftsman_bots.trello.usecases.board_reader import Card
 
 MAX_REMEMBERED: Final = 20_000
 """Handled actions to remember: the overlap returns them again."""
-MAX_STRAYS: Final = 20
+MAX_CHECKED: Final = 20
 """Cards per poll that had labels and are no longer on the board."""
 _log = logging.getLogger(__name__)
 
@@ -30,9 +31,9 @@ class BoardSync:
     def __init__(self, context: BotContext) -> None:
         self._context = context
         self._done: OrderedDict[str, None] = OrderedDict()
-        self._strays: OrderedDict[str, None] = OrderedDict()
+        self._checked: OrderedDict[str, None] = OrderedDict()
 
-    async def look(self, board: BoardConfig) -> None:
+    async def sync(self, board: BoardConfig) -> None:
         """Read a board and continue its episodes; raises Failure, DraftsmanError."""
         boards = self._context.rt.boards
         cursor = await boards.cursor(board.board_id)
@@ -47,9 +48,9 @@ class BoardSync:
             await self._check_missing(board, sorted({card for card, _ in known} - cards.keys()))
             until = await self._catch_up(board, cursor.actions_until)
         await boards.advance(board.board_id, until)
-        await self.work(board)
+        await self.continue_episodes(board)
 
-    async def work(self, board: BoardConfig) -> None:
+    async def continue_episodes(self, board: BoardConfig) -> None:
         """Continue the board's episodes; a failed episode does not affect the others."""
         for episode in await self._context.rt.boards.due(board.board_id):
             try:
@@ -69,11 +70,11 @@ class BoardSync:
 
     async def _check_missing(self, board: BoardConfig, missing: list[str]) -> None:
         """Check labeled cards that left the board: on another board they lose the label."""
-        for card in [card for card in missing if card not in self._strays][:MAX_STRAYS]:
+        for card in [card for card in missing if card not in self._checked][:MAX_CHECKED]:
             await label_jobs.check_card(self._context, board, card)
-            _remember(self._strays, card)
-        for card in [card for card in self._strays if card not in missing]:
-            del self._strays[card]
+            _remember(self._checked, card)
+        for card in [card for card in self._checked if card not in missing]:
+            del self._checked[card]
 
     async def _catch_up(self, board: BoardConfig, since: datetime) -> datetime | None:
         """Handle the actions since a time; return the date of the last."""

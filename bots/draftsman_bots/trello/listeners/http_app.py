@@ -80,30 +80,30 @@ async def _receive(request: Request, context: BotContext, secret: str) -> Respon
 
 async def _answer(context: BotContext, action: Action) -> Response:
     """Handle an action, then acknowledge it."""
-    outcome, begun = "later", []  # type: tuple[str, StartedEpisodes]
+    outcome, started = "retry", []  # type: tuple[str, StartedEpisodes]
     try:
         if not context.me:
             raise LostRace("the bot's Trello account is not known yet")
         async with asyncio.timeout(DEADLINE):
-            outcome = await action_router.on_webhook(context, action, begun)
+            outcome = await action_router.on_webhook(context, action, started)
     except (DatabaseUnreachable, LostRace, Failure, TimeoutError) as error:
         reason = str(error) or "timed out"
         _log.warning("%s webhook failed; Trello will retry: %s", action.kind, reason)
     except DraftsmanError as error:
-        outcome = "refused"
+        outcome = "rejected"
         _log.info("%s webhook rejected: %s", action.kind, error)
     except Exception as error:
-        outcome = "broken"
+        outcome = "error"
         _log.error("%s webhook failed unexpectedly", action.kind, exc_info=error)
     context.health.count_action("webhook", action.kind, outcome)
-    if begun:
-        context.background.spawn(_continue(context, begun))
-    return PlainTextResponse(f"{outcome}\n", status_code=503 if outcome == "later" else 200)
+    if started:
+        context.background.spawn(_continue(context, started))
+    return PlainTextResponse(f"{outcome}\n", status_code=503 if outcome == "retry" else 200)
 
 
-async def _continue(context: BotContext, begun: StartedEpisodes) -> None:
+async def _continue(context: BotContext, started: StartedEpisodes) -> None:
     """Continue new episodes now instead of at the next poll."""
-    for board, episode, by in begun:
+    for board, episode, by in started:
         try:
             await label_jobs.process_episode(context, board, episode, by)
         except DraftsmanError as error:

@@ -120,7 +120,7 @@ class Poller:
         """Poll a board; return the seconds to wait for Trello's rate limit."""
         context, key = self._context, f"board:{board.board_id}"
         try:
-            await self._sync.look(board)
+            await self._sync.sync(board)
             await self._check(board)
         except DatabaseUnreachable:
             raise

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.messages.delivery import QUESTION_KINDS, DeliveryKind, Message
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import Failure
 from draftsman_bots.trello.outbound.member_names import MemberNames, names_members
+from draftsman_bots.trello.transport.cards import read_card
 from draftsman_bots.trello.transport.client import Trello
+
+if TYPE_CHECKING:
+    from trello import Card
 
 MEMBERS_TTL: Final = 600.0
 """Seconds for which the members of a board are cached."""
-CARD: Final = ("idBoard", "idList", "idLabels", "closed")
 
 
 class BoardSource(Protocol):
@@ -31,7 +34,7 @@ class BoardSource(Protocol):
 class CardContext:
     """A card, its board's configuration if the board is watched, and the board's members."""
 
-    card: dict[str, Any] = field(default_factory=dict)
+    card: Card | None = None
     config: BoardConfig | None = None
     names: MemberNames = field(default_factory=dict)
 
@@ -58,10 +61,9 @@ class CardContextLoader:
         names = _mentions_member(message)
         if not names and not any(needs_context(config, message) for config in watched):
             return CardContext()
-        card = await self._trello.get(f"/cards/{message.target}", fields=CARD)
-        board = str(card.get("idBoard"))
-        config = next((config for config in watched if config.board_id == board), None)
-        return CardContext(card, config, await self._names(board) if names else {})
+        card = await read_card(self._trello, message.target)
+        config = next((config for config in watched if config.board_id == card.idBoard), None)
+        return CardContext(card, config, await self._names(card.idBoard) if names else {})
 
     async def _names(self, board: str) -> MemberNames:
         """Return the members of a board; after a failure the cached members, or none."""
@@ -69,10 +71,12 @@ class CardContextLoader:
         if expires_at > self._now():
             return names
         try:
-            members = await self._trello.get(f"/boards/{board}/members", fields=["username"])
+            members = await self._trello.read(
+                self._trello.board(board).get_members, {"fields": "username,fullName"}
+            )
         except Failure:
             return names
-        names = _usernames(members)
+        names = {member.id: member.username for member in members if member.username}
         self._members = {
             board: (self._now() + MEMBERS_TTL, names),
             **_fresh(self._members, self._now()),
@@ -94,15 +98,6 @@ def _mentions_member(message: Message) -> bool:
     if message.kind in QUESTION_KINDS and message.asked:
         return True
     return bool((message.payload or {}).get("to")) or names_members(message)
-
-
-def _usernames(response: Any) -> MemberNames:
-    members: Sequence[Any] = response if isinstance(response, list) else []
-    return {
-        str(member["id"]): str(member["username"])
-        for member in members
-        if isinstance(member, dict) and member.get("id") and member.get("username")
-    }
 
 
 def _fresh(

@@ -5,6 +5,8 @@ Updates are idempotent. A permanent failure becomes a health note and does not f
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.domain.trello.board import BoardConfig
@@ -12,49 +14,47 @@ from draftsman.errors import Failure
 from draftsman_bots.trello.outbound.card_context import CardContext
 from draftsman_bots.trello.transport.client import Trello
 
+if TYPE_CHECKING:
+    from trello import Card
+
 
 async def apply_updates(trello: Trello, context: CardContext, message: Message) -> list[str]:
     """Apply the board's moves to the card; return the permanent problems.
 
     Raises a Failure that can be retried.
     """
-    config = context.config
-    if config is None or context.card.get("closed"):
+    config, card = context.config, context.card
+    if config is None or card is None or card.closed:
         return []
     problems: list[str] = []
     move = config.moves.get(message.subject.status)
-    if move is not None and move.moves(str(context.card.get("idList"))):
-        problems += await _move(trello, config, message.target, move.to)
+    if move is not None and move.moves(card.idList):
+        problems += await _move(trello, config, card, move.to)
     queued = config.queued_label_id
-    if message.kind is DeliveryKind.RESULT and queued in _labels(context):
-        problems += await _unlabel(trello, message.target, str(queued))
+    if message.kind is DeliveryKind.RESULT and queued in card.idLabels:
+        problems += await _unlabel(trello, card, str(queued))
     return problems
 
 
-async def _move(trello: Trello, config: BoardConfig, card: str, to: str) -> list[str]:
+async def _move(trello: Trello, config: BoardConfig, card: Card, to: str) -> list[str]:
     """Move a card, unless the list is archived or on another board."""
     try:
         target = await trello.get(f"/lists/{to}", fields=["closed", "idBoard"])
         if target.get("closed") or target.get("idBoard") != config.board_id:
             reason = "archived" if target.get("closed") else "on another board"
             return [f"board {config.name!r}: list {to} is {reason}; cards are not moved to it"]
-        await trello.put(f"/cards/{card}/idList", value=to)
+        await trello.write(card.change_list, to)
     except Failure as error:
         return _note(error, f"board {config.name!r}: a card was not moved to list {to}")
     return []
 
 
-async def _unlabel(trello: Trello, card: str, label: str) -> list[str]:
+async def _unlabel(trello: Trello, card: Card, label: str) -> list[str]:
     try:
-        await trello.delete(f"/cards/{card}/idLabels/{label}")
+        await trello.write(card.remove_label, trello.label(label))
     except Failure as error:
-        return _note(error, f"cannot remove label {label} from card {card}")
+        return _note(error, f"cannot remove label {label} from card {card.id}")
     return []
-
-
-def _labels(context: CardContext) -> list[str]:
-    labels = context.card.get("idLabels")
-    return [str(label) for label in labels] if isinstance(labels, list) else []
 
 
 def _note(error: Failure, problem: str) -> list[str]:

@@ -71,9 +71,7 @@ class TrelloChannel:
         try:
             context = await self._contexts.load(message)
             text = with_marker(_body(message, context), message.marker)
-            comment = await self._trello.post(
-                f"/cards/{message.target}/actions/comments", text=text
-            )
+            comment = await self._trello.write(self._trello.card(message.target).comment, text)
         except Failure as error:
             return _to_result(error)
         result = _receipt(comment)
@@ -104,7 +102,8 @@ class TrelloChannel:
             old_text = comment_text(await self._trello.get(f"/actions/{ref}", fields="data"))
             text = with_marker(_body(message, context), marker_of(old_text) or message.marker)
             if text != old_text:
-                await self._trello.put(f"/actions/{ref}", text=text)
+                card = self._trello.card(message.target)
+                await self._trello.write(card.update_comment, ref, text)
         except Failure as error:
             return _to_result(error)
         return await self._update_card(message, context) or Receipt(str(ref))

@@ -19,19 +19,15 @@ MAX_PAGES: Final = 20
 
 async def search(trello: Trello, message: Message) -> str | None:
     """Return the reference of a delivered message, or None. Raises Failure."""
+    card = trello.card(message.target)
     if message.kind is DeliveryKind.FILE:
-        path = f"/cards/{message.target}/attachments"
-        return _find_match(await trello.get(path, fields="name"), message, file_matches)
+        attachments = await trello.read(card.fetch_attachments, force=True)
+        return _find_match(attachments, message, file_matches)
     before: str | None = None
     since = (message.created_at - CLOCK_SKEW).isoformat()
     for _ in range(MAX_PAGES):
-        page = await trello.get(
-            f"/cards/{message.target}/actions",
-            filter="commentCard",
-            fields=["data", "date"],
-            limit=PAGE_SIZE,
-            since=since,
-            before=before,
+        page = await trello.read(
+            card.fetch_actions, "commentCard", since=since, before=before, action_limit=PAGE_SIZE
         )
         if (reference := _find_match(page, message, matches)) is not None:
             return reference

@@ -80,11 +80,11 @@ def from_status(status: int, body: str, where: str, *, writes: bool, wait: float
             text, origin="trello", code=ACCOUNT, http_status=status, retry_after=PAUSES[-1],
             declared="TRANSIENT_INFRA",
         )  # fmt: skip
-    gone = status in (401, 403, 404, 410) or (status == 400 and message == "invalid id")
+    is_missing = status in (401, 403, 404, 410) or (status == 400 and message == "invalid id")
     return Failure(
         text,
         origin="trello",
-        code=_missing_code(where) if gone else None,
+        code=_missing_code(where) if is_missing else None,
         http_status=status,
         declared="TRANSIENT_INFRA" if status == 408 else "PERMANENT",
     )

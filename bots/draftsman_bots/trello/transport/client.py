@@ -1,5 +1,15 @@
 """Asynchronous Trello API client: py-trello in threads, over our HTTP service.
 
+Boards, cards, lists and labels are py-trello objects, whose methods `read` and `write` call where
+one request suffices and the reply has what the bot needs. The other requests use `fetch_json`:
+
+- Cards: see `transport.cards` and `usecases.card_ticket`.
+- A list with its board: `List` does not keep `idBoard`.
+- Attachments: `Card.attach` gives a file no title other than its name.
+- Webhooks: `WebHook` lacks the failures, and `create_hook` puts the token into the URL.
+- Members, memberships, the token and a single comment: py-trello needs the member's email address,
+  or has no method.
+
 Every error is a Failure; for a write that may have been applied, an UnconfirmedCall. Neither
 contains a secret or a library's exception.
 """
@@ -15,10 +25,10 @@ from contextvars import copy_context
 from http import HTTPMethod
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
-from trello import TrelloClient
+from trello import Board, Card, Label, TrelloClient
 
 from draftsman.errors import Failure
 from draftsman.settings import TrelloSettings
@@ -28,9 +38,12 @@ from draftsman_bots.trello.transport.http_service import HttpService
 from draftsman_bots.trello.transport.rate_limit import RateLimiter
 
 Json = Any
+P = ParamSpec("P")
 T = TypeVar("T")
 THREADS: Final = 16
 """Maximum concurrent calls."""
+INVALID_REPLY: Final = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
+"""Errors of py-trello for JSON without a field that it needs."""
 GRACE: Final = 1.0
 """Seconds after its timeout at which a call is abandoned."""
 
@@ -47,8 +60,28 @@ class Trello:
         self._rejections = 0
         self._tokens = tokens
         self._service = HttpService(tokens, api_url, timeout, pace)
-        self._client = TrelloClient(tokens.key, tokens.token, http_service=self._service)
+        self.client = TrelloClient(tokens.key, tokens.token, http_service=self._service)
         self._threads = ThreadPoolExecutor(THREADS, "trello")
+
+    def board(self, id: str) -> Board:
+        """Return a board without a request."""
+        return Board(self.client, quote(id, safe=""))
+
+    def card(self, id: str) -> Card:
+        """Return a card without a request."""
+        return Card(self.board(""), quote(id, safe=""))
+
+    def label(self, id: str) -> Label:
+        """Return a label without a request."""
+        return Label(self.client, quote(id, safe=""), "")
+
+    async def read(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of py-trello that sends one GET request; raises Failure."""
+        return await self._call(method.__qualname__, lambda: method(*args, **kwargs))
+
+    async def write(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of py-trello that sends one request with changes; raises Failure."""
+        return await self._call(method.__qualname__, lambda: method(*args, **kwargs), writes=True)
 
     async def get(self, path: str, **params: Any) -> Json:
         """Read a resource, such as `/cards/ID`; raises Failure, as all calls do."""
@@ -84,16 +117,11 @@ class Trello:
             with BytesIO(data) if isinstance(data, bytes) else data.open("rb") as file:
                 kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
                 query = {"name": title or name, "setCover": "false"}
-                return self._client.fetch_json(
+                return self.client.fetch_json(
                     path, HTTPMethod.POST, query_params=query, files={"file": (name, file, kind)}
                 )
 
         return await self._call(f"POST {path}", send, writes=True)
-
-    async def run(self, ask: Callable[[TrelloClient], T]) -> T:
-        """Run a py-trello operation of several calls; each call has its own timeout."""
-        loop = asyncio.get_running_loop()
-        return self._checked(await loop.run_in_executor(self._threads, _caught, ask, self._client))
 
     async def close(self) -> None:
         """Close the connections; a running call ends by its timeout."""
@@ -118,16 +146,19 @@ class Trello:
         query: dict[str, Any],
         body: dict[str, Any] | None = None,
     ) -> Json:
-        return self._client.fetch_json(
+        return self.client.fetch_json(
             quote(path, safe="/"), method, query_params=query, post_args=body or None
         )
 
-    async def _call(self, where: str, send: Callable[[], Json], *, writes: bool = False) -> Json:
+    async def _call(self, where: str, send: Callable[[], T], *, writes: bool = False) -> T:
+        result: T | Failure
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.timeout + GRACE):
                 run = copy_context().run  # the rate limiter reads `background`
-                result = await loop.run_in_executor(self._threads, run, _caught, send)
+                result = await loop.run_in_executor(
+                    self._threads, run, _caught, send, where, writes
+                )
         except TimeoutError:
             result = api_errors.timed_out(where, "given up", writes=writes)
         return self._checked(result)
@@ -155,11 +186,15 @@ def connect(trello: TrelloSettings, tokens: Credentials, *, timeout: float) -> T
     return Trello(tokens, trello.api_url, timeout=timeout, pace=RateLimiter())
 
 
-def _caught(call: Callable[..., T], *args: Any) -> T | Failure:
+def _caught(send: Callable[[], T], where: str, writes: bool) -> T | Failure:
     try:
-        return call(*args)
+        return send()
     except Failure as error:
         return error.with_traceback(None)
+    except INVALID_REPLY as error:
+        return api_errors.unconfirmed(
+            f"{where}: invalid reply ({type(error).__name__})", writes=writes
+        )
 
 
 def _query(params: Mapping[str, Any]) -> dict[str, Any]:

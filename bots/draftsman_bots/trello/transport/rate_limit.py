@@ -101,8 +101,8 @@ class RateLimiter:
             self._fit_background()
 
     def _fit_background(self) -> None:
-        token, mine = self._windows[TOKEN], self._windows[BACKGROUND]
-        mine.limit, mine.seconds = int(token.limit * BACKGROUND_SHARE), token.seconds
+        token, window = self._windows[TOKEN], self._windows[BACKGROUND]
+        window.limit, window.seconds = int(token.limit * BACKGROUND_SHARE), token.seconds
 
     def record_rejection(self, path: str, code: str | None, retry_after: float | None) -> float:
         """Block the window whose limit was reached; return the seconds."""

@@ -32,6 +32,8 @@ from draftsman_bots.trello.usecases import edit_notices
 if TYPE_CHECKING:
     from draftsman_bots.trello.context import BotContext
 
+CONVERSATION: Final = "conversation"
+"""Outcome of a comment that is part of a conversation among people."""
 _NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
@@ -49,13 +51,13 @@ async def on_comment(context: BotContext, action: Action) -> str:
     if action.kind is not ActionKind.COMMENT and await _record_answer_change(
         context, jobs, action, actor
     ):
-        return "noted"
+        return "change_recorded"
     if action.kind is ActionKind.COMMENT_DELETED:
         return "ignored"
     outcome = "ignored"
     if comment := comment_parser.parse(action.text, context.me.username):
         outcome = await _answer(context, action, actor, comment, jobs)
-    if action.kind is ActionKind.COMMENT_EDITED and outcome in ("ignored", "talk"):
+    if action.kind is ActionKind.COMMENT_EDITED and outcome in ("ignored", CONVERSATION):
         return await edit_notices.notify_request_edited(context, action) or outcome
     return outcome
 
@@ -128,14 +130,14 @@ async def _answer(
     text_or_none = comment.text if has_text else None
     result = resolve_answer(text_or_none, comment.decision, questions, prefer_text=False)
     if result.outcome is Outcome.NOT_AN_ANSWER:
-        return "talk"
+        return CONVERSATION
     first = result.questions[0]
     if result.outcome is Outcome.CLOSED:
         return await _answer_closed(context, action, actor, comment, first)
     if result.outcome is Outcome.WRONG_KIND:
         return await _reply_wrong_kind(context, action, actor, comment, first)
     if not await _is_answer(context, actor, comment, result.questions):
-        return "talk"
+        return CONVERSATION
     if result.outcome is Outcome.SUBMIT:
         return await _submit(context, action, actor, comment, first)
     if result.outcome is Outcome.NO_TEXT:
@@ -159,11 +161,11 @@ async def _submit(
     except UsageError as error:
         return await _reply(context, action, question.job, actor, error_text(error))
     if is_shown_by_question(verdict):
-        return "answer"
+        return "answered"
     if verdict.recorded:
         text = already_recorded(verdict)
-        return await _reply(context, action, question.job, actor, text, "recorded")
-    return await _reply(context, action, question.job, actor, _verdict_text(verdict), "refused")
+        return await _reply(context, action, question.job, actor, text, "already_recorded")
+    return await _reply(context, action, question.job, actor, _verdict_text(verdict), "rejected")
 
 
 def _response(action: Action, comment: ParsedComment, question: Question) -> Response:
@@ -209,9 +211,9 @@ async def _answer_closed(
     """Reply why an answer came too late; ignore conversations among people."""
     addressed = comment.mentioned or comment.decision is not None
     if not (addressed or names_choice(question, comment.line)):
-        return "talk"
+        return CONVERSATION
     if await _settled_before(context, question, actor, action):
-        return "talk"
+        return CONVERSATION
     return await _submit(context, action, actor, comment, question)
 
 
@@ -234,13 +236,13 @@ async def _reply_wrong_kind(
 ) -> str:
     """Reply, once per person, which kind of answer the question needs."""
     if not comment.mentioned and comment.decision is None and not _looks_like_decision(comment):
-        return "talk"
+        return CONVERSATION
     if question.kind is QuestionKind.INPUT:
         text = f"{question.name} is a question, not an approval. Reply with text or a choice."
     else:
         text = f"{question.name} needs an approval. Write approve, or deny and a reason."
-    if not context.background.first(("misfit", question.name, actor.voter)):
-        return "talk"
+    if not context.background.first(("wrong_kind", question.name, actor.voter)):
+        return CONVERSATION
     return await _reply(context, action, question.job, actor, text)
 
 
@@ -261,7 +263,7 @@ async def _reply(
     job: int,
     actor: Actor,
     text: str | Spans,
-    outcome: str = "told",
+    outcome: str = "replied",
 ) -> str:
     """Post a reply on the card, once for each version of the comment."""
     at = parse(ids.card_target(action.card))

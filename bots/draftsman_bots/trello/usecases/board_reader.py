@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman_bots.trello import ids
 from draftsman_bots.trello.parsers.actions import LISTED_TYPES, Action, parse_action
-from draftsman_bots.trello.usecases.label_jobs import CARD_FIELDS
+from draftsman_bots.trello.transport.cards import CARD_FIELDS, parse_card
 
 if TYPE_CHECKING:
+    from trello import Card, Label
+
     from draftsman_bots.trello.transport.client import Trello
 
 PAGE_SIZE: Final = 1000
@@ -24,7 +26,6 @@ OVERLAP: Final = timedelta(seconds=60)
 """Time before the last read that is read again: Trello may list actions late."""
 MOMENT: Final = timedelta(milliseconds=1)
 """Step back within a second that fills a page: dates have milliseconds."""
-Card = dict[str, Any]
 
 
 async def cards(trello: Trello, board: str) -> dict[str, Card]:
@@ -32,8 +33,8 @@ async def cards(trello: Trello, board: str) -> dict[str, Card]:
     cards: dict[str, Card] = {}
     if await _add_cards(trello, f"/boards/{board}/cards", cards, "visible"):
         return cards
-    for trello_list in await listed(trello, f"/boards/{board}/lists", fields="name"):
-        await _add_cards(trello, f"/lists/{trello_list['id']}/cards", cards, "open")
+    for trello_list in await trello.read(trello.board(board).open_lists):
+        await _add_cards(trello, f"/lists/{trello_list.id}/cards", cards, "open")
     return cards
 
 
@@ -43,10 +44,8 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
     before: str | None = None
     step = ids.SECOND
     for _ in range(MAX_PAGES):
-        page = await listed(
-            trello, f"/boards/{board}/actions",
-            filter=LISTED_TYPES, limit=PAGE_SIZE, since=ids.format_time(since), before=before,
-        )  # fmt: skip
+        fetch, first = trello.board(board).fetch_actions, ids.format_time(since)
+        page = _items(await trello.read(fetch, LISTED_TYPES, PAGE_SIZE, before, first))
         parsed = [action for action in map(parse_action, page) if action is not None]
         new = {action.id: action for action in parsed if action.id not in actions}
         actions |= new
@@ -62,32 +61,37 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
 
 async def last_activity(trello: Trello, board: str) -> datetime | None:
     """Return the time of the last action of a board; raises Failure."""
-    page = await listed(trello, f"/boards/{board}/actions", limit=1)
+    page = _items(await trello.read(trello.board(board).fetch_actions, "all", 1))
     return ids.parse_time(page[0].get("date")) if page else None
 
 
 async def label_ids(trello: Trello, board: str) -> set[str]:
     """Return the ids of a board's labels; raises Failure."""
-    labels = await listed(trello, f"/boards/{board}/labels", limit=PAGE_SIZE)
-    return {label["id"] for label in labels}
+    return {label.id for label in await labels(trello, board)}
 
 
-async def listed(trello: Trello, path: str, **params: Any) -> list[Card]:
-    """Return the things of a page that have an id; raises Failure."""
-    page = await trello.get(path, **params)
-    if not isinstance(page, list):
-        return []
-    return [item for item in page if isinstance(item, dict) and ids.is_id(item.get("id"))]
+async def labels(trello: Trello, board: str) -> list[Label]:
+    """Return the labels of a board; raises Failure."""
+    return list(await trello.read(trello.board(board).get_labels, limit=PAGE_SIZE))
+
+
+def _items(page: Any) -> list[dict[str, Any]]:
+    """Return the objects of a page that have an id."""
+    items = page if isinstance(page, list) else []
+    return [item for item in items if isinstance(item, dict) and ids.is_id(item.get("id"))]
 
 
 async def _add_cards(trello: Trello, path: str, cards: dict[str, Card], state: str) -> bool:
     """Add all cards; return False if a page is full of cards of the same second."""
     before: str | None = None
     for _ in range(MAX_PAGES):
-        page = await listed(
-            trello, path, fields=CARD_FIELDS, filter=state, limit=PAGE_SIZE, before=before
-        )
-        new = {card["id"]: card for card in page if card["id"] not in cards}
+        query = {"fields": CARD_FIELDS, "filter": state, "limit": PAGE_SIZE, "before": before}
+        page = _items(await trello.get(path, **query))
+        new = {
+            data["id"]: parse_card(trello, data["id"], data)
+            for data in page
+            if data["id"] not in cards
+        }
         cards |= new
         if len(page) < PAGE_SIZE:
             return True

@@ -19,55 +19,42 @@ from draftsman_bots.trello.usecases import board_reader, label_comparison, label
 if TYPE_CHECKING:
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.trello.board import BoardConfig
-    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.context import BotContext, Requested
 
 INTERVAL: Final = 2.0
 """Seconds between the starts of two scans of a board."""
 SETTLE: Final = 0.25
 """Seconds before a scan, in which further webhooks of the same change arrive."""
 _log = logging.getLogger(__name__)
-Requested = dict[str, dict[str, "Actor"]]
-"""Cards to look for, each with the labels that people put on it, as far as that is known."""
 
 
-class BoardScans:
-    """Scans requested and under way, at most one for each board."""
+def request_scan(
+    context: BotContext, board: BoardConfig, card: str, label: str = "", by: Actor | None = None
+) -> None:
+    """Look for a card in a scan of its board soon; `by` is the person who put this label on."""
+    scans, id = context.scans, board.board_id
+    labels = scans.requested.setdefault(id, {}).setdefault(card, {})
+    if by is not None:
+        labels[label] = by
+    if id not in scans.running:
+        scans.running.add(id)
+        context.background.spawn(_run(context, board))
 
-    def __init__(self) -> None:
-        self._requested: dict[str, Requested] = {}
-        self._running: set[str] = set()
-        self._started: dict[str, float] = {}
 
-    def request(
-        self,
-        context: BotContext,
-        board: BoardConfig,
-        card: str,
-        label: str = "",
-        by: Actor | None = None,
-    ) -> None:
-        """Look for a card in a scan of its board soon; `by` is the person who put this label on."""
-        labels = self._requested.setdefault(board.board_id, {}).setdefault(card, {})
-        if by is not None:
-            labels[label] = by
-        if board.board_id not in self._running:
-            self._running.add(board.board_id)
-            context.background.spawn(self._run(context, board))
-
-    async def _run(self, context: BotContext, board: BoardConfig) -> None:
-        """Scan until no request is left; requests made during a scan share the next scan."""
-        id = board.board_id
-        try:
-            while id in self._requested:
-                wait = self._started.get(id, 0.0) + INTERVAL - time.monotonic()
-                await asyncio.sleep(max(SETTLE, wait))
-                self._started[id] = time.monotonic()
-                await _scan(context, board, self._requested.pop(id))
-        except DraftsmanError as error:
-            self._requested.pop(id, None)
-            _log.warning("board %s: left to the next poll: %s", board.name, error)
-        finally:
-            self._running.discard(id)
+async def _run(context: BotContext, board: BoardConfig) -> None:
+    """Scan until no request is left; requests made during a scan share the next scan."""
+    scans, id = context.scans, board.board_id
+    try:
+        while id in scans.requested:
+            wait = scans.started.get(id, 0.0) + INTERVAL - time.monotonic()
+            await asyncio.sleep(max(SETTLE, wait))
+            scans.started[id] = time.monotonic()
+            await _scan(context, board, scans.requested.pop(id))
+    except DraftsmanError as error:
+        scans.requested.pop(id, None)
+        _log.warning("board %s: left to the next poll: %s", board.name, error)
+    finally:
+        scans.running.discard(id)
 
 
 async def _scan(context: BotContext, board: BoardConfig, requested: Requested) -> None:

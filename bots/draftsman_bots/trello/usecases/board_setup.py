@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
 
@@ -19,9 +19,11 @@ from draftsman.domain.messages.delivery import TARGET_GONE
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman_bots.trello.ids import is_id
-from draftsman_bots.trello.usecases.board_reader import listed
+from draftsman_bots.trello.usecases import board_reader
 
 if TYPE_CHECKING:
+    from trello import Label, List
+
     from draftsman_bots.trello.transport.client import Trello
 
 NONE: Final = "none"
@@ -72,10 +74,9 @@ def parse_reference(text: str) -> str:
 async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
     """Return a board, by its id or short link; raises NotFound, Failure."""
     try:
-        response = await trello.get(f"/boards/{board}", fields="name,url,closed")
-        id = str(response["id"])
-        labels = await listed(trello, f"/boards/{id}/labels", limit=1000)
-        lists = await listed(trello, f"/boards/{id}/lists", filter="open", fields="name")
+        trello_board = await trello.read(trello.client.get_board, quote(board, safe=""))
+        labels = await board_reader.labels(trello, trello_board.id)
+        lists = await trello.read(trello_board.open_lists)
     except Failure as error:
         if error.code != TARGET_GONE:
             raise
@@ -83,10 +84,10 @@ async def fetch_layout(trello: Trello, board: str) -> BoardLayout:
             f"the bot cannot see board {board}: {error}; check the id and invite the bot to the"
             " board"
         ) from None
-    if response.get("closed"):
-        raise NotFound(f"the board {response.get('name')!r} is closed; reopen it in Trello")
+    if trello_board.closed:
+        raise NotFound(f"the board {trello_board.name!r} is closed; reopen it in Trello")
     return BoardLayout(
-        id, str(response["name"]), str(response.get("url") or ""), _names(labels), _names(lists)
+        trello_board.id, trello_board.name, trello_board.url, _names(labels), _names(lists)
     )
 
 
@@ -205,11 +206,11 @@ def _list_ids(board: BoardLayout, name: str, option: str) -> list[str]:
     return ids
 
 
-def _matching(things: Mapping[str, str], name: str) -> list[str]:
-    if name.strip() in things:
+def _matching(names_by_id: Mapping[str, str], name: str) -> list[str]:
+    if name.strip() in names_by_id:
         return [name.strip()]
     key = name.strip().casefold()
-    return [id for id, own in things.items() if own.strip().casefold() == key and key]
+    return [id for id, own in names_by_id.items() if own.strip().casefold() == key and key]
 
 
 def _unknown(kind: str, name: str, option: str, existing: Mapping[str, str]) -> str:
@@ -218,8 +219,8 @@ def _unknown(kind: str, name: str, option: str, existing: Mapping[str, str]) -> 
     return f"{option}: the board has no {kind} {name.strip()!r}; it has: {listed or 'none'}"
 
 
-def _names(things: list[dict[str, Any]]) -> dict[str, str]:
-    return {str(item["id"]): str(item.get("name") or "") for item in things}
+def _names(items: Sequence[Label] | Sequence[List]) -> dict[str, str]:
+    return {item.id: item.name or "" for item in items}
 
 
 def _first(error: ValidationError) -> str:

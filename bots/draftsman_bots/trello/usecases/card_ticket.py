@@ -1,9 +1,12 @@
-"""Ticket: the snapshot of a card that is stored with its job, and its text."""
+"""Ticket: the snapshot of a card that is stored with its job, and its text.
+
+A single request reads the card with all its content, for which py-trello's `Card` sends five.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.text import clean
@@ -11,6 +14,8 @@ from draftsman_bots.json_fields import nested, objects, string
 from draftsman_bots.trello.markdown import marker_of
 
 if TYPE_CHECKING:
+    from trello.customfield import CustomFieldDefinition
+
     from draftsman_bots.trello.transport.client import Trello
 
 CARD_QUERY: Final[dict[str, Any]] = {
@@ -40,7 +45,9 @@ async def fetch_card(trello: Trello, card: str) -> Json:
 async def ticket(trello: Trello, board: str, card: Json) -> Json:
     """Return the ticket of a card; raises Failure if the custom fields cannot be read."""
     fields = objects(card, "customFieldItems")
-    definitions = await trello.get(f"/boards/{board}/customFields") if fields else []
+    definitions = (
+        await trello.read(trello.board(board).get_custom_field_definitions) if fields else []
+    )
     snapshot: Json = {
         "card": string(card, "id"),
         "url": string(card, "shortUrl"),
@@ -111,19 +118,19 @@ def _checklist(checklist: Json) -> Json:
     return {"name": string(checklist, "name"), "items": items}
 
 
-def _field(item: Json, definitions: Any) -> Json:
-    by_id = {string(d, "id"): d for d in definitions if isinstance(d, dict)} if definitions else {}
-    definition: Json = by_id.get(string(item, "idCustomField"), {})
+def _field(item: Json, definitions: Sequence[CustomFieldDefinition]) -> Json:
+    by_id = {definition.id: definition for definition in definitions}
+    definition = by_id.get(string(item, "idCustomField"))
+    if definition is None:
+        return {"name": "", "value": _field_value(item, {})}
+    return {"name": definition.name, "value": _field_value(item, definition.list_options)}
+
+
+def _field_value(item: Json, options: Mapping[str, str]) -> str:
     value = item.get("value")
     if isinstance(value, dict):
-        text = ", ".join(str(part) for part in value.values())
-    else:
-        options = {
-            string(option, "id"): string(nested(option, "value"), "text")
-            for option in objects(definition, "options")
-        }
-        text = options.get(string(item, "idValue"), "")
-    return {"name": string(definition, "name"), "value": text}
+        return ", ".join(str(part) for part in value.values())
+    return options.get(string(item, "idValue"), "")
 
 
 def _person(member: Json) -> Json:

@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.trello.board import BoardConfig, Episode, LabelSighting
-from draftsman_bots.trello.ids import parse_time
-from draftsman_bots.trello.parsers.actions import card_label_ids
 from draftsman_bots.trello.usecases import label_jobs
 
 if TYPE_CHECKING:
+    from trello import Card
+
     from draftsman_bots.trello.context import BotContext
-    from draftsman_bots.trello.usecases.board_reader import Card
 
 Labeled = set[tuple[str, str]]
 """Pairs of card and label."""
@@ -21,10 +20,10 @@ Labeled = set[tuple[str, str]]
 def labeled(board: BoardConfig, cards: dict[str, Card]) -> list[LabelSighting]:
     """Return the configured labels on the cards of a board, without its ignored lists."""
     return [
-        LabelSighting(id, label, parse_time(card.get("dateLastActivity")))
+        LabelSighting(id, label, card.dateLastActivity)
         for id, card in cards.items()
         if label_jobs.is_on_board(board, card)
-        for label in sorted(board.labels.keys() & card_label_ids(card))
+        for label in sorted(board.labels.keys() & set(card.idLabels))
     ]
 
 
@@ -37,12 +36,12 @@ async def compare(
     """
     boards, sightings = context.rt.boards, labeled(board, cards)
     known = await boards.present(board.board_id)
-    known |= await boards.present_on(sorted({seen.card for seen in sightings}))
-    gone = [
+    known |= await boards.present_on(sorted({sighting.card for sighting in sightings}))
+    removed = [
         LabelSighting(card, label)
         for card, label in sorted(known)
-        if card in cards and label not in card_label_ids(cards[card])
+        if card in cards and label not in cards[card].idLabels
     ]
-    await boards.end_episodes(gone, began)
-    new = [seen for seen in sightings if (seen.card, seen.label) not in known]
+    await boards.end_episodes(removed, began)
+    new = [sighting for sighting in sightings if (sighting.card, sighting.label) not in known]
     return await boards.begin_episodes(board.board_id, new, began), known

@@ -22,18 +22,18 @@ from draftsman.domain.trello.board import (
 )
 from draftsman.errors import Failure, IdempotencyConflict, Refused, UsageError
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
-from draftsman_bots.trello.ids import card_target, parse_time
-from draftsman_bots.trello.parsers.actions import card_label_ids
+from draftsman_bots.trello.ids import card_target
+from draftsman_bots.trello.transport.cards import parse_card, read_card
 from draftsman_bots.trello.usecases import card_ticket
 
 if TYPE_CHECKING:
+    from trello import Card
+
     from draftsman_bots.trello.context import BotContext
 
-CARD_FIELDS: Final = "idBoard,idList,idLabels,closed,dateLastActivity"
-"""Card fields needed to compare labels."""
 GONE_STATUSES: Final = (404, 410)
 _log = logging.getLogger(__name__)
-Card = dict[str, Any]
+Json = dict[str, Any]
 
 
 def board_actor(board: BoardConfig) -> Actor:
@@ -52,21 +52,20 @@ def board_actor(board: BoardConfig) -> Actor:
 def is_on_board(board: BoardConfig, card: Card) -> bool:
     """Return whether a card is open, on this board and not in an ignored list."""
     return (
-        card.get("idBoard") == board.board_id
-        and card.get("closed") is not True
-        and card.get("idList") not in board.ignored_list_ids
+        card.idBoard == board.board_id
+        and not card.closed
+        and card.idList not in board.ignored_list_ids
     )
 
 
 async def fetch(context: BotContext, card: str) -> Card | None:
     """Return a card, or None if it does not exist; raises Failure."""
     try:
-        response = await context.trello.get(f"/cards/{card}", fields=CARD_FIELDS)
+        return await read_card(context.trello, card)
     except Failure as error:
         if error.http_status in GONE_STATUSES:
             return None
         raise
-    return {**response, "id": card} if isinstance(response, dict) else None
 
 
 async def check_card(context: BotContext, board: BoardConfig, card: str) -> list[Episode]:
@@ -75,10 +74,10 @@ async def check_card(context: BotContext, board: BoardConfig, card: str) -> list
     current = await fetch(context, card)
     if current is None:
         return []
-    here, at = card_label_ids(current), parse_time(current.get("dateLastActivity"))
+    here, at = set(current.idLabels), current.dateLastActivity
     known = {label for _, label in await context.rt.boards.present_on([card])}
-    gone = [LabelSighting(card, label, at) for label in sorted(known - here)]
-    await context.rt.boards.end_episodes(gone, began)
+    removed = [LabelSighting(card, label, at) for label in sorted(known - here)]
+    await context.rt.boards.end_episodes(removed, began)
     if not is_on_board(board, current):
         return []
     new = [LabelSighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
@@ -92,7 +91,7 @@ async def process_episode(
 
     The card is locked and the episode read again: the label may belong to the next episode now.
     """
-    async with context.alone(episode.card):
+    async with context.card_lock(episode.card):
         for now in await context.rt.boards.due_on(episode.card):
             if now.key == episode.key:
                 await _continue(context, board, now, by)
@@ -126,7 +125,7 @@ async def cancel_removed_card(
     if not numbers:
         return
     current = await fetch(context, card)
-    if current is not None and current.get("closed") is not True:
+    if current is not None and not current.closed:
         return
     change = "deleted" if current is None else "archived"
     reason = f"its card was {change}" + (f" by {member_name}" if member_name else "")
@@ -148,7 +147,8 @@ async def _submit_job(
     if card is None or episode.label not in board.labels:
         await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
-    if not is_on_board(board, card) or episode.label not in card_label_ids(card):
+    current = parse_card(context.trello, episode.card, card)
+    if not is_on_board(board, current) or episode.label not in current.idLabels:
         await context.rt.boards.end_episodes([LabelSighting(episode.card, episode.label)], began)
         return False
     try:
@@ -166,7 +166,7 @@ async def _submit_job(
     return True
 
 
-async def _fetch_full_card(context: BotContext, episode: Episode) -> Card | None:
+async def _fetch_full_card(context: BotContext, episode: Episode) -> Json | None:
     try:
         return await card_ticket.fetch_card(context.trello, episode.card)
     except Failure as error:
@@ -176,7 +176,7 @@ async def _fetch_full_card(context: BotContext, episode: Episode) -> Card | None
 
 
 async def _submit(
-    context: BotContext, board: BoardConfig, episode: Episode, card: Card, by: Actor | None
+    context: BotContext, board: BoardConfig, episode: Episode, card: Json, by: Actor | None
 ) -> SubmittedJob | None:
     """Submit the job; return None if it exists already with an earlier version of the card."""
     rule = board.labels[episode.label]
@@ -240,19 +240,20 @@ async def _notify_label_removed(context: BotContext, board: BoardConfig, episode
 
 async def _swap(context: BotContext, board: BoardConfig, episode: Episode) -> bool:
     """Replace the label with the queued label; return whether the label was on the card."""
-    path = f"/cards/{episode.card}/idLabels"
+    trello = context.trello
+    card = trello.card(episode.card)
     if board.queued_label_id is not None:
         try:
-            await context.trello.post(path, value=board.queued_label_id)
+            await trello.write(card.add_label, trello.label(board.queued_label_id))
         except Failure as error:
             if error.http_status not in (
                 400,
                 *GONE_STATUSES,
-            ):  # already on the card, or the label is gone
+            ):  # already on the card, or the label was deleted
                 raise
     removed = True
     try:
-        await context.trello.delete(f"{path}/{episode.label}")
+        await trello.write(card.remove_label, trello.label(episode.label))
     except Failure as error:
         if error.http_status not in (400, *GONE_STATUSES):  # already removed
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from draftsman_bots.trello.parsers.actions import card_label_ids
 from draftsman_bots.trello.usecases import board_reader, label_jobs
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ class LabelPreview:
 async def preview_labels(context: BotContext, board: BoardConfig) -> list[LabelPreview]:
     """Compare a board's cards as the poller does, without recording anything; raises Failure."""
     cards = await board_reader.cards(context.trello, board.board_id)
-    begun = await context.rt.boards.cursor(board.board_id) is not None
-    seen = await context.rt.boards.present_on(sorted(cards))
+    was_polled = await context.rt.boards.cursor(board.board_id) is not None
+    recorded = await context.rt.boards.present_on(sorted(cards))
     previews = []
     for label, rule in board.labels.items():
-        labeled = [id for id, card in cards.items() if label in card_label_ids(card)]
+        labeled = [id for id, card in cards.items() if label in card.idLabels]
         counted = [id for id in labeled if label_jobs.is_on_board(board, cards[id])]
-        old = [id for id in counted if (id, label) in seen]
-        if not begun and not board.take_existing:
+        old = [id for id in counted if (id, label) in recorded]
+        if not was_polled and not board.take_existing:
             old = counted
         jobs, ignored = len(counted) - len(old), len(labeled) - len(counted)
         fields = (label, rule.name, str(rule.mode), rule.agent)

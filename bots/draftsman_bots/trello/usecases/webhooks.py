@@ -82,9 +82,9 @@ async def find(context: BotContext, board: BoardConfig) -> Webhook | None:
                 raise
         else:
             return hook if isinstance(hook, dict) else None
-    mine = (board.board_id, context.settings.callback_url)
+    expected = (board.board_id, context.settings.callback_url)
     for hook in await list_webhooks(context):
-        if (hook.get("idModel"), hook.get("callbackURL")) == mine:
+        if (hook.get("idModel"), hook.get("callbackURL")) == expected:
             return hook
     return None
 

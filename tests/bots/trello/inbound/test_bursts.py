@@ -93,7 +93,7 @@ class TestAtTheRateLimit:
         trello.add_label(card, bench.label, bench.anna)
         trello.faults.next(*READ, Fault.RATE_LIMIT)
         [ack] = await bench.hear()
-        assert (ack.status, ack.body) == (200, "scan\n")
+        assert (ack.status, ack.body) == (200, "scan_requested\n")
         [job] = await bench.jobs()
         assert job.invoker_id == "anna"
 
@@ -106,7 +106,7 @@ class TestAtTheRateLimit:
         await bench.hear()
         trello.archive(card)
         trello.faults.next(*READ, Fault.RATE_LIMIT)
-        assert [(ack.status, ack.body) for ack in await bench.hear()] == [(200, "poll\n")]
+        assert [(ack.status, ack.body) for ack in await bench.hear()] == [(200, "left_to_poll\n")]
         await bench.poll()
         [job] = await bench.jobs()
         assert job.status is Status.CANCELED

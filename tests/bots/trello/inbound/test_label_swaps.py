@@ -58,15 +58,16 @@ async def test_two_who_swap_at_once_leave_the_next_label_on(
     [config] = await bench.rt.boards.all()
     [episode] = await label_jobs.check_card(bench.desk, config, card)
     begun, go = asyncio.Event(), asyncio.Event()
-    delete, deleted = bench.desk.trello.delete, []
+    write, removed = bench.desk.trello.write, []
 
-    async def slowly(path: str) -> Any:
-        deleted.append(path)
-        begun.set()
-        await go.wait()
-        return await delete(path)
+    async def slowly(method: Any, label: Any) -> Any:
+        if method.__name__ == "remove_label":
+            removed.append(label)
+            begun.set()
+            await go.wait()
+        return await write(method, label)
 
-    monkeypatch.setattr(bench.desk.trello, "delete", slowly)
+    monkeypatch.setattr(bench.desk.trello, "write", slowly)
     first = asyncio.create_task(label_jobs.process_episode(bench.desk, config, episode))
     await begun.wait()
     second = asyncio.create_task(label_jobs.process_episode(bench.desk, config, episode))
@@ -74,7 +75,7 @@ async def test_two_who_swap_at_once_leave_the_next_label_on(
     await first
     trello.add_label(card, bench.label)
     await second
-    assert len(deleted) == 1
+    assert len(removed) == 1
     assert bench.labels(card) == ["draftsman", "draftsman: queued"]
     await bench.poll()
     [said] = await bench.told(card)

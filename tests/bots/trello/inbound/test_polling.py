@@ -158,7 +158,8 @@ async def test_two_sessions_that_see_a_label_at_once_make_one_job(
     [episode] = await bench.rt.boards.due(bench.board)
     assert episode.episode == 1
     await asyncio.gather(
-        label_jobs.process_episode(bench.desk, config, episode), BoardSync(bench.desk).work(config)
+        label_jobs.process_episode(bench.desk, config, episode),
+        BoardSync(bench.desk).continue_episodes(config),
     )
     assert await bench.keys() == [bench.key(card)]
 
