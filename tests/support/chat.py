@@ -28,7 +28,7 @@ from tests.support.http_server import Reply, Request
 
 @dataclass(slots=True)
 class Post:
-    """What people see."""
+    """A visible message."""
 
     ref: str
     marker: str
@@ -37,7 +37,7 @@ class Post:
 
 
 class Chat:
-    """The service: what was posted, by thread, in the order of its coming."""
+    """The service with its posts by thread, in order."""
 
     def __init__(self) -> None:
         self.threads: defaultdict[str, list[Post]] = defaultdict(list)
@@ -46,7 +46,7 @@ class Chat:
         self.open_now: Counter[str] = Counter()
 
     async def answer(self, request: Request) -> Reply:
-        """Serve one call."""
+        """Serve a call."""
         body: dict[str, Any] = json.loads(request.body)
         match request.path:
             case "/post":
@@ -77,7 +77,7 @@ FAULT_RATES: Final = {
 
 
 class Proxy:
-    """Stands in front, and now and then refuses, fails or hangs up: before the call, or after."""
+    """Reverse proxy with random refusals, failures and disconnects, before or after the call."""
 
     def __init__(self, upstream: str, seed: int, wait: float = 0.02) -> None:
         self.fault_counts: Counter[str] = Counter()
@@ -87,7 +87,7 @@ class Proxy:
         self._wait = wait
 
     async def answer(self, request: Request) -> Reply | None:
-        """Do something to one call."""
+        """Forward a call, with a random fault."""
         fault = self._random.choices(list(FAULT_RATES), list(FAULT_RATES.values()))[0]
         self.fault_counts[fault] += 1
         if fault == "refuse":
@@ -109,7 +109,7 @@ class Proxy:
 
 
 class ChatChannel:
-    """The adapter, as one for a real chat is written: what it cannot know it calls unknown."""
+    """Channel adapter of the chat; a call without a reply is unconfirmed."""
 
     name = ChannelName.SLACK
 

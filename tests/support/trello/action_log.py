@@ -18,9 +18,9 @@ LISTED: Final = frozenset({
     "removeChecklistFromCard", "removeMemberFromCard", "updateBoard", "updateCard",
     "updateCheckItemStateOnCard", "updateChecklist", "updateCustomFieldItem", "updateList",
 })  # fmt: skip
-"""Types that GET .../actions returns. Every other one is for webhooks alone: adding and removing
-labels, changing and deleting comments, making, changing and deleting labels, items of checklists.
-The list is Trello's of 2017 as far as it is needed here."""
+"""Types that GET .../actions returns. All other types are sent to webhooks only: added and removed
+labels, changed and deleted comments, changes of labels, items of checklists. The list is Trello's
+of 2017, as far as it is needed here."""
 
 
 def record(world: World, kind: str, by: str, data: Json, *, also: tuple[str, ...] = ()) -> Json:

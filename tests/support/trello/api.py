@@ -46,9 +46,9 @@ class Api:
         return [web.route("*", "/1/{path:.*}", self.serve)]
 
     async def serve(self, request: web.Request) -> web.Response:
-        """Answer a call. An id that is none is refused before anybody looks at the token.
+        """Answer a call. An invalid id is refused before the token is checked.
 
-        A token in the path is enough: py-trello makes webhooks with no other.
+        A token in the path is enough: py-trello creates webhooks without another.
         """
         path = f"/{request.match_info['path']}"
         query = dict(request.query)
@@ -146,7 +146,7 @@ def _route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
 async def _body(request: web.Request) -> tuple[Json, dict[str, File]]:
     """Return the api_call and the files of a body: JSON, a form, or both in parts.
 
-    The words for what is no JSON are from memory.
+    The error text for invalid JSON is from memory.
     """
     if request.content_type == "application/json":
         text = await request.text()

@@ -12,10 +12,9 @@ from tests.support.trello.world import World
 
 
 class Interactions(FakeServer[Call]):
-    """Sets a scene and lets people act in it; nothing of it is a call of the app's.
+    """Creates boards and cards, and performs actions of people; none is a call of the app.
 
-    Who acts is `someone`, a person on every board, if nobody is named. What Trello refuses is
-    refused here too, as `Refused`.
+    The default actor is `someone`, a member of every board. Raises ApiError where Trello refuses.
     """
 
     def __init__(self, world: World) -> None:
@@ -34,7 +33,7 @@ class Interactions(FakeServer[Call]):
         return self.world.members[member].username
 
     def board(self, name: str, members: Sequence[str] = (), *, bot: bool = True) -> str:
-        """Add a board; return the id. The bot is on it, unless it is said not to be."""
+        """Add a board; return the id. The bot is a member by default."""
         all_members = {self.someone, *members, *([self.bot_member] if bot else [])}
         return boards.add_board(self.world, name, all_members).id
 
@@ -93,7 +92,7 @@ class Interactions(FakeServer[Call]):
     def cards(
         self, board: str, list_id: str, count: int, *, labels: Sequence[str] = ()
     ) -> Sequence[str]:
-        """Make many cards, one in each second that now passes; nobody is told of them."""
+        """Create cards, each in its own second, without webhooks."""
         cards = []
         for number in range(count):
             self.later(1)
@@ -102,7 +101,7 @@ class Interactions(FakeServer[Call]):
         return cards
 
     def next_second(self) -> None:
-        """Let time pass until a second has begun: the ids of what is done now all say that one."""
+        """Advance the clock to the start of a second: ids contain the second of their creation."""
         self.later(1.05 - self.world.now() % 1)
 
     def copy_card(self, card: str, list_id: str | None = None, by: str | None = None) -> str:
@@ -167,7 +166,7 @@ class Interactions(FakeServer[Call]):
     def add_checklist(
         self, card: str, name: str, items: Sequence[str] = (), done: Sequence[str] = ()
     ) -> str:
-        """Put a checklist on a card; return the id. `done` are items that are checked."""
+        """Add a checklist to a card; return the id. `done` are the checked items."""
         checklist = card_extras.add_checklist(self.world, card, self.someone, name)
         for item in [*items, *(extra for extra in done if extra not in items)]:
             card_extras.add_item(self.world, checklist.id, self.someone, item, item in done)
@@ -198,7 +197,7 @@ class Interactions(FakeServer[Call]):
         return comments.of(self.world, card)
 
     def attachments(self, card: str) -> Sequence[Attachment]:
-        """Return what is attached to a card, oldest first."""
+        """Return the attachments of a card, oldest first."""
         return self.world.cards[card].attachments
 
     def card_now(self, card: str) -> Json:

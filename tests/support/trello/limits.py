@@ -13,7 +13,7 @@ from typing import Final
 
 Header = dict[str, str]
 REFUSALS: Final = 200
-"""Answers of 429 in a window after which everything is one until the window ends."""
+"""Responses with 429 in a window after which every response is 429 until the window ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Limits:
 
 @dataclass
 class Window:
-    """The requests of one kind in the last seconds."""
+    """The recent requests of a kind."""
 
     name: str
     most: int
@@ -38,7 +38,7 @@ class Window:
     times: deque[float] = field(default_factory=deque)
 
     def left(self, now: float) -> int:
-        """Return how many more may come now."""
+        """Return the number of requests that are left."""
         while self.times and self.times[0] <= now - self.seconds:
             self.times.popleft()
         return self.most - len(self.times)
@@ -79,7 +79,7 @@ class Meter:
         return None
 
     def headers(self, now: float) -> Header:
-        """Return what Trello says of its limits with every answer; no Retry-After."""
+        """Return the rate limit headers of every response; there is no Retry-After."""
         if self._limits is None:
             return {}
         headers: Header = {}

@@ -10,13 +10,13 @@ from tests.support.trello.api_errors import invalid_value
 from tests.support.trello.world import is_id, iso
 
 MOST: Final = 1000
-"""Things in one answer, and `page` times `limit` stays below it."""
+"""Entries in a response, and `page` times `limit` stays below it."""
 
 
 def newest(
     entries: Iterable[Any], args: Mapping[str, Any], date: Callable[[Any], str], default: int
 ) -> list[Any]:
-    """Return the newest of these in the window that is asked for, newest first.
+    """Return the newest entries in the requested window, newest first.
 
     `since` and `before` are dates or ids; Trello derives the date from an id, which has whole
     seconds. Neither end belongs to the window: that is from memory, and the stricter reading.
@@ -49,7 +49,7 @@ def number(args: Mapping[str, Any], name: str, default: int, maximum: int) -> in
 
 
 def edge(args: Mapping[str, Any], name: str) -> str | None:
-    """Return the date that an argument says, or that its id says; `null` is none."""
+    """Return the date of an argument, or of its id; None for `null`."""
     given = str(args.get(name) or "")
     if given in ("", "null"):
         return None

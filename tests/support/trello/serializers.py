@@ -28,7 +28,7 @@ def member(obj: Member) -> Json:
 
 
 def whole_member(world: World, obj: Member) -> Json:
-    """Return a member with what only /members tells."""
+    """Return a member with the fields that only /members has."""
     boards = [board.id for board in world.boards.values() if obj.id in board.members]
     return member(obj) | {
         "bio": "", "confirmed": True, "email": None, "idBoards": boards, "memberType": "normal",
@@ -115,7 +115,7 @@ def slug(name: str) -> str:
 
 
 def only(content: Any, fields: str | None) -> Any:
-    """Return the wanted fields of one thing or of many; the id is always among them."""
+    """Return the requested fields of an object or of a list; the id is always included."""
     if fields in (None, "", "all"):
         return content
     if isinstance(content, list):

@@ -29,7 +29,7 @@ LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 @dataclass
 class World(ServerState[Call]):
-    """What `acts` change, `methods` answer from and the courier delivers."""
+    """State that `operations` change, `methods` return and webhooks deliver."""
 
     key: str = "0123456789abcdef0123456789abcdef"
     token: str = "ATTAfa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4e"
@@ -38,8 +38,8 @@ class World(ServerState[Call]):
     """Whether the token is no longer valid."""
     writes: bool = True
     """Whether the token has the scope write."""
-    labels_said: bool = False
-    """Whether a card that is made with labels on it sends addLabelToCard too. Unknown of Trello."""
+    label_actions: bool = False
+    """Whether a card that is created with labels sends addLabelToCard too; unknown of Trello."""
     bot: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     boards: dict[str, Board] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class World(ServerState[Call]):
     """The same, by card."""
     webhooks: dict[str, Webhook] = field(default_factory=dict)
     pending: list[Delivery] = field(default_factory=list)
-    """What happened and was not delivered so far."""
+    """Actions that are not delivered yet."""
 
     def id(self, created: float | None = None) -> str:
-        """Return a new Mongo id: the second in which it was made, now if not said, and a number."""
+        """Return a new Mongo id: the second of its creation, by default now, and a number."""
         second = int(self.now() if created is None else created)
         return f"{second:08x}5eedfa4e00{next(self._ids):06x}"
 
@@ -103,7 +103,7 @@ class World(ServerState[Call]):
 
 
 def known(entities: Mapping[str, T], id: str) -> T:
-    """Return what has this id."""
+    """Return the entity with this id; raises ApiError."""
     if not is_id(id):
         raise ApiError(400, INVALID_ID)
     if id not in entities:
@@ -121,7 +121,7 @@ def _by_link(entities: Mapping[str, T], ref: str) -> T:
 
 
 def is_id(text: str) -> bool:
-    """Say whether this looks like a Mongo id."""
+    """Return whether this has the format of a Mongo id."""
     return len(text) == 24 and all(letter in "0123456789abcdef" for letter in text)
 
 

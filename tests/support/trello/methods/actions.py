@@ -15,7 +15,7 @@ from tests.support.trello.serializers import only
 from tests.support.trello.world import known
 
 LIMIT: Final = 50
-"""Actions in an answer when nobody says how many."""
+"""Default number of actions in a response."""
 OF_CARD: Final = "commentCard,updateCard:idList"
 """The filter of a card's actions when there is none."""
 
@@ -50,7 +50,7 @@ def of_list(call: ApiCall) -> Any:
 def listed(call: ApiCall, of: Iterable[Json], default: str = "all") -> list[Json]:
     """Return the newest actions of these that a list of actions has, newest first.
 
-    An unknown type in the filter finds nothing: what Trello says to it is unknown.
+    An unknown type in the filter matches nothing; the response of Trello is unknown.
     """
     filters = call.text("filter") or default
     cards = set(call.ids("idModels"))

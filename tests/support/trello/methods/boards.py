@@ -1,4 +1,4 @@
-"""Boards and what is on them."""
+"""Boards and their contents."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _lists(call: ApiCall, status: str) -> list[Json]:
 
 @route("GET", "/boards/{id}/labels")
 def labels(call: ApiCall) -> Any:
-    """Return the labels: 50 unless it is said, which is from memory."""
+    """Return the labels: 50 by default, which is from memory."""
     board, limit = call.board().id, number(call.args, "limit", 50, MOST)
     entries = [
         serializers.label(label) for label in call.world.labels.values() if label.board == board
@@ -66,7 +66,7 @@ def members(call: ApiCall) -> Any:
 
 @route("GET", "/boards/{id}/memberships")
 def memberships(call: ApiCall) -> Any:
-    """Return who is a member and how; the shape is from memory."""
+    """Return the memberships; the format is from memory."""
     board = call.board()
     return [
         {
@@ -95,7 +95,7 @@ def cards(call: ApiCall) -> Any:
 
 @route("GET", "/boards/{id}/cards/{filter}")
 def cards_by(call: ApiCall) -> Any:
-    """Return the cards by a filter, or one card: the path is the same."""
+    """Return the cards by a filter, or a single card: the path is the same."""
     status = call.parts["filter"]
     if status in FILTERS:
         return _cards(call, status)
@@ -113,10 +113,10 @@ def _cards(call: ApiCall, status: str) -> list[Json]:
 
 
 def shown(call: ApiCall, cards: list[Card], status: str) -> list[Json]:
-    """Return the cards of these that are wanted: 1,000 at most, the newest, by the date in the id.
+    """Return the newest 1,000 cards with this status, by the date in the id.
 
-    `open` are those that are not archived, also in an archived list; `visible` are not in one.
-    They come as they lie on the board, and not by age.
+    `open` cards are not archived, but may be in an archived list; `visible` cards are not. They are
+    in the order of the board.
     """
 
     def fits(card: Card) -> bool:
@@ -130,7 +130,7 @@ def shown(call: ApiCall, cards: list[Card], status: str) -> list[Json]:
 
 
 def show(call: ApiCall, card: Card) -> Json:
-    """Return a card with what was asked for beside its own fields."""
+    """Return a card with the requested nested resources."""
     content = only(serializers.card(call.world, card), call.text("fields"))
     for name in ("attachments", "checklists", "customFieldItems", "members"):
         if call.text(name, "false").lower() not in ("false", "none", ""):

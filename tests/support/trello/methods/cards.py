@@ -59,7 +59,7 @@ def make(call: ApiCall) -> Any:
 
 @route("PUT", "/cards/{id}")
 def change(call: ApiCall) -> Any:
-    """Change whatever is named; a list of another board is refused, unless idBoard says so too."""
+    """Change the given fields; a list of another board requires idBoard."""
     card = call.card()
     if "idBoard" in call.args or "idList" in call.args:
         _move(call, call.text("idBoard") or card.board, call.text("idList"))
@@ -84,7 +84,7 @@ def to_board(call: ApiCall) -> Any:
 
 
 def _move(call: ApiCall, board_id: str, list_id: str) -> None:
-    """Move the card; without a list it goes to the first open one of the board."""
+    """Move the card; without a list, to the first open list of the board."""
     world, card = call.world, call.card()
     target = world.board(board_id).id
     call.may_see(target)

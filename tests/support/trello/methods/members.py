@@ -35,7 +35,7 @@ def cards(call: ApiCall) -> Any:
 
 @route("GET", "/tokens/{token}")
 def token(call: ApiCall) -> Any:
-    """Return what a token is for; one may only ask for one's own."""
+    """Return the permissions of the request's own token."""
     if call.parts["token"] != call.world.token:
         raise ApiError(401, "invalid token")
     rights = {"idModel": "*", "modelType": "Board", "read": True, "write": call.world.writes}

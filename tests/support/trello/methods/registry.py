@@ -12,7 +12,7 @@ from tests.support.trello.webhook_delivery import WebhookDelivery
 from tests.support.trello.world import World, is_id
 
 TOKENS: Final = ("{token}", "{filter}", "{field}", "{member}")
-"""Parts of a path that are no ids."""
+"""Parts of a path that are not ids."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class File:
 
 @dataclass
 class ApiCall:
-    """One call: who asks, the parts of the path by name, and the arguments."""
+    """A call: its member, the parts of the path by name, and the arguments."""
 
     world: World
     webhook_delivery: WebhookDelivery
@@ -75,7 +75,7 @@ class ApiCall:
         return board
 
     def may_see(self, board: str) -> None:
-        """Refuse what is on a board of others."""
+        """Raise ApiError unless the member may see the board."""
         if self.by not in self.world.boards[board].members:
             raise forbidden()
 
@@ -92,7 +92,7 @@ class Route:
     work: Work
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
-        """Return the parts of a path, or None if it is another's; a slash at the end is nothing."""
+        """Return the parts of a path, None for another route; a trailing slash is ignored."""
         pattern, actual = self.path.strip("/").split("/"), path.strip("/").split("/")
         if method != self.method or len(pattern) != len(actual):
             return None
@@ -105,7 +105,7 @@ class Route:
         return parts
 
     def check(self, parts: dict[str, str]) -> None:
-        """Refuse what is no id, before anybody looks at the token."""
+        """Raise ApiError for an invalid id, before the token is checked."""
         for name, value in parts.items():
             if f"{{{name}}}" in TOKENS or is_id(value):
                 continue

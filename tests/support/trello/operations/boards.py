@@ -17,7 +17,7 @@ COLORS = frozenset({
 
 
 def add_member(world: World, name: str) -> Member:
-    """Let somebody have an account."""
+    """Create an account."""
     username = "".join(letter for letter in name.lower() if letter.isalnum())
     usernames = {member.username for member in world.members.values()}
     while username in usernames:
@@ -76,7 +76,7 @@ def rename_label(world: World, id: str, name: str, by: str) -> Label:
 
 
 def delete_label(world: World, id: str, by: str) -> None:
-    """Delete a label from its board. It leaves every card, and no card says so."""
+    """Delete a label from its board and its cards, without actions of the cards."""
     label = world.labels.pop(id)
     for card in world.cards.values():
         if id in card.labels:
@@ -86,7 +86,7 @@ def delete_label(world: World, id: str, by: str) -> None:
 
 
 def join(world: World, board: str, member: str, by: str) -> None:
-    """Make somebody a member of a board."""
+    """Add a member to a board."""
     world.boards[board].members.add(member)
     person = world.members[member]
     data = {"board": of_board(world, board), "idMemberAdded": member, "memberType": "normal"}

@@ -1,4 +1,4 @@
-"""What else is on a card: attachments, checklists and custom fields."""
+"""Further content of a card: attachments, checklists and custom fields."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def attach(
 ) -> Attachment:
     """Attach a file or an address.
 
-    `most` is the limit of a file in bytes. The status and the words of the refusals of a file that
-    is too big and of one attachment too many are from memory.
+    The status and the text of the errors for a large file and for too many attachments are from
+    memory.
     """
     card = world.cards[card_id]
     if len(name) > NAME_MOST:
@@ -113,7 +113,7 @@ def set_field(world: World, card_id: str, field: str, by: str, value: Json) -> J
 
 
 def whole_card(world: World, card_id: str) -> Json:
-    """Return a card with everything that can be asked for with it."""
+    """Return a card with all nested resources."""
     card = world.cards[card_id]
     return serializers.card(world, card) | {
         "attachments": [serializers.attachment(entity) for entity in card.attachments],

@@ -53,7 +53,7 @@ def _end(world: World, list_id: str) -> float:
 
 
 def _say_labels(world: World, card: Card, by: str) -> None:
-    if world.labels_said:
+    if world.label_actions:
         for id in card.labels:
             labels.say(world, "addLabelToCard", card, world.labels[id], by)
 
@@ -97,9 +97,9 @@ def change(world: World, id: str, by: str, **values: Any) -> Card:
 
 
 def move(world: World, id: str, list_id: str, by: str, *, drag: bool = False) -> Card:
-    """Move a card to another list of its board; one that was dragged moves and then settles.
+    """Move a card to another list of its board; a dragged card has two actions.
 
-    The list may be an archived one: the card then is where nobody sees it.
+    The list may be archived, which hides the card.
     """
     card, target = world.cards[id], known(world.lists, list_id)
     if target.board != card.board:
@@ -121,8 +121,8 @@ def move(world: World, id: str, list_id: str, by: str, *, drag: bool = False) ->
 def move_to_board(world: World, id: str, board: str, list_id: str, by: str) -> Card:
     """Move a card to another board: its id stays, its labels are others, its comments go along.
 
-    What happens to the labels is inferred, not known: one of the same name and colour there takes
-    their place, or is made; no label action says so.
+    The change of the labels is inferred: labels of the same name and color replace them, and are
+    created if necessary, without label actions.
     """
     card, target = world.cards[id], known(world.lists, list_id)
     if target.board != board:
@@ -155,7 +155,7 @@ def delete(world: World, id: str, by: str) -> None:
 
 
 def join(world: World, id: str, member: str, by: str) -> None:
-    """Put somebody on a card."""
+    """Add a member to a card."""
     card = world.cards[id]
     if member in card.members:
         raise invalid_value("value")

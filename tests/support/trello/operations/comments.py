@@ -34,7 +34,7 @@ def find(world: World, id: str) -> Json:
 
 
 def edit(world: World, id: str, by: str, text: object) -> Json:
-    """Change a comment: only who wrote it may."""
+    """Change a comment, as its author only."""
     action, new = find(world, id), _checked(text)
     if action["idMemberCreator"] != by:
         raise forbidden()
@@ -47,7 +47,7 @@ def edit(world: World, id: str, by: str, text: object) -> Json:
 
 
 def delete(world: World, id: str, by: str) -> None:
-    """Delete a comment: whoever wrote it, or a person of the board; the bot only its own."""
+    """Delete a comment: any member of the board may, the bot only its own."""
     action = find(world, id)
     if action["idMemberCreator"] != by and by == world.bot:
         raise forbidden()

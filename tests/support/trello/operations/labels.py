@@ -30,7 +30,7 @@ def put(world: World, card_id: str, label_id: str, by: str) -> Card:
 
 
 def take(world: World, card_id: str, label_id: str, by: str) -> Card:
-    """Take a label from a card. That one which is not on it is a 404 is from memory."""
+    """Remove a label from a card; the 404 for a label that is not on it is from memory."""
     card, label = world.cards[card_id], known(world.labels, label_id)
     if label.id not in card.labels:
         raise not_found()
