@@ -104,13 +104,13 @@ async def test_health_may_have_a_port_of_its_own() -> None:
     health = BotHealth()
     async with (
         served(application(None, "", health, details=False)) as public,
-        served(health_application(health)) as own,
+        served(health_application(health)) as health_port,
     ):
         paths = ("/healthz", "/metrics", "/readyz")
         assert [await asked(public, path) for path in paths] == [200, 404, 404]
-        assert [await asked(own, path) for path in paths][:2] == [200, 200]
-        assert await asked(own, "/readyz") in {200, 503}
-        assert await asked(own, "/slack/events") == 404
+        assert [await asked(health_port, path) for path in paths][:2] == [200, 200]
+        assert await asked(health_port, "/readyz") in {200, 503}
+        assert await asked(health_port, "/slack/events") == 404
 
 
 def test_health_address_is_configured_and_named_if_it_is_in_use() -> None:

@@ -139,7 +139,7 @@ def test_organization_replaces_a_missing_workspace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("team", "own", "stranger"),
+    ("team", "home", "stranger"),
     [
         ("T1", "T1", False),
         ("T2", "T1", True),
@@ -149,9 +149,9 @@ def test_organization_replaces_a_missing_workspace() -> None:
         ("E2", "E1", True),
     ],
 )
-def test_external_users_are_recognized(team: str, own: str, stranger: bool) -> None:
-    assert payloads.SlackUser("U1", team=team, app_team=own).is_stranger(None) is stranger
-    assert payloads.SlackUser("U1", team=team).is_stranger(own) is stranger
+def test_external_users_are_recognized(team: str, home: str, stranger: bool) -> None:
+    assert payloads.SlackUser("U1", team=team, app_team=home).is_stranger(None) is stranger
+    assert payloads.SlackUser("U1", team=team).is_stranger(home) is stranger
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -85,8 +85,8 @@ class Flow:
         ]
 
     def said_by_anna(self, text: str) -> Json:
-        place = self.slack.world.channels[self.room]
-        return put(self.slack.world, place, {"user": self.anna, "text": text})
+        room = self.slack.world.channels[self.room]
+        return put(self.slack.world, room, {"user": self.anna, "text": text})
 
     def remove(self, ts: str) -> None:
         remove(self.slack.world.channels[self.room], ts)
@@ -133,11 +133,11 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
 
 
 async def test_request_in_a_thread_is_updated_in_it(flow: Flow, make: Factory) -> None:
-    theirs = flow.said_by_anna("please fix it")
-    work = await make.asked(QUESTION, notify=(f"slack:{flow.room}/{theirs['ts']}",))
+    request_ts = flow.said_by_anna("please fix it")
+    work = await make.asked(QUESTION, notify=(f"slack:{flow.room}/{request_ts['ts']}",))
     await flow.quiet(work.number)
-    assert [item["ts"] for item in flow.slack.messages(flow.room)] == [theirs["ts"]]
-    card, asked = flow.thread(theirs)
+    assert [item["ts"] for item in flow.slack.messages(flow.room)] == [request_ts["ts"]]
+    card, asked = flow.thread(request_ts)
     assert "waiting for input" in shown(card)
     assert actionable(asked)
 
@@ -230,8 +230,8 @@ async def test_account_in_another_workspace_is_reached_by_its_id(flow: Flow) -> 
     eve = flow.slack.user("eve", team="T0ELSEWHERE")
     notification = message(DeliveryKind.NOTICE, f"{eve}@T0ELSEWHERE", payload={"text": "hello"})
     assert isinstance(await flow.channel.send(notification), Receipt)
-    (word,) = flow.slack.messages(flow.slack.direct(eve))
-    assert "hello" in shown(word)
+    (notice,) = flow.slack.messages(flow.slack.direct(eve))
+    assert "hello" in shown(notice)
 
 
 async def test_archived_channel_falls_back_to_the_requester(
@@ -297,13 +297,13 @@ async def test_deleted_status_message_is_reposted_once(flow: Flow, make: Factory
     flow.remove(first["ts"])
     work = await make.running(job)
     await flow.quiet(job)
-    notice, fresh = flow.slack.messages(flow.room, first["ts"])
-    assert "running" in shown(fresh)
+    notice, status = flow.slack.messages(flow.room, first["ts"])
+    assert "running" in shown(status)
     await flow.rt.settle.outcome(work, Done({}))
     await flow.quiet(job)
-    notice, fresh, result = flow.slack.messages(flow.room, first["ts"])
+    notice, status, result = flow.slack.messages(flow.room, first["ts"])
     assert "a reply keeps the thread" in shown(notice)
-    assert "completed" in shown(fresh), "the new ts is what is edited from now on"
+    assert "completed" in shown(status), "the new ts is what is edited from now on"
     assert "completed" in shown(result)
 
 
@@ -335,8 +335,8 @@ async def test_notice_to_a_person_is_visible_to_that_person_only(flow: Flow, mak
         await flow.rt.outbox.notice(job, str(n), "you may not do that", to=to)
     await flow.quiet(job)
     assert flow.thread(flow.card()) == []
-    (word,) = flow.slack.ephemerals(flow.room, flow.anna)
-    assert "you may not do that" in shown(word)
+    (notice,) = flow.slack.ephemerals(flow.room, flow.anna)
+    assert "you may not do that" in shown(notice)
     (direct,) = flow.slack.messages(flow.slack.direct(flow.dave))
     assert "you may not do that" in shown(direct), "dave is not in the channel"
 
@@ -361,8 +361,8 @@ async def test_revoked_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
 
 async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
     token = "xoxb-12345678-abcdefgh"
-    ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
-    work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
+    spec = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
+    work = await make.asked(spec, notify=flow.notify, title=f"fix {token}")
     await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
     await make.answer(work.number, f"no, {token}")
     await flow.quiet(work.number)

@@ -164,8 +164,8 @@ def test_approval_has_two_buttons_and_names_only_its_approvers() -> None:
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
     eve = person("eve", "U0EVE@T0ELSEWHERE")
     assert "For <@U0EVE>" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(eve,)))
-    odd = person("eve", "U1> <!here")
-    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(odd,)))
+    with_markup = person("eve", "U1> <!here")
+    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(with_markup,)))
 
 
 def test_long_label_is_truncated() -> None:
@@ -187,13 +187,13 @@ def test_a_reminder_asks_again() -> None:
 def test_closed_question_shows_its_outcome_and_people_without_buttons(
     status: QuestionStatus,
 ) -> None:
-    how = {
+    resolution = {
         "outcome": str(status),
         "via": "person",
         "value": "red",
         "by": ["slack:U0ANNA@T9", "ben"],
     }
-    closed = question(status=status, resolution=how)
+    closed = question(status=status, resolution=resolution)
     output = rendered(
         DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
     )
@@ -282,15 +282,15 @@ def test_result_is_shown_once_without_field_names() -> None:
 def test_failure_is_shown_without_terminal_commands(status: Status) -> None:
     for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
         output = rendered(kind, subject_status=status, subject_error="no space")
-        both = output["text"] + shown(output)
-        for odd in ("draftsman retry", "is failed", "dead_letter", "is expired"):
-            assert odd not in both
+        texts = output["text"] + shown(output)
+        for phrase in ("draftsman retry", "is failed", "dead_letter", "is expired"):
+            assert phrase not in texts
     assert "press Retry" in shown(output)
 
 
 def test_notification_displays_people_and_times_for_readers() -> None:
-    how = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
-    closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=how)
+    resolution = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
+    closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=resolution)
     output = rendered(DeliveryKind.QUESTION_CLOSED, question=closed)
     assert output["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
     assert "root (in a terminal)" in shown(output)
@@ -350,8 +350,8 @@ def test_person_who_canceled_is_mentioned() -> None:
 
 
 def test_answer_text_cannot_mention_a_user() -> None:
-    how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
-    closed = question(status=QuestionStatus.ANSWERED, resolution=how)
+    resolution = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
+    closed = question(status=QuestionStatus.ANSWERED, resolution=resolution)
     text = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))
     assert "was answered by <@U0ANNA>: ask slack:U0BEN" in text
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
@@ -411,12 +411,12 @@ def test_people_are_displayed_by_their_channel_and_their_text_is_not(
     output = rendered(kind, **fields(account))
     assert display in shown(output)
     assert "ask slack:U0BEN" in shown(output)
-    both = output["text"] + shown(output)
-    assert "<@U0BEN>" not in both
+    texts = output["text"] + shown(output)
+    assert "<@U0BEN>" not in texts
     if kind is not DeliveryKind.NOTICE:
         assert display in output["text"]
     if display != account:
-        assert account not in both
+        assert account not in texts
 
 
 def test_two_people_of_a_closed_question_are_mentioned() -> None:

@@ -44,16 +44,16 @@ def test_graphemes_lose_only_excess_combining_marks(text: str) -> None:
     assert all(len(grapheme) <= 16 for grapheme in graphemes(text))
 
 
-@pytest.mark.parametrize("one", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
-def test_grapheme_is_a_single_unit(one: str) -> None:
-    assert list(graphemes(one * 3)) == [one] * 3
+@pytest.mark.parametrize("grapheme", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
+def test_grapheme_is_a_single_unit(grapheme: str) -> None:
+    assert list(graphemes(grapheme * 3)) == [grapheme] * 3
 
 
 @given(ANY, st.integers(2, 60))
-def test_truncated_text_fits_and_ends_between_graphemes(text: str, most: int) -> None:
-    result = truncate(text, most)
-    assert utf16_length(result) <= most
-    if utf16_length("".join(graphemes(replace_invisible(text)))) > most:
+def test_truncated_text_fits_and_ends_between_graphemes(text: str, max_length: int) -> None:
+    result = truncate(text, max_length)
+    assert utf16_length(result) <= max_length
+    if utf16_length("".join(graphemes(replace_invisible(text)))) > max_length:
         assert result.endswith("…")
     assert "".join(graphemes(replace_invisible(text))).startswith(result.removesuffix("…"))
 
@@ -63,23 +63,23 @@ def test_emoji_sequence_is_not_split() -> None:
 
 
 @given(ANY, st.integers(10, 60))
-def test_escape_sequence_is_not_split(text: str, most: int) -> None:
-    result = escape_truncated(text, most)
-    assert utf16_length(result) <= most
+def test_escape_sequence_is_not_split(text: str, max_length: int) -> None:
+    result = escape_truncated(text, max_length)
+    assert utf16_length(result) <= max_length
     assert escape(unescape(result)) == result
 
 
 @given(ANY, st.integers(90, 200))
-def test_chunks_contain_the_whole_text(text: str, most: int) -> None:
-    result = list(escape_chunks(text, most))
-    assert all(utf16_length(item) <= most for item in result)
+def test_chunks_contain_the_whole_text(text: str, max_length: int) -> None:
+    result = list(escape_chunks(text, max_length))
+    assert all(utf16_length(item) <= max_length for item in result)
     assert "".join(result) == escape("".join(graphemes(replace_invisible(text))))
 
 
 @given(ANY, st.integers(40, 300))
-def test_content_cannot_close_a_code_block(text: str, most: int) -> None:
-    result = code(text, most)
-    assert utf16_length(result) <= most
+def test_content_cannot_close_a_code_block(text: str, max_length: int) -> None:
+    result = code(text, max_length)
+    assert utf16_length(result) <= max_length
     assert result.count("```") == 2
 
 

@@ -130,13 +130,13 @@ async def test_random_faults_are_the_same_for_a_seed(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     async def outcomes() -> list[str]:
-        before = len(slack.calls)
+        first_call = len(slack.calls)
         slack.faults.random(7, {Fault.HTML_503: 0.3, error("fatal_error"): 0.3}, ("api.test",))
         for _ in range(30):
             await client.api_test()
             with contextlib.suppress(SlackApiError):
                 await client.auth_test()
-        return [call.outcome for call in slack.calls[before:]]
+        return [call.outcome for call in slack.calls[first_call:]]
 
     first = await outcomes()
     assert set(first[1::2]) == {"ok", "html 503", "fatal_error"}

@@ -43,8 +43,8 @@ async def test_tokens_are_checked(slack: FakeSlack, client: AsyncWebClient) -> N
     ):
         other = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
         assert (await refusal(other.auth_test()))["error"] == error
-    bare = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
-    assert (await refusal(bare.auth_test()))["error"] == "not_authed"
+    without_token = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
+    assert (await refusal(without_token.auth_test()))["error"] == "not_authed"
     result = await refusal(client.apps_connections_open(app_token=slack.bot_token))
     assert result["error"] == "not_allowed_token_type"
 
@@ -64,9 +64,9 @@ async def test_a_revoked_token_does_nothing(
 @pytest.mark.parametrize(
     ("scope", "call"),
     [
-        ("chat:write", lambda c, where: c.chat_postMessage(channel=where, text="one")),
-        ("channels:history", lambda c, where: c.conversations_history(channel=where)),
-        ("channels:read", lambda c, where: c.conversations_info(channel=where)),
+        ("chat:write", lambda c, channel: c.chat_postMessage(channel=channel, text="one")),
+        ("channels:history", lambda c, channel: c.conversations_history(channel=channel)),
+        ("channels:read", lambda c, channel: c.conversations_info(channel=channel)),
         ("users:read", lambda c, _: c.users_info(user="U1")),
         ("im:write", lambda c, _: c.conversations_open(users="USLACKBOT")),
         ("files:write", lambda c, _: c.files_getUploadURLExternal(filename="a", length=1)),
@@ -88,14 +88,14 @@ async def test_missing_scope_is_named_in_the_error(
 
 
 async def test_bot_cannot_post_without_membership(slack: FakeSlack, client: AsyncWebClient) -> None:
-    places = {
+    errors = {
         "C0NOTHING": "channel_not_found",
         slack.channel("public", bot=False): "not_in_channel",
         slack.channel("secret", private=True, bot=False): "channel_not_found",
         slack.channel("old", archived=True): "is_archived",
     }
-    for place, error in places.items():
-        result = await refusal(client.chat_postMessage(channel=place, text="one"))
+    for channel, error in errors.items():
+        result = await refusal(client.chat_postMessage(channel=channel, text="one"))
         assert result["error"] == error
     slack.world.scopes.add("chat:write.public")
     await client.chat_postMessage(channel="#public", text="one")
@@ -157,8 +157,8 @@ async def test_only_its_own_messages_can_be_changed(
     assert (await refusal(update))["error"] == "cant_update_message"
     delete = client.chat_delete(channel=general, ts=ack.ts)
     assert (await refusal(delete))["error"] == "cant_delete_message"
-    gone = client.chat_update(channel=general, ts="1.000000", text="none")
-    assert (await refusal(gone))["error"] == "message_not_found"
+    missing = client.chat_update(channel=general, ts="1.000000", text="none")
+    assert (await refusal(missing))["error"] == "message_not_found"
     thread = client.conversations_replies(channel=general, ts="1.000000")
     assert (await refusal(thread))["error"] == "thread_not_found"
 
@@ -220,8 +220,8 @@ async def test_views_are_refused_for_their_names_and_sizes(
     assert (await refusal(twice))["error"] == "duplicate_external_id"
     stale = client.views_update(view_id=opened["view"]["id"], hash="1.old", view=MODAL)
     assert (await refusal(stale))["error"] == "hash_conflict"
-    gone = client.views_update(view_id="V0", view=MODAL)
-    assert (await refusal(gone))["error"] == "not_found"
+    missing = client.views_update(view_id="V0", view=MODAL)
+    assert (await refusal(missing))["error"] == "not_found"
     section = {"type": "section", "text": {"type": "mrkdwn", "text": "a" * 2999}}
     huge = client.views_update(
         view_id=opened["view"]["id"], view=MODAL | {"blocks": [section] * 99}
@@ -266,21 +266,21 @@ async def test_a_response_url_works_five_times_in_half_an_hour(
 async def test_incomplete_upload_is_refused(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
-    place = await client.files_getUploadURLExternal(filename="a", length=3)
-    early = client.files_completeUploadExternal(files=[{"id": place["file_id"]}])
+    upload = await client.files_getUploadURLExternal(filename="a", length=3)
+    early = client.files_completeUploadExternal(files=[{"id": upload["file_id"]}])
     assert (await refusal(early))["error"] == "file_update_failed"
     async with ClientSession() as session:
         for data, status in ((b"ab", 400), (b"abc", 200)):
-            async with session.post(place["upload_url"], data=data) as answer:
+            async with session.post(upload["upload_url"], data=data) as answer:
                 assert answer.status == status
     lost = client.files_completeUploadExternal(files=[{"id": "F0"}])
     assert (await refusal(lost))["error"] == "file_not_found"
     nowhere = client.files_completeUploadExternal(
-        files=[{"id": place["file_id"]}], channel_id="C0NOTHING"
+        files=[{"id": upload["file_id"]}], channel_id="C0NOTHING"
     )
     assert (await refusal(nowhere))["error"] == "channel_not_found"
     assert slack.files == []
-    await client.files_completeUploadExternal(files=[{"id": place["file_id"]}], channel_id=general)
+    await client.files_completeUploadExternal(files=[{"id": upload["file_id"]}], channel_id=general)
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
@@ -290,8 +290,8 @@ async def test_methods_reject_invalid_arguments_without_failing(
     method = METHODS[name]
     token = slack.app_token if method.token == "app" else slack.bot_token
     client = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
-    odd = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
-    for text in odd:
+    bodies = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
+    for text in bodies:
         try:
             answer = await client.api_call(name, json=text)
         except SlackApiError as refused:

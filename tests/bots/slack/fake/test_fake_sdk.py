@@ -51,8 +51,8 @@ async def test_a_message_is_found_again_by_its_metadata(
     await client.chat_postMessage(
         channel=general, text="one", thread_ts=top["ts"], metadata=metadata
     )
-    bare = await client.conversations_replies(channel=general, ts=top["ts"])
-    assert [message.get("metadata") for message in bare["messages"]] == [None, None]
+    without_metadata = await client.conversations_replies(channel=general, ts=top["ts"])
+    assert [message.get("metadata") for message in without_metadata["messages"]] == [None, None]
     result = await client.conversations_replies(
         channel=general, ts=top["ts"], include_all_metadata=True
     )
@@ -63,11 +63,11 @@ async def test_long_threads_come_in_pages(client: AsyncWebClient, general: str) 
     top = await client.chat_postMessage(channel=general, text="top")
     for number in range(5):
         await client.chat_postMessage(channel=general, text=str(number), thread_ts=top["ts"])
-    seen = []
+    texts = []
     pages = await client.conversations_replies(channel=general, ts=top["ts"], limit=2)
     async for page in pages:
-        seen += [message["text"] for message in page["messages"]]
-    assert seen == ["top", "0", "1", "top", "2", "3", "top", "4"]
+        texts += [message["text"] for message in page["messages"]]
+    assert texts == ["top", "0", "1", "top", "2", "3", "top", "4"]
 
 
 async def test_history_is_newest_first_and_without_replies(
@@ -131,8 +131,8 @@ async def test_information_methods_describe_the_app_people_and_channels(
     assert "chat:write" in user.headers["x-oauth-scopes"]
     assert (await client.users_info(user=anna))["user"]["name"] == "anna"
     assert (await client.conversations_info(channel=general))["channel"]["is_member"] is True
-    mine = await client.users_conversations(types="public_channel,private_channel")
-    assert [channel["id"] for channel in mine["channels"]] == [general]
+    own_channels = await client.users_conversations(types="public_channel,private_channel")
+    assert [channel["id"] for channel in own_channels["channels"]] == [general]
 
 
 async def test_reaction_is_added_and_removed(

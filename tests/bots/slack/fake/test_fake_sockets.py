@@ -108,15 +108,15 @@ async def test_envelope_of_a_dropped_socket_is_redelivered(
     slack: FakeSlack, general: str, anna: str
 ) -> None:
     app = bolt_app(slack)
-    seen: list[str] = []
+    received: list[str] = []
 
     @app.event("message")
     async def message(body: dict[str, str]) -> None:
-        seen.append(body["event_id"])
-        if len(seen) == 1:
+        received.append(body["event_id"])
+        if len(received) == 1:
             slack.sockets.drop()
 
     slack.event_delivery.patience = 2 * DEADLINE
     async with by_socket(app, slack, SOON), asyncio.timeout(DEADLINE):
         done = await slack.say(anna, general, "one", retries=1)
-    assert (done.acked, done.attempts, len(seen), len(set(seen))) == (True, 2, 2, 1)
+    assert (done.acked, done.attempts, len(received), len(set(received))) == (True, 2, 2, 1)

@@ -140,8 +140,8 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
 async def test_completed_job_is_retried_with_the_suggested_option(
     bench: SlackBotHarness, option: str
 ) -> None:
-    mine = Actor(Source.SLACK, ANNA, "anna")
-    work = await bench.make.running(await bench.make.queued(actor=mine))
+    anna = Actor(Source.SLACK, ANNA, "anna")
+    work = await bench.make.running(await bench.make.queued(actor=anna))
     await bench.rt.settle.outcome(work, Done({}))
     replies = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):

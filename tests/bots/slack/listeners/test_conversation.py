@@ -26,19 +26,19 @@ async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
     deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
     channel = SlackChannel(bench.ctx.client, timeout=5)
 
-    async def find(place: str, thread: str | None, text: str) -> dict[str, Any]:
+    async def find(channel: str, thread: str | None, text: str) -> dict[str, Any]:
         def there() -> list[dict[str, Any]]:
             return [
-                message for message in bench.slack.messages(place, thread) if text in str(message)
+                message for message in bench.slack.messages(channel, thread) if text in str(message)
             ]
 
         async def look() -> bool:
             if not there():
                 return False
             refs = [item.external_ref or "" for item in await bench.rt.outbox.all()]
-            return any(ref.startswith(f"{place}/{there()[-1]['ts']}") for ref in refs)
+            return any(ref.startswith(f"{channel}/{there()[-1]['ts']}") for ref in refs)
 
-        await until(look, f"{text!r} in {place}, and known to be there")
+        await until(look, f"{text!r} in {channel}, and known to be there")
         return there()[-1]
 
     async with running(DeliveryDispatcher(deliver, [channel], FAST)):

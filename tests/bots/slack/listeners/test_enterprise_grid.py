@@ -66,8 +66,8 @@ async def test_button_press_by_a_colleague_counts_after_one_lookup(grid: SlackBo
     question, _, ts = await grid.shown()
     await grid.slack.press(BEN, grid.general, ts, "blue")
     assert await grid.answer(question) == ("blue", ("ben",))
-    gate, _, its = await grid.shown(GATE)
-    await _deny(grid, its)
+    gate, _, gate_ts = await grid.shown(GATE)
+    await _deny(grid, gate_ts)
     assert await grid.answer(gate) == ("denied", ("carol",))
     assert _asked(grid) == 1
 

@@ -152,9 +152,9 @@ async def test_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
 
 async def test_own_messages_are_not_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
-    own = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
-    await bench.slack.say(BEN, bench.general, "because", root, more=own)
-    await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=own)
+    bot_fields = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
+    await bench.slack.say(BEN, bench.general, "because", root, more=bot_fields)
+    await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=bot_fields)
     assert await bench.is_open(question)
     assert len(await bench.jobs()) == 1
 
@@ -295,10 +295,10 @@ async def test_reply_after_decision_or_expiry_is_refused(
 ) -> None:
     done, root = await bench.asked(GATE)
     await bench.slack.say(CAROL, bench.general, "approve", root)
-    over, its = await bench.asked(QUESTION.model_copy(update={"expires_in": 3600}))
+    over, expired_root = await bench.asked(QUESTION.model_copy(update={"expires_in": 3600}))
     await clock.forward(3601)
     await bench.slack.say(DAVE, bench.general, "deny", root)
-    await bench.slack.say(BEN, bench.general, "red", its)
+    await bench.slack.say(BEN, bench.general, "red", expired_root)
     (text,) = await bench.ephemeral_texts(DAVE)
     assert text == f"Your answer was not accepted: {done.name} was already approved by carol"
     (text,) = await bench.ephemeral_texts(BEN)

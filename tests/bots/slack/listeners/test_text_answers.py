@@ -73,36 +73,36 @@ async def test_decision_word_is_text_without_an_approval(bench: SlackBotHarness)
     question, root = await bench.asked(VERBS)
     await bench.slack.mention(BEN, bench.general, "approve", root)
     assert await bench.answer(question) == ("approve", ("ben",))
-    other, its = await bench.asked(WORDS)
-    await bench.slack.say(BEN, bench.general, "deny it with 403", its)
+    other, other_root = await bench.asked(WORDS)
+    await bench.slack.say(BEN, bench.general, "deny it with 403", other_root)
     assert await bench.answer(other) == ("deny it with 403", ("ben",))
 
 
 async def test_text_that_fits_several_questions_is_not_submitted(
     bench: SlackBotHarness, manifest: str
 ) -> None:
-    one, root = await bench.asked(WORDS)
-    two, _ = await bench.asked(WORDS, root=root)
+    first, root = await bench.asked(WORDS)
+    second, _ = await bench.asked(WORDS, root=root)
     await bench.slack.mention(BEN, bench.general, "list the files", root)
-    assert await bench.is_open(one)
-    assert await bench.is_open(two)
+    assert await bench.is_open(first)
+    assert await bench.is_open(second)
     (text,) = await bench.ephemeral_texts(BEN)
     assert text.startswith("Which question does this answer?\n")
     assert "To run the command, type `/draftsman list`" in text
-    (word,) = bench.slack.ephemerals(bench.general, BEN)
-    await bench.slack.press(BEN, bench.general, word["ts"], two.name)
+    (prompt,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, prompt["ts"], second.name)
     await bench.ctx.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
-    assert await bench.answer(two) == ("list the files", ("ben",))
+    assert await bench.answer(second) == ("list the files", ("ben",))
 
 
 async def test_text_answers_the_only_question_that_accepts_it(bench: SlackBotHarness) -> None:
     choice, root = await bench.asked(VERBS)
     gate, _ = await bench.asked(GATE, root=root)
-    words, _ = await bench.asked(WORDS, root=root)
+    free_text, _ = await bench.asked(WORDS, root=root)
     await bench.slack.mention(BEN, bench.general, "show me first", root)
-    assert await bench.answer(words) == ("show me first", ("ben",))
+    assert await bench.answer(free_text) == ("show me first", ("ben",))
     assert await bench.is_open(choice)
     assert await bench.is_open(gate)
 
@@ -112,10 +112,10 @@ async def test_text_never_decides_an_approval(bench: SlackBotHarness, manifest: 
     for text in ("list", "fix it", "approve it all"):
         await bench.slack.mention(CAROL, bench.general, text, root)
         assert await bench.is_open(gate)
-    listed, refused, how = await bench.ephemeral_texts(CAROL)
+    listed, refused, hint = await bench.ephemeral_texts(CAROL)
     assert f"*D-{gate.job}*" in listed
     assert refused.startswith(f"A job in this thread is waiting for an answer to {gate.name}")
-    assert how.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
+    assert hint.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
     assert len(await bench.jobs()) == 1
     await bench.slack.mention(CAROL, bench.general, "approve", root)
     assert await bench.answer(gate) == ("approved", ("carol",))
@@ -160,22 +160,22 @@ async def test_instructions_match_the_granted_scopes(
 
 
 @pytest.mark.parametrize(
-    ("ask", "who", "text"),
+    ("spec", "user", "text"),
     [(GATE, CAROL, "approve"), (WORDS, BEN, "list the files first")],
     ids=["gate", "words"],
 )
 async def test_redelivered_message_answers_no_later_question(
-    bench: SlackBotHarness, ask: QuestionSpec, who: str, text: str
+    bench: SlackBotHarness, spec: QuestionSpec, user: str, text: str
 ) -> None:
-    first, root = await bench.asked(ask)
-    written = await bench.slack.mention(who, bench.general, text, root)
+    first, root = await bench.asked(spec)
+    written = await bench.slack.mention(user, bench.general, text, root)
     assert not await bench.is_open(first)
     work = await bench.make.running(first.job)
-    await bench.rt.questions.ask(work.lease, ask.model_copy(update={"key": "second"}))
+    await bench.rt.questions.ask(work.lease, spec.model_copy(update={"key": "second"}))
     second = await bench.rt.questions.get(first.job, 2)
     await bench.slack.event({**written.sent, "event_id": "Ev0OTHER"})
     assert await bench.is_open(second)
-    await bench.slack.mention(who, bench.general, text, root)
+    await bench.slack.mention(user, bench.general, text, root)
     assert not await bench.is_open(second)
 
 

@@ -35,10 +35,10 @@ class Scene:
     job: int = 0
     root: str = ""
 
-    async def ask(self, ask: QuestionSpec = QUESTION) -> None:
+    async def ask(self, spec: QuestionSpec = QUESTION) -> None:
         """Ask a question, and wait until its message is recorded."""
         self.slack.subscribed -= {"message.channels", "app_mention"}
-        work = await self.make.asked(ask, notify=(f"slack:{self.general}",))
+        work = await self.make.asked(spec, notify=(f"slack:{self.general}",))
         self.job = work.number
         await self.posted(1)
         self.root = self.slack.messages(self.general)[0]["ts"]
@@ -109,8 +109,8 @@ async def test_backfill_skips_own_messages_and_commands(scene: Scene, service: S
 
 async def test_backfill_skips_ambiguous_replies(scene: Scene, service: Service) -> None:
     await scene.ask()
-    first, here = scene.job, f"slack:{scene.general}/{scene.root}"
-    scene.job = (await scene.make.asked(QUESTION, notify=(here,))).number
+    first, target = scene.job, f"slack:{scene.general}/{scene.root}"
+    scene.job = (await scene.make.asked(QUESTION, notify=(target,))).number
     await scene.posted(2)
     await scene.say("2")
     await scene.make.answer(first, "red")

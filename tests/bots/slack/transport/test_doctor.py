@@ -55,7 +55,7 @@ async def test_token_of_another_workspace_is_reported(slack: FakeSlack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "status", "words"),
+    ("granted", "status", "part"),
     [
         (set(scopes.MINIMAL), "ok", "minimal scopes"),
         (set(scopes.FULL) - {"chat:write"}, "fail", "missing scopes: chat:write"),
@@ -64,10 +64,10 @@ async def test_token_of_another_workspace_is_reported(slack: FakeSlack) -> None:
     ],
 )
 async def test_missing_or_additional_scopes_are_reported(
-    slack: FakeSlack, there: set[str], status: str, words: str
+    slack: FakeSlack, granted: set[str], status: str, part: str
 ) -> None:
-    slack.world.scopes = there
-    assert [check for check in await look(slack) if check[0] == status and words in check[1]]
+    slack.world.scopes = granted
+    assert [check for check in await look(slack) if check[0] == status and part in check[1]]
 
 
 async def test_failing_socket_mode_is_reported(slack: FakeSlack) -> None:
@@ -86,13 +86,13 @@ async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
     ]
 
 
-@pytest.mark.parametrize(("ahead", "way"), [(-600, "behind"), (600, "ahead of")])
-def test_doctor_reports_clock_skew(ahead: int, way: str) -> None:
+@pytest.mark.parametrize(("ahead", "direction"), [(-600, "behind"), (600, "ahead of")])
+def test_doctor_reports_clock_skew(ahead: int, direction: str) -> None:
     now = time.time()
     headers = {"Date": formatdate(now, usegmt=True)}
     [checks] = doctor.clock(headers, int(now) + ahead)
     assert checks.status == "fail"
-    assert checks.text == f"clock skew: this machine's clock is 600 s {way} Slack's"
+    assert checks.text == f"clock skew: this machine's clock is 600 s {direction} Slack's"
     assert doctor.clock(headers, now) == doctor.clock({}, now) == []
 
 

@@ -60,9 +60,9 @@ def test_every_method_that_is_called_is_allowed() -> None:
     called = set(re.findall(rf'"((?:{families})\.[a-zA-Z.]+)"', code))
     snake = {re.sub(r"[A-Z]", lambda c: f"_{c[0].lower()}", m).replace(".", "_"): m
              for m in scopes.METHODS}  # fmt: skip
-    words = re.findall(rf"(?:web|client)\.((?:{families})_[a-z_]+)\(", code)
-    assert [word for word in words if word not in snake] == []
-    called |= {snake[word] for word in words}
+    names = re.findall(rf"(?:web|client)\.((?:{families})_[a-z_]+)\(", code)
+    assert [name for name in names if name not in snake] == []
+    called |= {snake[name] for name in names}
     assert called - scopes.METHODS.keys() == set()
     needed = {scope for scope in scopes.METHODS.values() if scope}
     assert needed <= set(scopes.FULL)

@@ -133,11 +133,11 @@ def test_http_and_socket_credentials_together_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setenv("BOT", "xoxb-1")
     monkeypatch.setenv("APP", "xapp-1")
     monkeypatch.setenv("SIGN", "s")
-    both = {"signing_secret": {"env": "SIGN"}}
+    signing = {"signing_secret": {"env": "SIGN"}}
     with pytest.raises(ConfigError, match="with mode 'socket', remove signing_secret"):
-        credentials.read(_slack(**both))
+        credentials.read(_slack(**signing))
     with pytest.raises(ConfigError, match="with mode 'http', remove app_token"):
-        credentials.read(_slack(mode="http", **both))
+        credentials.read(_slack(mode="http", **signing))
     assert credentials.read(_slack()).app == "xapp-1"
 
 

@@ -119,7 +119,7 @@ async def test_a_deleted_card_leaves_an_action_without_its_name(
 
 @pytest.mark.parametrize("said", [False, True])
 async def test_a_card_that_comes_with_a_label_may_say_so_or_not(said: bool) -> None:
-    async with FakeTrello(labels_said=said) as trello:
+    async with FakeTrello(label_actions=said) as trello:
         board = trello.board("Work")
         todo, fix = trello.list(board, "To do"), trello.label(board, "fix")
         twin = trello.copy_card(trello.card(board, todo, "one", labels=[fix]))
