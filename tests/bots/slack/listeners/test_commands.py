@@ -142,7 +142,7 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
 ) -> None:
     mine = Actor(Source.SLACK, ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=mine))
-    await bench.rt.settle.outcome(work, Done({}))
+    await bench.rt.settlement.outcome(work, Done({}))
     replies = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)

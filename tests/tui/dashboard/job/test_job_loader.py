@@ -100,7 +100,7 @@ async def test_a_log_is_followed_from_its_end(
     behind = await seen(rt, one)
     assert texts(behind)[-1] == "59 is a line"
     assert "23" not in texts(behind)
-    await rt.settle.outcome(work, Done({}))
+    await rt.settlement.outcome(work, Done({}))
     await seen(rt, one)
     assert one.poll_interval == loader.FINISHED_INTERVAL
 
@@ -108,7 +108,7 @@ async def test_a_log_is_followed_from_its_end(
 async def test_a_log_of_one_run_has_nothing_of_the_others(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.log(work.lease, 0, "first\n")
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     await rt.checkpoints.log(again.lease, 0, "second\n")
     one = JobLoader(work.number, "log")
