@@ -22,13 +22,13 @@ CREATE FUNCTION draftsman.transition_kind(
         WHEN 'running' THEN CASE after
             WHEN 'waiting_for_input' THEN 'needs_input'
             WHEN 'waiting_for_approval' THEN 'needs_approval'
-            WHEN 'scheduled' THEN 'job_paused'
+            WHEN 'scheduled' THEN 'job_snoozed'
             WHEN 'completed' THEN 'job_completed'
             WHEN 'failed' THEN 'job_failed'
             WHEN 'dead_letter' THEN 'job_dead_lettered'
             WHEN 'retrying' THEN 'job_retrying'
             WHEN 'canceled' THEN 'job_canceled'
-            WHEN 'resumed' THEN 'job_handed_back' END
+            WHEN 'resumed' THEN 'job_released' END
         WHEN 'waiting_for_input' THEN CASE after
             WHEN 'resumed' THEN 'job_resumed'
             WHEN 'expired' THEN 'job_expired'

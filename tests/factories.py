@@ -67,20 +67,20 @@ class Factory:
     async def resumed(self, **fields: Any) -> int:
         """Run a job and hand it back."""
         work = await self.running(**fields)
-        assert await self.rt.settle.release_run(work, "shutdown") is Status.RESUMED
+        assert await self.rt.settlement.release_run(work, "shutdown") is Status.RESUMED
         return work.number
 
     async def paused(self, seconds: float = 3600, **fields: Any) -> int:
         """Run a job that then sleeps: scheduled, and no longer new."""
         work = await self.running(**fields)
-        assert await self.rt.settle.outcome(work, Snooze(seconds)) is Status.SCHEDULED
+        assert await self.rt.settlement.outcome(work, Snooze(seconds)) is Status.SCHEDULED
         return work.number
 
     async def retrying(self, **fields: Any) -> int:
         """Run a job that fails for a passing reason."""
         work = await self.running(**fields)
         failure = Failure("busy", http_status=503)
-        assert await self.rt.settle.failure(work, failure) is Status.RETRYING
+        assert await self.rt.settlement.failure(work, failure) is Status.RETRYING
         return work.number
 
     async def set_due(self, number: int, seconds: float) -> None:
@@ -101,20 +101,20 @@ class Factory:
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
         """Run a job to its good end."""
         work = await self.running(**fields)
-        assert await self.rt.settle.outcome(work, Done(result or {})) is Status.COMPLETED
+        assert await self.rt.settlement.outcome(work, Done(result or {})) is Status.COMPLETED
         return work.number
 
     async def failed(self, **fields: Any) -> int:
         """Run a job that fails for good."""
         work = await self.running(**fields)
         failure = Failure("no such thing", declared="PERMANENT")
-        assert await self.rt.settle.failure(work, failure) is Status.FAILED
+        assert await self.rt.settlement.failure(work, failure) is Status.FAILED
         return work.number
 
     async def dead(self, **fields: Any) -> int:
         """Run a job that has no attempts to lose."""
         work = await self.running(**{"max_attempts": 0} | fields)
-        assert await self.rt.settle.failure(work, Failure("gone")) is Status.DEAD_LETTER
+        assert await self.rt.settlement.failure(work, Failure("gone")) is Status.DEAD_LETTER
         return work.number
 
     async def canceled(self, **fields: Any) -> int:

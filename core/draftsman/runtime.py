@@ -118,7 +118,7 @@ class Runtime:
         return Checkpoints(self.db)
 
     @cached_property
-    def settle(self) -> Settlement:
+    def settlement(self) -> Settlement:
         """Ends of runs."""
         from draftsman.services.runs.settlement import Settlement
 
@@ -227,7 +227,7 @@ class Runtime:
             self.claim(worker, served_queues),
             self.checkpoints,
             self.questions,
-            self.settle,
+            self.settlement,
             self.outbox,
             self.repos,
             revive=self.revive if self.embedded else None,

@@ -328,7 +328,7 @@ class _Services:
     def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
-        self.checkpoints = self.questions = self.settle = self.outbox = memory
+        self.checkpoints = self.questions = self.settlement = self.outbox = memory
 
     @property
     def repos(self) -> Any:

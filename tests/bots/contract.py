@@ -125,7 +125,7 @@ class BotContract:
         assert side.invites in asked
         await make.answer(work.number, "red", people.ben)
         again = await make.running(work.number)
-        await rt.settle.outcome(again, Done({"summary": "all is well"}))
+        await rt.settlement.outcome(again, Done({"summary": "all is well"}))
         await wait_until_delivered(rt, work.number, side.channel)
         status, closed, result = side.texts()
         assert "completed" in status
@@ -168,7 +168,7 @@ class BotContract:
         side.revoke()
         job = await make.queued(notify=side.notify)
         sent = await self._refused(rt, job)
-        await rt.settle.outcome(await make.running(job), Done({}))
+        await rt.settlement.outcome(await make.running(job), Done({}))
         await rt.outbox.notice(job, "n", "one more")
         assert (sent.status, sent.attempts) == ("pending", 0)
         assert (await rt.read_model.job(job)).status == "completed"
@@ -182,7 +182,7 @@ class BotContract:
         (sent,) = await wait_until_delivered(rt, job, side.channel)
         assert (sent.status, sent.attempts) == ("dead_letter", 1)
         assert "log" in {delivery.channel for delivery in await deliveries_of(rt, job)}
-        await rt.settle.outcome(await make.running(job), Done({}))
+        await rt.settlement.outcome(await make.running(job), Done({}))
         assert (await rt.read_model.job(job)).status == "completed"
 
     async def test_deleted_status_message_is_posted_once_more(
@@ -193,7 +193,7 @@ class BotContract:
         side.delete_status_message()
         work = await make.running(job)
         await wait_until_delivered(rt, job, side.channel)
-        await rt.settle.outcome(work, Done({}))
+        await rt.settlement.outcome(work, Done({}))
         await wait_until_delivered(rt, job, side.channel)
         status, result = side.texts()
         assert "completed" in status
@@ -236,7 +236,7 @@ class BotContract:
         side.reject_file()
         work = await make.running(await make.queued(notify=side.notify))
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
-        await rt.settle.outcome(work, Done({"summary": "all is well"}))
+        await rt.settlement.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
         assert [item.status for item in sent if item.kind is DeliveryKind.FILE] == ["dead_letter"]
         assert "all is well" in side.texts()[-1]

@@ -47,7 +47,7 @@ async def test_the_scripts(make: Factory, capsys: pytest.CaptureFixture[str]) ->
     await asyncio.to_thread(run, BLOCKS["A script"])
     await asyncio.to_thread(run, BLOCKS["A script"])
     assert capsys.readouterr().out == "D-1 created\nD-1 deduplicated\n"
-    await make.rt.settle.outcome(await make.running(1), Done({"pages": 3}))
+    await make.rt.settlement.outcome(await make.running(1), Done({"pages": 3}))
     await asyncio.to_thread(run, WAIT)
     assert capsys.readouterr().out == "completed {'pages': 3}\n"
 

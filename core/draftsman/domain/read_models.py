@@ -66,7 +66,7 @@ class RetryLink:
 
 @dataclass(frozen=True, slots=True)
 class FinishedJob:
-    """A finished job; `wanted` says whether it matches the filters."""
+    """A finished job; `matches` says whether the filters match."""
 
     number: int
     status: Status
@@ -75,18 +75,18 @@ class FinishedJob:
     ticket_title: str | None
     last_error: str | None
     finished_at: datetime
-    wanted: bool
+    matches: bool
     followed_by: int | None
     """Its retry, None without a retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecentDuplicate:
-    """A job with the same text, submitted `ago` seconds before."""
+    """A job with the same text, submitted `age` seconds before."""
 
     number: int
     status: Status
-    ago: float
+    age: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class ActivityBucket:
     """The activity of some seconds; `at` is the bucket's number since the epoch."""
 
     at: int
-    ended: int
+    finished: int
     """Jobs that finished."""
     answers: list[float]
     """Seconds until the answer, for each answered question."""
@@ -150,7 +150,7 @@ class ActivityBucket:
     def __add__(self, other: ActivityBucket | None) -> ActivityBucket:
         if other is None:
             return self
-        return ActivityBucket(self.at, self.ended + other.ended, self.answers + other.answers)
+        return ActivityBucket(self.at, self.finished + other.finished, self.answers + other.answers)
 
 
 @dataclass(frozen=True, slots=True)

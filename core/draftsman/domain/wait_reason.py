@@ -43,28 +43,29 @@ class JobFacts:
     claimable: bool
     ahead: int
     workers: int
-    able: int
+    capable_workers: int
     slots: int
     host: str | None
     """Host of the worker, while it is registered."""
-    silent: float | None
+    heartbeat_age: float | None
     due_in: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class WaitReason:
-    """The reason of a status: `reason` is its stable name, `text` a sentence, `then` the next step.
+    """The reason of a status, with its stable name `reason`, and a sentence `text`.
 
-    `due_in` is in seconds by the database's clock, for a scheduled job.
+    `next_step` says what follows, or what to do. `due_in` is in seconds by the database's clock,
+    for a scheduled job.
     """
 
     status: Status
     reason: str
     text: str
-    then: str
+    next_step: str
     due_in: float | None = None
     parts: tuple[str | CommandHint, ...] = ()
-    """`then` in parts, so that a front end can word the commands in its own way."""
+    """`next_step` in parts, so that a front end can word the commands in its own way."""
 
 
 NextStep = str | tuple[str | CommandHint, ...]
@@ -160,7 +161,7 @@ def _queued(facts: JobFacts) -> tuple[str, str, NextStep]:
                 else _command("worker", f"--queue {facts.queue}"),
             ),
         )
-    if not facts.able:
+    if not facts.capable_workers:
         return (
             "unknown_type",
             f"no live worker has a handler for the type {facts.type!r}",
@@ -203,10 +204,11 @@ def _claimed_or_running(facts: JobFacts) -> tuple[str, str, NextStep]:
         return "claimed", f"prefetched by {worker}", "it starts in the worker's next free slot"
     if facts.cancel_requested_at is not None:
         return "canceling", f"{worker} is stopping it", "it will end as canceled"
-    silent = f"; last heartbeat {_span(facts.silent)} ago" if facts.silent is not None else ""
+    age = facts.heartbeat_age
+    heartbeat = "" if age is None else f"; last heartbeat {_span(age)} ago"
     return (
         "running",
-        f"{worker} is running it{silent}",
+        f"{worker} is running it{heartbeat}",
         ("to follow it: ", _command("logs", f"-f {job_name(facts.number)}")),
     )
 

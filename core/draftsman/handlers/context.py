@@ -189,7 +189,7 @@ class RunContext:
             await self._run.step(step, lambda _: self._due(until), owner=Owner.WORKER)
         )
         if due > await self._run.wait(self._services.checkpoints.now):
-            await self._run.park(self._services.settle.outcome, self.job, Snooze(due))
+            await self._run.park(self._services.settlement.outcome, self.job, Snooze(due))
             raise Parked
 
     async def _due(self, until: datetime | timedelta | float) -> str:

@@ -49,7 +49,7 @@ class RunServices(Protocol):
         """Questions and answers."""
 
     @property
-    def settle(self) -> Settlement:
+    def settlement(self) -> Settlement:
         """Settlement of runs."""
 
     @property

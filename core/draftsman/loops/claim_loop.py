@@ -153,7 +153,7 @@ class ClaimLoop:
                 raise
             except DraftsmanError as error:
                 failure = Failure(f"the result was rejected: {error}", declared="INVALID_OUTPUT")
-                await self._services.settle.failure(execution.job, failure)
+                await self._services.settlement.failure(execution.job, failure)
                 self._done.pop(execution.job.token, None)
 
     def _start_all(self, claimed: list[ClaimedJob]) -> None:
@@ -190,7 +190,7 @@ class ClaimLoop:
         for started in await self._claim.start([job.lease]):
             names = ", ".join(handled) or "none"
             text = f"no worker handles type {job.type!r}; handled types: {names}"
-            await self._services.settle.failure(started, Failure(text, code="unknown_type"))
+            await self._services.settlement.failure(started, Failure(text, code="unknown_type"))
 
     def _start(self, job: ClaimedJob) -> None:
         execution = Execution(self._services, job, self._handlers[job.type])

@@ -44,7 +44,7 @@ class WorkerServices:
     claim: Claim
     checkpoints: Checkpoints
     questions: Questions
-    settle: Settlement
+    settlement: Settlement
     outbox: Notifier
     repos: Repos
     revive: Callable[[], Awaitable[None]] | None = None
@@ -60,7 +60,7 @@ class Execution:
         self.job = job
         self.result: dict[str, Any] | None = None
         self.task: asyncio.Task[None] | None = None
-        self._bench = bench
+        self._services = bench
         self._handler = handler
         self._limits = bench.limits.of_job(job)
         self._worker_run: WorkerRun | None = None
@@ -90,7 +90,7 @@ class Execution:
         """Release the job of a handler that does not stop."""
         self._settling = True
         _log.error("%s did not stop; its job was released", self.job.name)
-        await self._persist(lambda: self._bench.settle.release_run(self.job, "shutdown"))
+        await self._persist(lambda: self._services.settlement.release_run(self.job, "shutdown"))
 
     @property
     def ending(self) -> bool:
@@ -124,7 +124,7 @@ class Execution:
         except Parked:
             return
         except LeaseLost:
-            await self._end(lambda: self._bench.settle.canceled(self.job))
+            await self._end(lambda: self._services.settlement.canceled(self.job))
         except asyncio.CancelledError:
             await self._settle_stopped()
         except BaseException as error:  # a handler's sys.exit() must not end the worker
@@ -134,7 +134,7 @@ class Execution:
             if self._worker_run is not None and (text := _details(error, failure)):
                 self._worker_run.log.write(redact(text))
             if self._stop_reason in (None, "canceled"):  # the job is canceled, with the error
-                await self._end(lambda: self._bench.settle.failure(self.job, failure))
+                await self._end(lambda: self._services.settlement.failure(self.job, failure))
             else:  # an error because of the stop, or after the cancellation was lost
                 _log.warning(
                     "%s: run %s raised an error while it was being stopped (%s): %s",
@@ -146,7 +146,7 @@ class Execution:
         left = self._limits.timeout
         if self.job.run > 1:
             left -= await self._check_runtime()
-        context = RunContext(self.job, self._bench, left, self._limits)
+        context = RunContext(self.job, self._services, left, self._limits)
         self._worker_run = run = worker_run(context)
         timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
         try:
@@ -161,7 +161,7 @@ class Execution:
             context.log(redact(repr(outcome)[:MAX_INVALID_OUTCOME]))
             raise
         if result is None:
-            await self._end(lambda: self._bench.settle.outcome(self.job, outcome))
+            await self._end(lambda: self._services.settlement.outcome(self.job, outcome))
             return
         self.result = result
         if run.has_open_log:
@@ -169,7 +169,7 @@ class Execution:
 
     async def _check_runtime(self) -> float:
         """Return the runtime of earlier runs, in seconds; raises Failure at the limit."""
-        claim, lease = self._bench.claim, self.job.lease
+        claim, lease = self._services.claim, self.job.lease
         runtime = await self._wait(
             lambda: claim.previous_runtime(lease), lambda: self._stop_reason is not None
         )
@@ -181,22 +181,22 @@ class Execution:
     async def _settle_stopped(self) -> None:
         """Settle a run that was stopped; after a lost lease, write nothing."""
         self._settling = True
-        settle = self._bench.settle
+        settlement = self._services.settlement
         match self._stop_reason:
             case "canceled":
-                await self._end(lambda: settle.canceled(self.job))
+                await self._end(lambda: settlement.canceled(self.job))
             case "timeout":
                 text = (
                     f"ran for {self._limits.timeout:g} s (job limit, time spent waiting excluded)"
                 )
                 failure = Failure(text, code="timeout")
-                await self._end(lambda: settle.failure(self.job, failure))
+                await self._end(lambda: settlement.failure(self.job, failure))
             case "lost":
                 _log.warning(
                     "%s lost its lease; the run was stopped without a result", self.job.name
                 )
             case _:
-                await self._end(lambda: settle.release_run(self.job, "shutdown"))
+                await self._end(lambda: settlement.release_run(self.job, "shutdown"))
 
     async def _end(self, write: Callable[[], Awaitable[Any]]) -> None:
         """Store the log while the run still owns its job, then settle."""
@@ -215,7 +215,9 @@ class Execution:
             _log.error("could not settle %s: %s", self.job.name, error)
 
     async def _wait(self, call: Callable[[], Awaitable[T]], stopping: Callable[[], bool]) -> T:
-        return await wait_for_database(self.job.name, call, self._bench.settings.worker, stopping)
+        return await wait_for_database(
+            self.job.name, call, self._services.settings.worker, stopping
+        )
 
 
 def _failure(error: BaseException, module: str) -> Failure:

@@ -103,7 +103,7 @@ async def activity(
     """
     params = {"epoch": after[0], "txid": after[1], "id": after[2]}
     params |= {"end_epoch": before[0], "end_txid": before[1], "end_id": before[2]}
-    bounds = {"seconds": seconds, "limit": limit, "ended": [str(status) for status in TERMINAL]}
+    bounds = {"seconds": seconds, "limit": limit, "terminal": [str(status) for status in TERMINAL]}
     async with conn.transaction():
         await execute(conn, _Q["in_order"])
         records = await rows(conn, _Q["activity"], params | bounds)
@@ -145,7 +145,7 @@ async def why(conn: Connection, job: int, lease: float) -> JobFacts | None:
 
 async def counts(conn: Connection, most: int) -> dict[str, int]:
     """Return the number of jobs by status, counting final statuses only up to `most`."""
-    params = {"most": most, "ended": [str(status) for status in TERMINAL]}
+    params = {"most": most, "terminal": [str(status) for status in TERMINAL]}
     return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
 
 

@@ -120,7 +120,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
     await rt.checkpoints.artifact(again.lease, "report.md", "report", b"# All is well\n")
-    await rt.settle.outcome(again, Done({"summary": "done <well>"}))
+    await rt.settlement.outcome(again, Done({"summary": "done <well>"}))
     await flow.quiet(work.number)
     assert flow.card()["ts"] == card["ts"]
     assert "completed" in shown(flow.card())
@@ -299,7 +299,7 @@ async def test_deleted_status_message_is_reposted_once(flow: Flow, make: Factory
     await flow.quiet(job)
     notice, status = flow.slack.messages(flow.room, first["ts"])
     assert "running" in shown(status)
-    await flow.rt.settle.outcome(work, Done({}))
+    await flow.rt.settlement.outcome(work, Done({}))
     await flow.quiet(job)
     notice, status, result = flow.slack.messages(flow.room, first["ts"])
     assert "a reply keeps the thread" in shown(notice)
@@ -311,7 +311,7 @@ async def test_messages_after_a_deleted_thread_go_to_the_channel(flow: Flow, mak
     job = await make.queued(notify=flow.notify)
     await flow.quiet(job)
     flow.remove(flow.card()["ts"])
-    await flow.rt.settle.outcome(await make.running(job), Done({"summary": "well"}))
+    await flow.rt.settlement.outcome(await make.running(job), Done({"summary": "well"}))
     assert {item.status for item in await flow.quiet(job)} <= {"sent", "superseded"}
     text = flow.slack.messages(flow.room)
     everything = text + [item for top in text for item in flow.slack.messages(flow.room, top["ts"])]
@@ -350,7 +350,7 @@ async def test_revoked_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
 
     await until(paused, "the refusal")
     work = await make.running(job)
-    await flow.rt.settle.outcome(work, Done({}))
+    await flow.rt.settlement.outcome(work, Done({}))
     await flow.rt.outbox.notice(job, "n", "one more")
     status, *_ = await deliveries_of(flow.rt, job)
     assert (status.status, status.attempts) == ("pending", 0)

@@ -92,7 +92,7 @@ async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
-    await rt.settle.outcome(again, Done({"summary": "done *well*"}))
+    await rt.settlement.outcome(again, Done({"summary": "done *well*"}))
     await flow.quiet(work.number)
     status, closed, result = flow.comments
     assert "completed" in status
@@ -115,7 +115,7 @@ async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     job = await make.queued(notify=flow.notify, actor=people.erin)
     await flow.quiet(job)
     flow.trello.delete_card(flow.card)
-    await flow.rt.settle.outcome(await make.running(job), Done({}))
+    await flow.rt.settlement.outcome(await make.running(job), Done({}))
     last = (await flow.quiet(job))[-1]
     assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead_letter", 1)
     assert "not found" in (last.last_error or "")
@@ -145,7 +145,7 @@ async def test_invalid_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
         return any(one.last_error for one in await deliveries_of(flow.rt, job))
 
     await until(paused, "the refusal")
-    await flow.rt.settle.outcome(await make.running(job), Done({}))
+    await flow.rt.settlement.outcome(await make.running(job), Done({}))
     await flow.rt.outbox.notice(job, "n", "one more")
     status, *_ = await deliveries_of(flow.rt, job)
     assert (status.status, status.attempts) == ("pending", 0)

@@ -94,7 +94,7 @@ async def test_wait_returns_the_job_with_its_result(client: Client, make: Factor
         await client.wait(made, timeout=0.05)
     waiting = asyncio.create_task(client.wait(made))
     work = await make.running(made.number)
-    await make.rt.settle.outcome(work, Done({"answer": 42}))
+    await make.rt.settlement.outcome(work, Done({"answer": 42}))
     job = await waiting
     assert (job.status, job.result) == (Status.COMPLETED, {"answer": 42})
     assert [event.kind async for event in client.events(made)][-1] == "job_completed"

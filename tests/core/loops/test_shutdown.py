@@ -91,7 +91,7 @@ async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
         assert (ctx.canceled, worker_run(ctx).stopping) == (True, "shutdown")
     assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
-    assert (await last_event(rt, number, "job_handed_back")).payload == {"reason": "shutdown"}
+    assert (await last_event(rt, number, "job_released")).payload == {"reason": "shutdown"}
 
     saved = []
 
@@ -330,7 +330,7 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
         await rt.job_control.cancel(work.number, make.owner)
     quick = runtime_with(rt)
     claim = quick.claim(make.worker, ("default",))
-    services = (rt.checkpoints, rt.questions, rt.settle, rt.outbox, rt.repos)
+    services = (rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos)
     bench = WorkerServices(quick.settings, JobLimits({}), claim, *services)
     ended = asyncio.Event()
     execution = Execution(bench, work, BlockingHandler())

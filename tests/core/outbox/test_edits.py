@@ -27,7 +27,7 @@ async def test_a_story_is_told_in_order_and_its_question_rewritten(
     await make.decide(work.number, True, people.carol)
     await desk.quiet(work.number)
     again = await make.running(work.number)
-    await rt.settle.outcome(again, Done({"summary": "all is well", "pr_url": "https://x/1"}))
+    await rt.settlement.outcome(again, Done({"summary": "all is well", "pr_url": "https://x/1"}))
     await desk.quiet(work.number)
     (thread,) = desk.chat.threads.values()
     assert [post.text.splitlines()[0] for post in thread] == [

@@ -234,11 +234,11 @@ async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
             assert await rt.questions.ask(work.lease, _item("expired"))
             assert await rt.sweeps.expire(LeaderTerm()) == 1
         case Status.COMPLETED:
-            await rt.settle.outcome(work, Done({}))
+            await rt.settlement.outcome(work, Done({}))
         case Status.FAILED:
-            await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+            await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
         case _:
-            await rt.settle.failure(work, Failure("gone"))
+            await rt.settlement.failure(work, Failure("gone"))
     assert (await rt.read_model.job(number)).status is status
 
 

@@ -84,7 +84,7 @@ class World:
             case "move" if status in (Status.QUEUED, Status.RESUMED):
                 self.work = await self.make.running(self.number)
             case "move" if status is Status.RUNNING and self.work:
-                await self.rt.settle.outcome(self.work, Done({}))
+                await self.rt.settlement.outcome(self.work, Done({}))
             case "ask" if status is Status.RUNNING and self.work:
                 item = QUESTION.model_copy(update={"text": f"Question {self.questions}?"})
                 await self.rt.questions.ask(self.work.lease, item)

@@ -28,12 +28,12 @@ FENCED: dict[str, Write] = {
     "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
     "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
-    "done": lambda rt, work: rt.settle.outcome(work, Done({"stale": True})),
-    "snooze": lambda rt, work: rt.settle.outcome(work, Snooze(1)),
-    "cancel": lambda rt, work: rt.settle.outcome(work, Cancel("stale")),
-    "failure": lambda rt, work: rt.settle.failure(work, Failure("stale")),
-    "hand_back": lambda rt, work: rt.settle.release_run(work, "stale"),
-    "canceled": lambda rt, work: rt.settle.canceled(work),
+    "done": lambda rt, work: rt.settlement.outcome(work, Done({"stale": True})),
+    "snooze": lambda rt, work: rt.settlement.outcome(work, Snooze(1)),
+    "cancel": lambda rt, work: rt.settlement.outcome(work, Cancel("stale")),
+    "failure": lambda rt, work: rt.settlement.failure(work, Failure("stale")),
+    "hand_back": lambda rt, work: rt.settlement.release_run(work, "stale"),
+    "canceled": lambda rt, work: rt.settlement.canceled(work),
     "exchange": lambda rt, work: rt.claim(work.id, ()).exchange(
         [(work.lease, {"stale": True})], types=[], skip=[], free=0, ahead=0
     ),
@@ -64,7 +64,7 @@ async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
         (False, [LeaseState(stale.token, owned=False, canceled=False)]),
     )
     assert await _everything(conn) == before
-    assert await rt.settle.outcome(mine, Done()) is Status.COMPLETED
+    assert await rt.settlement.outcome(mine, Done()) is Status.COMPLETED
 
 
 @pytest.mark.parametrize("write", sorted(FENCED.keys() - {"canceled", "start", "give_back"}))

@@ -36,7 +36,7 @@ async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)) as canceled:
-        ended = await first.then(rt.settle.outcome(work, Done({"n": 1})), conn)
+        ended = await first.then(rt.settlement.outcome(work, Done({"n": 1})), conn)
     assert canceled.result().requested
     assert ended is Status.CANCELED
     (run,) = await rt.read_model.runs(work.number)
@@ -47,7 +47,7 @@ async def test_a_cancel_that_comes_after_the_end_is_told(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(first.rt.settle.outcome(work, Done({"n": 1}))) as ended:
+    async with first.doing(first.rt.settlement.outcome(work, Done({"n": 1}))) as ended:
         with pytest.raises(Refused, match="is already completed"):
             await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert ended.result() is Status.COMPLETED
@@ -73,7 +73,7 @@ async def test_a_forced_cancel_ends_the_run_before_its_own_end(
     work = await make.running()
     forced = first.rt.job_control.cancel(work.number, make.owner, force=True)
     async with first.doing(forced):
-        assert await first.then(rt.settle.outcome(work, Done()), conn) is None
+        assert await first.then(rt.settlement.outcome(work, Done()), conn) is None
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 
@@ -161,7 +161,7 @@ async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
 ) -> None:
     work = await make.running(on_lost="resume")
     async with first.doing(_rescue(first.rt, make)) as rescued:
-        assert await first.then(rt.settle.outcome(work, Done()), conn) is None
+        assert await first.then(rt.settlement.outcome(work, Done()), conn) is None
     assert [job.number for job in rescued.result()] == [work.number]
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
@@ -170,7 +170,7 @@ async def test_a_rescue_during_the_end_passes_it_by(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running(on_lost="resume")
-    async with first.doing(first.rt.settle.outcome(work, Done())) as ended:
+    async with first.doing(first.rt.settlement.outcome(work, Done())) as ended:
         async with asyncio.timeout(5):
             assert await _rescue(rt, make) == []
     assert ended.result() is Status.COMPLETED
@@ -230,7 +230,7 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
         with pytest.raises(LeaseLost):
             await first.then(WRITES[write](rt, work), conn)
     kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
-    assert kinds[-1] == "job_handed_back"
+    assert kinds[-1] == "job_released"
     assert await rt.checkpoints.latest(work.number) == (None, None)
     assert await rt.checkpoints.logs(work.number) == []
     steps = await rt.checkpoints.steps(work.number)
@@ -265,10 +265,10 @@ async def test_terminal_is_terminal_whoever_comes_late(
     works = [await make.running() for _ in range(10)]
     for work in works:
         results = await asyncio.gather(
-            rt.settle.outcome(work, Done({"n": 1})),
-            rt.settle.failure(work, Failure("x", declared="PERMANENT")),
+            rt.settlement.outcome(work, Done({"n": 1})),
+            rt.settlement.failure(work, Failure("x", declared="PERMANENT")),
             rt.job_control.cancel(work.number, make.owner, force=True),
-            rt.settle.release_run(work, "shutdown"),
+            rt.settlement.release_run(work, "shutdown"),
             _rescue(rt, make),
             rt.questions.ask(work.lease, QUESTION),
             return_exceptions=True,

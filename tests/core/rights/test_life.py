@@ -47,7 +47,7 @@ async def test_each_role_does_its_part(as_role: As) -> None:
     )
     assert verdict.job_status is Status.RESUMED
     last = await make.running(work.number)
-    assert await worker.settle.outcome(last, Done({"ok": True})) is Status.COMPLETED
+    assert await worker.settlement.outcome(last, Done({"ok": True})) is Status.COMPLETED
     trail = await carol.read_model.job_events(work.number)
     actors = {event.kind: event.actor for event in trail}
     assert actors["job_created"].startswith("cli:t")

@@ -94,9 +94,11 @@ async def test_a_cancel(make: Factory, rt: Runtime, owner: Actor) -> None:
 
 async def test_an_end(make: Factory, rt: Runtime) -> None:
     done, failed, dropped = [await make.running() for _ in range(3)]
-    await rt.settle.outcome(done, Done({DIRTY: DIRTY}))
-    await rt.settle.failure(failed, Failure(DIRTY, origin=DIRTY, code=DIRTY, declared="PERMANENT"))
-    await rt.settle.outcome(dropped, Cancel(DIRTY))
+    await rt.settlement.outcome(done, Done({DIRTY: DIRTY}))
+    await rt.settlement.failure(
+        failed, Failure(DIRTY, origin=DIRTY, code=DIRTY, declared="PERMANENT")
+    )
+    await rt.settlement.outcome(dropped, Cancel(DIRTY))
     assert (await rt.read_model.job(done.number)).result == {CLEAN: CLEAN}
     assert (await rt.read_model.job(failed.number)).last_error == CLEAN
     assert (await rt.read_model.job_events(failed.number))[-1].payload["code"] == CLEAN
@@ -140,7 +142,7 @@ async def test_a_result_over_a_mebibyte_is_refused_and_the_run_goes_on(
 ) -> None:
     work = await make.running()
     with pytest.raises(UsageError, match="the result"):
-        await rt.settle.outcome(work, Done({"x": "y" * REQUEST_LIMIT}))
+        await rt.settlement.outcome(work, Done({"x": "y" * REQUEST_LIMIT}))
     assert (await rt.read_model.job(work.number)).status is Status.RUNNING
 
 
@@ -184,8 +186,8 @@ async def test_long_reasons_and_errors_are_cut_not_refused(
     canceled, failed, coded = [await make.running() for _ in range(3)]
     assert (await rt.job_control.cancel(canceled.number, owner, long)).requested
     failure = Failure(long, declared="PERMANENT")
-    assert await rt.settle.failure(failed, failure) is Status.FAILED
-    assert await rt.settle.failure(coded, Failure("x", code=long)) is Status.RETRYING
+    assert await rt.settlement.failure(failed, failure) is Status.FAILED
+    assert await rt.settlement.failure(coded, Failure("x", code=long)) is Status.RETRYING
     assert len(str((await rt.read_model.job(failed.number)).last_error)) <= 4000
 
 

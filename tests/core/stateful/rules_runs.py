@@ -252,20 +252,20 @@ async def _write(rt: Runtime, work: ClaimedJob, what: str, n: int, key: str) -> 
 async def _end(rt: Runtime, work: ClaimedJob, how: str, n: int) -> str | None:
     match how:
         case "done":
-            status = await rt.settle.outcome(work, Done({"n": n}))
+            status = await rt.settlement.outcome(work, Done({"n": n}))
         case "snooze":
-            status = await rt.settle.outcome(work, Snooze(10.0 * n))
+            status = await rt.settlement.outcome(work, Snooze(10.0 * n))
         case "cancel":
-            status = await rt.settle.outcome(work, Cancel("unwanted"))
+            status = await rt.settlement.outcome(work, Cancel("unwanted"))
         case "infra":
-            status = await rt.settle.failure(work, Failure("gone"))
+            status = await rt.settlement.failure(work, Failure("gone"))
         case "app":
             failure = Failure("busy", http_status=429, retry_after=WAIT)
-            status = await rt.settle.failure(work, failure)
+            status = await rt.settlement.failure(work, failure)
         case "permanent":
-            status = await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+            status = await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
         case "hand_back":
-            status = await rt.settle.release_run(work, "shutdown")
+            status = await rt.settlement.release_run(work, "shutdown")
         case _:
-            status = await rt.settle.canceled(work)
+            status = await rt.settlement.canceled(work)
     return status

@@ -155,9 +155,9 @@ async def test_following_a_job_yields_its_events_and_ends_with_it(
     async for event in rt.read_model.follow(work.number):
         seen.append(event.kind)
         if event.kind == "job_started":
-            await rt.settle.release_run(work, "shutdown")
+            await rt.settlement.release_run(work, "shutdown")
             await rt.job_control.cancel(work.number, make.owner)
-    assert seen == ["job_created", "job_claimed", "job_started", "job_handed_back", "job_canceled"]
+    assert seen == ["job_created", "job_claimed", "job_started", "job_released", "job_canceled"]
 
 
 async def test_following_everything_anew_yields_what_comes(

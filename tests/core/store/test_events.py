@@ -69,7 +69,7 @@ async def test_a_fused_claim_leaves_both_events_and_only_the_second_is_of_the_ru
 async def test_an_event_names_who_did_it(make: Factory, rt: Runtime, people: People) -> None:
     number = await make.queued(actor=people.anna)
     work = await make.running(number)
-    await rt.settle.failure(work, Failure("busy", http_status=503))
+    await rt.settlement.failure(work, Failure("busy", http_status=503))
     await rt.job_control.cancel(number, people.olga, "enough")
     worker = f"worker:{make.worker}"
     assert [event.actor for event in await rt.read_model.job_events(number)] == [
@@ -125,7 +125,7 @@ async def test_the_details_say_why(make: Factory, rt: Runtime, people: People) -
 
 async def test_the_code_of_a_failure_is_in_the_trail(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    await rt.settle.failure(work, Failure("no such branch", origin="git", code="no_such_ref"))
+    await rt.settlement.failure(work, Failure("no such branch", origin="git", code="no_such_ref"))
     payload = (await rt.read_model.job_events(work.number))[-1].payload
     assert (payload["origin"], payload["code"]) == ("git", "no_such_ref")
 

@@ -16,7 +16,7 @@ KILLED = JobRecord(
         RecordedEvent("job_created", 0, to="queued"),
         RecordedEvent("job_started", 10, "worker:a", run=1, to="running"),
         RecordedEvent("soak_mark", 12, "worker:a", run=1),
-        RecordedEvent("job_handed_back", 21, to="resumed"),
+        RecordedEvent("job_released", 21, to="resumed"),
         RecordedEvent("job_claimed", 22, "worker:b", to="claimed"),
         RecordedEvent("job_started", 23, "worker:b", run=2, to="running"),
         RecordedEvent("soak_mark", 25, "worker:b", run=2),

@@ -238,7 +238,7 @@ def from_line(text: str, catalog: Catalog) -> dict[str, str]:
 
 
 def _is_repo(word: str, catalog: Catalog) -> bool:
-    return " " not in word and (is_repo_url(word) or bool(catalog.named(word)))
+    return " " not in word and (is_repo_url(word) or bool(catalog.find_by_name(word)))
 
 
 def _merge(fields: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:

@@ -259,7 +259,7 @@ class SlackChannel:
         is_request = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
         approvers = {
             ids.account_user_id(account)
-            for person in message.asked
+            for person in message.recipients
             if (account := person.ids.get(Source.SLACK))
         }
         if not (is_approval and is_request and approvers) or is_direct(message.target):

@@ -77,7 +77,7 @@ async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:
         return actor.owner
     invoker = (await ctx.rt.read_model.job(question.job)).invoker_id
     is_approval = question.kind is QuestionKind.APPROVAL
-    approvers = ctx.rt.policy.answering(question.approvers, invoker, gate=is_approval)
+    approvers = ctx.rt.policy.eligible_people(question.approvers, invoker, approval=is_approval)
     return actor.person in {person.name for person in approvers}
 
 

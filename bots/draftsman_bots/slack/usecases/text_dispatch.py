@@ -78,7 +78,7 @@ async def _submission_reply(
         return Reply(confirmation, is_news=False)
     state = str(duplicate.status).replace("_", " ")
     return Reply(
-        f"{confirmation}\nYou made the same request {duplicate.ago:.0f} s ago: D-{duplicate.number}"
+        f"{confirmation}\nYou made the same request {duplicate.age:.0f} s ago: D-{duplicate.number}"
         f" ({escape(state)}). To cancel the duplicate:"
         f" `{ctx.settings.command} cancel {submitted.name}`"
     )

@@ -95,7 +95,7 @@ def needs_context(config: BoardConfig, message: Message) -> bool:
 
 
 def _mentions_member(message: Message) -> bool:
-    if message.kind in QUESTION_KINDS and message.asked:
+    if message.kind in QUESTION_KINDS and message.recipients:
         return True
     return bool((message.payload or {}).get("to")) or names_members(message)
 

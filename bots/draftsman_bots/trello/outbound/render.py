@@ -111,7 +111,7 @@ def _question(message: Message, names: MemberNames) -> Iterator[str]:
         yield escape_truncated(
             str(payload.get("text") or f"{question.name} is still waiting for an answer")
         )
-    yield from render_question(question, message.subject.title, message.asked, names)
+    yield from render_question(question, message.subject.title, message.recipients, names)
 
 
 def _closed(message: Message, names: MemberNames) -> Iterator[str]:

@@ -97,7 +97,8 @@ class Message:
 
     `root` is the reference of the job's status message at this target; `edits` is the reference of
     the copy to update; `thread` is the target's own. `payload` has the `text` of a notice, `to` for
-    its only recipient, or the `name` of a file. `asked` are the people who may answer the question.
+    its only recipient, or the `name` of a file. `recipients` are the people who may answer the
+    question.
     """
 
     marker: str
@@ -111,7 +112,7 @@ class Message:
     edits: str | None = None
     question: Question | None = None
     payload: dict[str, Any] | None = None
-    asked: tuple[Person, ...] = ()
+    recipients: tuple[Person, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,5 +43,5 @@ class MessageFacts:
     copy_ref: str | None
     copy_created_at: datetime | None
     root: str | None
-    moved: str | None
+    replacement_target: str | None
     """Replacement of a target that no longer exists."""

@@ -131,10 +131,12 @@ class Policy:
         """Return whether the name is a group or a person."""
         return name in self.groups or name in self.people
 
-    def answering(self, names: Sequence[str], invoker: str, *, gate: bool) -> list[Person]:
-        """Return the people who may answer a question, or with `gate` decide an approval."""
+    def eligible_people(
+        self, names: Sequence[str], invoker: str, *, approval: bool
+    ) -> list[Person]:
+        """Return the people who may answer a question, or with `approval` decide it."""
         allowed, invoker = set(self.approvers(names)), self.requester(invoker)
-        if not gate:
+        if not approval:
             allowed |= {n for n, person in self.people.items() if "responder" in person.roles}
             allowed.add(invoker)
         elif not self.self_approval:

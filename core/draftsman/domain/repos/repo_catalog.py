@@ -118,12 +118,12 @@ class Catalog:
 
     repos: Sequence[Repo]
     mappings: Sequence[LabelMapping] = ()
-    parts: Sequence[tuple[int, str]] = ()
+    profile_paths: Sequence[tuple[int, str]] = ()
 
-    def places(self) -> list[RepoLocation]:
+    def locations(self) -> list[RepoLocation]:
         """Return all repositories and folders."""
         inner: dict[int | None, list[str]] = {}
-        for repo, path in self.parts:
+        for repo, path in self.profile_paths:
             if path:
                 inner.setdefault(repo, []).append(path)
         return [
@@ -132,14 +132,14 @@ class Catalog:
             for path in ("", *sorted(inner.get(repo.id, ())))
         ]
 
-    def named(self, name: str) -> list[RepoLocation]:
+    def find_by_name(self, name: str) -> list[RepoLocation]:
         """Find a name: `pay`, `acme/pay`, `host/acme/pay`, optionally with `//folder`."""
         repo_part, _, path = name.strip().partition(FOLDER_SEPARATOR)
         parts = tuple(part.casefold() for part in repo_part.strip("/").split("/"))
         path = path.strip("/")
         matches = [repo for repo in self.repos if _ends_with(repo, parts)]
         exact = [repo for repo in matches if repo.full_name.casefold() == "/".join(parts)]
-        paths = {location.path for location in self.places()}
+        paths = {location.path for location in self.locations()}
         return [RepoLocation(repo, path) for repo in exact or matches if path in paths]
 
     def of(self, address: RepoUrl) -> Repo | None:
@@ -195,17 +195,17 @@ def resolve(
     ):
         if locations:
             return _decided(method, locations)
-    return AmbiguousRepo(tuple(catalog.places()))
+    return AmbiguousRepo(tuple(catalog.locations()))
 
 
 def _explicit(catalog: Catalog, name: str) -> ResolvedRepo | AmbiguousRepo:
-    if locations := catalog.named(name):
+    if locations := catalog.find_by_name(name):
         return _decided("explicit", locations)
     if is_repo_url(name):
         address = parse(name)
         repo = catalog.of(address) or Repo.at(address)
         return ResolvedRepo(repo, CONFIDENCE["explicit"], "explicit")
-    known = tuple(sorted(location.name for location in catalog.places())[:20])
+    known = tuple(sorted(location.name for location in catalog.locations())[:20])
     without_user = " ".join(word.rpartition("@")[2] for word in name.split())[:60]
     raise UnknownRepo(
         f"unknown repository {without_user!r}; known: {', '.join(known) or 'none'}",

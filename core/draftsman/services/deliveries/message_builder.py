@@ -38,14 +38,16 @@ def build_message(
         marker=str(item.id),
         seq=item.seq,
         kind=item.kind,
-        target=facts.moved or item.target,
+        target=facts.replacement_target or item.target,
         subject=_subject(facts, facts.job_id, facts.denial),
         created_at=item.created_at,
-        thread=None if facts.moved else item.thread,
+        thread=None if facts.replacement_target else item.thread,
         root=facts.root,
         question=None if question is None else _redacted_question(question),
         payload=_redacted(item.payload),
-        asked=_addressees(policy, question, facts.invoker_id, item.channel) if question else (),
+        recipients=_addressees(policy, question, facts.invoker_id, item.channel)
+        if question
+        else (),
     )
 
 
@@ -124,9 +126,9 @@ def _addressees(
     For an approval these are the approvers; otherwise the invoker and the people it escalated to,
     or everyone who may answer where none of them can be reached in the channel.
     """
-    gate = question.kind is QuestionKind.APPROVAL
-    eligible = policy.answering(question.approvers, invoker, gate=gate)
-    if gate:
+    approval = question.kind is QuestionKind.APPROVAL
+    eligible = policy.eligible_people(question.approvers, invoker, approval=approval)
+    if approval:
         return tuple(eligible)
     addressed_names = policy.approvers(question.approvers) | {invoker}
     nearest = [person for person in eligible if person.name in addressed_names]

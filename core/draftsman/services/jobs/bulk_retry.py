@@ -57,7 +57,7 @@ class BulkRetry:
             job
             for status in dict.fromkeys(statuses)
             async for job in self._ended(status, filters)
-            if job.wanted
+            if job.matches
         ]
         return sorted(jobs, key=lambda job: job.number)
 

@@ -3,23 +3,23 @@
 -- progress, so that its run learns of it with the next write; only the log continues.
 
 -- name: checkpoint
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
-), made AS (
+), inserted AS (
     INSERT INTO draftsman.job_checkpoints (job, run, data, bundle)
-    SELECT number, run_count, %(data)s, %(bundle)s FROM mine
+    SELECT number, run_count, %(data)s, %(bundle)s FROM owned
     RETURNING id, job
 ), pruned AS (
     DELETE FROM draftsman.job_checkpoints c
-     USING mine m
+     USING owned m
      WHERE c.job = m.number
        AND c.id <= (SELECT id FROM draftsman.job_checkpoints WHERE job = m.number
                      ORDER BY id DESC OFFSET %(keep)s - 1 LIMIT 1)
 )
-SELECT id FROM made
+SELECT id FROM inserted
 
 -- A checkpoint whose bundle was replaced by an agent's file, as older versions allowed, is left
 -- out.
@@ -33,25 +33,25 @@ SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
 
 -- The step as it was before this call, or no row when this call created it.
 -- name: begin_step
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
-), made AS (
+), inserted AS (
     INSERT INTO draftsman.job_steps (job, key, owner, invocation_id, run)
-    SELECT number, %(key)s, %(owner)s, %(invocation)s, run_count FROM mine
+    SELECT number, %(key)s, %(owner)s, %(invocation)s, run_count FROM owned
         ON CONFLICT (job, key) DO NOTHING
     RETURNING invocation_id
 )
 SELECT m.number IS NOT NULL, s.status::text, s.invocation_id, s.result
   FROM (SELECT 1) one
-  LEFT JOIN mine m ON true
+  LEFT JOIN owned m ON true
   LEFT JOIN draftsman.job_steps s
     ON s.job = m.number AND s.key = %(key)s AND s.owner = %(owner)s
 
 -- name: finish_step
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
@@ -60,11 +60,11 @@ WITH mine AS MATERIALIZED (
     UPDATE draftsman.job_steps s
        SET status = 'done', result = %(result)s, run = m.run_count,
            finished_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE s.job = m.number AND s.key = %(key)s AND s.owner = %(owner)s
        AND s.status = 'pending'
 )
-SELECT number FROM mine
+SELECT number FROM owned
 
 -- name: steps
 SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
@@ -73,33 +73,33 @@ SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
 
 -- A run that repeats an event, because no reply arrived, gets the event that was stored.
 -- name: event
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count, worker_id FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
 ), sent AS MATERIALIZED (
-    SELECT e.id FROM mine m
+    SELECT e.id FROM owned m
       JOIN draftsman.job_events e ON e.job = m.number AND e.run = m.run_count
      WHERE e.id > %(after)s::bigint AND e.kind = %(kind)s AND e.payload = %(payload)s
      LIMIT 1
-), made AS (
+), inserted AS (
     INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
-    SELECT number, run_count, %(kind)s, 'worker:' || worker_id, %(payload)s FROM mine
+    SELECT number, run_count, %(kind)s, 'worker:' || worker_id, %(payload)s FROM owned
      WHERE NOT EXISTS (SELECT FROM sent)
     RETURNING id
 )
-SELECT id FROM sent UNION ALL SELECT id FROM made
+SELECT id FROM sent UNION ALL SELECT id FROM inserted
 
 -- name: artifact
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
 )
 INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
-SELECT number, run_count, %(name)s, %(kind)s, %(size)s, %(sha256)s FROM mine
+SELECT number, run_count, %(name)s, %(kind)s, %(size)s, %(sha256)s FROM owned
     ON CONFLICT (job, run, name) DO UPDATE
        SET kind = excluded.kind, size = excluded.size, sha256 = excluded.sha256,
            created_at = draftsman.now()
@@ -114,13 +114,13 @@ VALUES (%(artifact)s, %(seq)s, %(data)s)
 
 -- A chunk, if the logs of the job have room for it.
 -- name: log
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 ), counted AS (
     INSERT INTO draftsman.job_quotas AS q (job, quota, count, bytes)
-    SELECT number, 'log', 1, octet_length(%(text)s::text) FROM mine
+    SELECT number, 'log', 1, octet_length(%(text)s::text) FROM owned
      WHERE octet_length(%(text)s::text) <= %(limit)s::bigint
         ON CONFLICT (job, quota) DO UPDATE
            SET count = q.count + 1, bytes = q.bytes + excluded.bytes
@@ -129,20 +129,20 @@ WITH mine AS MATERIALIZED (
 ), written AS (
     INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
     SELECT m.number, m.run_count, %(seq)s, %(text)s
-      FROM mine m JOIN counted c ON c.job = m.number
+      FROM owned m JOIN counted c ON c.job = m.number
         ON CONFLICT DO NOTHING
 )
-SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
+SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM counted)
 
 -- A use of a quota; a use over the limit is not counted. The job's lock serializes writes.
 -- name: consume_quota
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 ), counted AS (
     INSERT INTO draftsman.job_quotas AS q (job, quota, count, bytes)
-    SELECT number, %(quota)s, 1, %(bytes)s FROM mine
+    SELECT number, %(quota)s, 1, %(bytes)s FROM owned
      WHERE %(most)s::bigint >= 1 AND %(bytes)s::bigint <= %(most_bytes)s::bigint
         ON CONFLICT (job, quota) DO UPDATE
            SET count = q.count + 1, bytes = q.bytes + excluded.bytes
@@ -150,7 +150,7 @@ WITH mine AS MATERIALIZED (
            AND q.bytes + excluded.bytes <= %(most_bytes)s::bigint
     RETURNING job
 )
-SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
+SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM counted)
 
 -- name: artifacts
 SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts

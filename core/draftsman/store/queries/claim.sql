@@ -10,7 +10,7 @@ WITH clock AS MATERIALIZED (
     SELECT d.job, d.token, d.result
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[], %(results)s::jsonb[])
         AS d (job, token, result)
-), mine AS MATERIALIZED (
+), owned AS MATERIALIZED (
     SELECT j.number, j.lease_token, d.result, j.canceled
       FROM done d
      CROSS JOIN LATERAL (
@@ -18,14 +18,14 @@ WITH clock AS MATERIALIZED (
              FROM draftsman.jobs
             WHERE number = d.job AND lease_token = d.token AND status = 'running'
               FOR NO KEY UPDATE SKIP LOCKED) j
-), ended AS (
+), settled AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'completed'
                     END::draftsman.job_status,
            result = CASE WHEN NOT m.canceled THEN m.result END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
            finished_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock)
-      FROM mine m
+      FROM owned m
      WHERE j.number = m.number AND j.lease_token = m.lease_token
     RETURNING j.number, j.run_count, m.lease_token, m.canceled, m.result
 ), closed AS (
@@ -34,9 +34,9 @@ WITH clock AS MATERIALIZED (
                     END::draftsman.run_status,
            result = CASE WHEN e.canceled THEN e.result END,
            finished_at = (SELECT now FROM clock)
-      FROM ended e
+      FROM settled e
      WHERE r.job = e.number AND r.ordinal = e.run_count AND r.status = 'running'
-), pick AS MATERIALIZED (
+), candidates AS MATERIALIZED (
     SELECT c.number, c.type, row_number() OVER () AS place
       FROM (SELECT q.number, q.type
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
@@ -48,7 +48,7 @@ WITH clock AS MATERIALIZED (
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
              LIMIT %(free)s + %(ahead)s) c
-), taken AS (
+), claimed_jobs AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN s.start THEN 'running' ELSE 'claimed' END::draftsman.job_status,
            claimed_from = CASE WHEN NOT s.start THEN j.status END,
@@ -58,7 +58,7 @@ WITH clock AS MATERIALIZED (
            claimed_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock),
            started_at = CASE WHEN s.start THEN coalesce(j.started_at, (SELECT now FROM clock))
                         ELSE j.started_at END
-      FROM pick p
+      FROM candidates p
      CROSS JOIN LATERAL (
            SELECT p.place <= %(free)s AND p.type = ANY (%(types)s::text[]) AS start) s
      WHERE j.number = p.number AND j.status IN ('queued', 'resumed')
@@ -67,14 +67,14 @@ WITH clock AS MATERIALIZED (
     INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot,
            started_at, heartbeat_at)
     SELECT number, run_count, worker_id, lease_token, overrides, claimed_at, claimed_at
-      FROM taken
+      FROM claimed_jobs
      WHERE status = 'running'
 )
 SELECT number, lease_token AS token, run_count AS run,
        CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        NULL, NULL
-  FROM ended
+  FROM settled
  UNION ALL
 SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,
        type, queue, invoker_id, repo_owner, repo_name,
@@ -82,42 +82,42 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
        to_jsonb(created_at) #>> '{}'
-  FROM taken
+  FROM claimed_jobs
 
 -- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
 -- name: start
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT j.number
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
       JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
        AND j.status = 'claimed'
      ORDER BY j.number
        FOR NO KEY UPDATE OF j
-), taken AS (
+), claimed_jobs AS (
     UPDATE draftsman.jobs j
        SET status = 'running', claimed_from = NULL, version = j.version + 1,
            run_count = j.run_count + 1, updated_at = draftsman.now(),
            started_at = coalesce(j.started_at, draftsman.now())
-      FROM mine m
+      FROM owned m
      WHERE j.number = m.number AND j.status = 'claimed'
     RETURNING j.*
 ), opened AS (
     INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot)
     SELECT number, run_count, worker_id, lease_token, overrides
-      FROM taken
+      FROM claimed_jobs
 )
 SELECT number, lease_token AS token, run_count AS run, status::text, type, queue, invoker_id, repo_owner, repo_name,
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
        to_jsonb(created_at) #>> '{}'
-  FROM taken
+  FROM claimed_jobs
 
 -- Jobs that were claimed but never started go back without spending an attempt.
 -- name: release_claims
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
-), mine AS MATERIALIZED (
+), owned AS MATERIALIZED (
     SELECT j.number
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
       JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
@@ -125,19 +125,19 @@ WITH context AS MATERIALIZED (
      CROSS JOIN context
      ORDER BY j.number
        FOR NO KEY UPDATE OF j
-), moved AS (
+), released AS (
     UPDATE draftsman.jobs j
        SET status = j.claimed_from, claimed_from = NULL, worker_id = NULL, lease_token = NULL,
            version = j.version + 1, updated_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE j.number = m.number AND j.status = 'claimed'
     RETURNING j.number, j.queue
 )
-SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
+SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released
 
 -- Live workers that handle the type, and all types that a live worker handles.
 -- name: known_types
-SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS able,
+SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS capable_workers,
        coalesce(array_agg(DISTINCT t.type ORDER BY t.type), '{}') AS types
   FROM draftsman.workers w
  CROSS JOIN LATERAL unnest(w.types) AS t (type)
@@ -163,7 +163,7 @@ SELECT j.number, j.id, r.ordinal
 -- name: release_lost_claims
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', '{"reason": "the reply to the claim was lost"}', true)
-), mine AS MATERIALIZED (
+), owned AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from,
            j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.jobs j
@@ -177,9 +177,9 @@ WITH context AS MATERIALIZED (
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'interrupted'
                     END::draftsman.run_status,
            finished_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
-), moved AS (
+), released AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN m.canceled THEN 'canceled'
                          WHEN m.status = 'claimed' THEN m.claimed_from::text
@@ -187,8 +187,8 @@ WITH context AS MATERIALIZED (
            finished_at = CASE WHEN m.canceled THEN draftsman.now() END,
            queued_at = draftsman.now(), claimed_from = NULL, worker_id = NULL, lease_token = NULL,
            version = j.version + 1, updated_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE j.number = m.number AND j.lease_token = m.lease_token
     RETURNING j.number, j.queue
 )
-SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
+SELECT number, pg_notify('draftsman_jobs', queue)::text FROM released

@@ -51,32 +51,32 @@ SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s
 
 -- A message of a run, to its own targets or to those of its job; it locks the job by its lease.
 -- name: notify
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
-), named AS MATERIALIZED (
+), explicit_targets AS MATERIALIZED (
     SELECT m.number AS job, w.place, w.channel, w.target, w.thread,
            'D-' || m.number || ' ' || w.channel || ':' || w.target || coalesce('/' || w.thread, '')
                AS thread_key
-      FROM mine m
+      FROM owned m
      CROSS JOIN jsonb_to_recordset(%(places)s::jsonb) AS w (
            place int, channel draftsman.delivery_channel, target text, thread text)
-), said AS (
+), inserted AS (
     INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
            dedupe_key)
     SELECT p.job, p.channel, p.target, p.thread, p.thread_key, 'notice', %(payload)s, %(key)s
-      FROM (SELECT job, place, channel, target, thread, thread_key FROM named
+      FROM (SELECT job, place, channel, target, thread, thread_key FROM explicit_targets
              UNION ALL
             SELECT t.job, t.ordinal, t.channel, t.target, t.thread, t.thread_key
-              FROM mine m
+              FROM owned m
               JOIN draftsman.job_targets t ON t.job = m.number
-             WHERE 'notice' = ANY (t.kinds) AND NOT EXISTS (SELECT FROM named)) p
+             WHERE 'notice' = ANY (t.kinds) AND NOT EXISTS (SELECT FROM explicit_targets)) p
      ORDER BY p.place
         ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 )
-SELECT number FROM mine
+SELECT number FROM owned
 
 -- name: of_key
 SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
@@ -98,7 +98,7 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
          WHERE r.job = d.job AND r.thread_key = coalesce(m.thread_key, d.thread_key)
            AND r.kind = 'status' AND r.status = 'sent'
          ORDER BY r.seq DESC
-         LIMIT 1) AS root, m.target AS moved
+         LIMIT 1) AS root, m.target AS replacement_target
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
   LEFT JOIN draftsman.deliveries o ON o.seq = d.original
@@ -135,7 +135,7 @@ WITH verdict AS MATERIALIZED (
       LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
      WHERE d.seq = %(seq)s AND d.lease_token = %(token)s AND d.status = 'sending'
        FOR NO KEY UPDATE OF d
-), ended AS (
+), finished AS (
     UPDATE draftsman.deliveries d
        SET status = v.status, in_doubt = v.in_doubt AND v.status <> 'sent', lease_token = NULL,
            call_ends_at = NULL,
@@ -148,7 +148,7 @@ WITH verdict AS MATERIALIZED (
       FROM verdict v
      WHERE d.seq = v.seq AND d.lease_token = %(token)s
     RETURNING d.*
-), noted AS (
+), recorded AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT e.job, CASE WHEN e.status = 'sent' AND e.kind = 'file' THEN 'attachment_uploaded'
                        WHEN e.status = 'sent' THEN 'delivery_sent'
@@ -157,15 +157,15 @@ WITH verdict AS MATERIALIZED (
            'system', jsonb_strip_nulls(jsonb_build_object('delivery', e.seq, 'kind', e.kind,
                'channel', e.channel, 'target', e.target, 'question', e.question,
                'error', left(CASE WHEN e.status = 'dead_letter' THEN e.last_error END, 2000)))
-      FROM ended e
+      FROM finished e
      WHERE e.status = 'dead_letter' OR (e.status = 'sent' AND e.kind NOT IN ('status', 'question_closed'))
-), instead AS (
+), replacement AS (
     INSERT INTO draftsman.deliveries (job, question, original, channel, target, thread_key,
            kind, version, payload, dedupe_key)
     SELECT e.job, e.question, e.seq, f.channel, f.target,
            'D-' || e.job || ' ' || f.channel || ':' || f.target, e.kind, e.version, e.payload,
            'instead:' || e.seq
-      FROM ended e
+      FROM finished e
      CROSS JOIN (SELECT %(fallback_channel)s::draftsman.delivery_channel AS channel,
                         %(fallback_target)s::text AS target) f
      WHERE e.status = 'dead_letter' AND f.channel IS NOT NULL
@@ -178,7 +178,7 @@ WITH verdict AS MATERIALIZED (
         ON CONFLICT DO NOTHING
     RETURNING seq
 )
-SELECT e.status, (SELECT seq FROM instead) AS instead FROM ended e
+SELECT e.status, (SELECT seq FROM replacement) AS replacement FROM finished e
 
 -- Deliveries that follow a sent message: the full text where it was shortened, the newest artifact
 -- of each name with a result, and the patch with an approval.
@@ -238,7 +238,7 @@ WITH held AS MATERIALIZED (
        FOR NO KEY UPDATE OF l
 ), closed AS MATERIALIZED (
     SELECT max(open_at) AS until FROM held WHERE open_at > draftsman.now()
-), taken AS (
+), consumed AS (
     UPDATE draftsman.channel_limits l
        SET free_at = greatest(l.free_at, draftsman.now()) + make_interval(secs => h.every)
       FROM held h
@@ -318,7 +318,7 @@ WITH revived AS (
                FOR NO KEY UPDATE) r
      WHERE d.seq = r.seq
     RETURNING d.seq, d.job
-), noted AS (
+), recorded AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT job, 'redelivered', %(actor)s, jsonb_build_object('deliveries', array_agg(seq))
       FROM revived
@@ -345,7 +345,7 @@ SELECT count(*)
 -- Invokers of unfinished jobs without targets, and the number of jobs: those that opted out, and
 -- others.
 -- name: unnotified
-SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS wanted, count(*)
+SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS opted_out, count(*)
   FROM (SELECT invoker_id, overrides, has_targets
           FROM unnest(%(statuses)s::draftsman.job_status[]) AS s (status)
          CROSS JOIN LATERAL (

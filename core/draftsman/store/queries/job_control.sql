@@ -39,7 +39,8 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
        AND (%(repo)s::text IS NULL
             OR j.repo_name = %(repo)s OR j.repo_owner || '/' || j.repo_name = %(repo)s)
        AND (%(since)s::float8 IS NULL
-            OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE AS wanted,
+            OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE
+           AS matches,
        (SELECT n.number FROM draftsman.jobs n
          WHERE n.type = j.type AND n.retry_of = j.number
            AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text

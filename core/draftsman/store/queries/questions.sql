@@ -7,7 +7,7 @@
 -- name: ask
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
-), mine AS MATERIALIZED (
+), owned AS MATERIALIZED (
     SELECT j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.jobs j
      CROSS JOIN context
@@ -16,14 +16,14 @@ WITH context AS MATERIALIZED (
 ), superseded AS (
     UPDATE draftsman.job_questions q
        SET status = 'superseded', resolution = '{"outcome": "superseded", "via": "system"}'
-      FROM mine m
+      FROM owned m
      WHERE q.job = m.number AND q.key = %(key)s AND q.status IN ('answered', 'expired')
        AND NOT m.canceled
 ), paused AS (
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'paused' END::draftsman.run_status,
            finished_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
@@ -35,16 +35,16 @@ WITH context AS MATERIALIZED (
            m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
            %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
            %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
-      FROM mine m
+      FROM owned m
      WHERE NOT m.canceled
     RETURNING job, ordinal, run
-), beside AS (
+), times AS (
     INSERT INTO draftsman.question_times (job, question, escalate_to, patch_sha256)
     SELECT q.job, q.ordinal, %(escalate_to)s, a.sha256
       FROM asked q
       LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
      WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL
-), moved AS (
+), parked AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN m.canceled THEN 'canceled'
                          WHEN %(kind)s = 'approval' THEN 'waiting_for_approval'
@@ -52,11 +52,11 @@ WITH context AS MATERIALIZED (
            finished_at = CASE WHEN m.canceled THEN draftsman.now() END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
            updated_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE j.number = m.number
     RETURNING j.number
 )
-SELECT m.number, a.ordinal FROM moved m LEFT JOIN asked a ON a.job = m.number
+SELECT m.number, a.ordinal FROM parked m LEFT JOIN asked a ON a.job = m.number
 
 -- The current question with this key.
 -- name: of_key

@@ -167,10 +167,10 @@ WITH passed AS MATERIALIZED (
      ORDER BY epoch, txid, id
      LIMIT 1
 )
-SELECT s.span, s.ended, coalesce(a.seconds, '{}') AS answers,
+SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers,
        r.epoch, r.txid::text::bigint AS txid, r.id
-  FROM (SELECT span, count(*) FILTER (WHERE to_status = ANY (%(ended)s::draftsman.job_status[]))
-               AS ended
+  FROM (SELECT span, count(*) FILTER (WHERE to_status = ANY (%(terminal)s::draftsman.job_status[]))
+               AS finished
           FROM passed
          GROUP BY span) s
   LEFT JOIN answered a ON a.span = s.span
@@ -225,14 +225,14 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
        (SELECT count(*) FROM draftsman.workers w
          WHERE j.queue = ANY (w.queues) AND NOT w.draining AND j.type = ANY (w.types)
-           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS able,
+           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS capable_workers,
        (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
          WHERE j.queue = ANY (w.queues) AND NOT w.draining
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
        (SELECT w.host FROM draftsman.workers w WHERE w.id = j.worker_id) AS host,
        (SELECT extract(epoch FROM draftsman.now() - r.heartbeat_at)::float8
           FROM draftsman.job_runs r
-         WHERE r.job = j.number AND r.status = 'running') AS silent,
+         WHERE r.job = j.number AND r.status = 'running') AS heartbeat_age,
        CASE WHEN j.status IN ('scheduled', 'retrying')
             THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
             END AS due_in
@@ -250,7 +250,7 @@ SELECT w.status::text, c.count
                 WHERE (status, number) >= (w.status, 0)
                   AND (status, number) < (w.status, 9223372036854775807)
                 ORDER BY status, number
-                LIMIT CASE WHEN w.status = ANY (%(ended)s::draftsman.job_status[])
+                LIMIT CASE WHEN w.status = ANY (%(terminal)s::draftsman.job_status[])
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0
 

@@ -17,45 +17,45 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
 -- Each reminder is sent, postponed until the respondents' quiet hours end, or dropped where the
 -- question expires before that or has no recipients. A concurrent leader has changed `remind_at`.
 -- name: remind
-WITH wanted AS (
+WITH due AS (
     SELECT * FROM unnest(%(jobs)s::bigint[], %(questions)s::int[], %(seen)s::timestamptz[],
                          %(later)s::timestamptz[]) AS w (job, question, seen, later)
 ), locked AS MATERIALIZED (
     SELECT j.number FROM draftsman.jobs j
-      JOIN wanted w ON w.job = j.number
+      JOIN due w ON w.job = j.number
      WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
      ORDER BY j.number
        FOR NO KEY UPDATE OF j SKIP LOCKED
-), fate AS (
+), decisions AS (
     SELECT w.job, w.question, w.seen, w.later, q.expires_at,
            (w.later IS NULL AND q.expires_at > draftsman.now() AND EXISTS (
                SELECT FROM draftsman.job_targets t
-                WHERE t.job = w.job AND 'reminder' = ANY (t.kinds)))::int AS said
-      FROM wanted w
+                WHERE t.job = w.job AND 'reminder' = ANY (t.kinds)))::int AS is_sent
+      FROM due w
       JOIN locked l ON l.number = w.job
       JOIN draftsman.job_questions q ON q.job = w.job AND q.ordinal = w.question
-), moved AS (
+), updated AS (
     UPDATE draftsman.question_times t
-       SET reminders = t.reminders + f.said,
-           remind_at = CASE WHEN f.later IS NULL AND t.reminders + f.said < 3
+       SET reminders = t.reminders + f.is_sent,
+           remind_at = CASE WHEN f.later IS NULL AND t.reminders + f.is_sent < 3
                             THEN draftsman.next_reminder(t.since, f.expires_at)
                             WHEN f.later < f.expires_at THEN f.later END
-      FROM fate f
+      FROM decisions f
      WHERE t.job = f.job AND t.question = f.question AND t.remind_at = f.seen
-    RETURNING t.job, t.question, t.reminders, f.said
-), told AS (
+    RETURNING t.job, t.question, t.reminders, f.is_sent
+), notified AS (
     INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind,
            payload, dedupe_key)
     SELECT m.job, m.question, t.channel, t.target, t.thread, t.thread_key, 'reminder',
            jsonb_build_object('reminder', m.reminders),
            'reminder:' || m.question || ':' || m.reminders
-      FROM moved m
+      FROM updated m
       JOIN draftsman.job_targets t ON t.job = m.job AND 'reminder' = ANY (t.kinds)
-     WHERE m.said > 0
+     WHERE m.is_sent > 0
      ORDER BY t.job, t.ordinal
         ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 )
-SELECT job FROM moved
+SELECT job FROM updated

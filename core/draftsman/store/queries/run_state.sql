@@ -5,7 +5,7 @@
 -- name: settle
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
-), mine AS MATERIALIZED (
+), owned AS MATERIALIZED (
     SELECT j.number, j.run_count,
            CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'canceled' ELSE %(status)s
            END::draftsman.job_status AS status,
@@ -22,9 +22,9 @@ WITH context AS MATERIALIZED (
            finished_at = draftsman.now(), exit_code = %(exit_code)s, error = %(error)s,
            error_class = %(error_class)s::draftsman.error_class,
            result = CASE WHEN m.canceled THEN %(result)s::jsonb END
-      FROM mine m
+      FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
-), ended AS (
+), settled AS (
     UPDATE draftsman.jobs j
        SET status = m.status,
            result = CASE WHEN m.status = 'completed' THEN %(result)s::jsonb END,
@@ -48,13 +48,13 @@ WITH context AS MATERIALIZED (
            queued_at = CASE WHEN m.status = 'resumed' THEN draftsman.now() ELSE j.queued_at END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
            updated_at = draftsman.now()
-      FROM mine m
+      FROM owned m
      WHERE j.number = m.number
     RETURNING j.number, j.status, j.queue, j.next_retry_at
 )
 SELECT e.status, e.next_retry_at,
        CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS notified
-  FROM ended e
+  FROM settled e
 
 -- The heartbeat of the worker and its runs, which returns the runs it still owns and those with a
 -- cancel request. A run that another transaction has locked is owned and gets the next heartbeat.
@@ -87,11 +87,11 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
 SELECT 0, true, false, EXISTS (SELECT FROM alive)
 
 -- name: usage
-WITH mine AS MATERIALIZED (
+WITH owned AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 )
 UPDATE draftsman.job_runs r SET usage = %(usage)s
-  FROM mine m
+  FROM owned m
  WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'

@@ -75,7 +75,7 @@ SELECT draftsman.join_request(r.job, %(actor)s, r.request)
 -- to nearby jobs.
 -- name: recent_duplicate
 SELECT o.number, o.status,
-       greatest(0, extract(epoch FROM draftsman.now() - o.created_at))::float8 AS ago
+       greatest(0, extract(epoch FROM draftsman.now() - o.created_at))::float8 AS age
   FROM draftsman.jobs j
   JOIN draftsman.jobs o
     ON o.number > j.number - %(near)s AND o.number < j.number + %(near)s AND o.number <> j.number

@@ -35,13 +35,13 @@ WITH candidates AS (
        SET escalated_at = draftsman.now()
       FROM escalated e
      WHERE t.job = e.job AND t.question = e.ordinal
-), noted AS (
+), recorded AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT job, 'question_escalated', 'system',
            jsonb_build_object('question', ordinal, 'key', key, 'escalate_to', escalate_to,
                               'expires_at', expires_at)
       FROM escalated
-), told AS (
+), notified AS (
     INSERT INTO draftsman.deliveries
            (job, question, channel, target, thread, thread_key, kind, dedupe_key)
     SELECT t.job, e.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
@@ -94,12 +94,12 @@ WITH candidates AS (
             OR (SELECT t.escalated_at FROM draftsman.question_times t
                  WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
     RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution
-), noted AS (
+), recorded AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT job, 'question_expired', 'system',
            jsonb_build_object('question', ordinal, 'key', key) || resolution
       FROM closed
-), moved AS (
+), updated AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
                     END::draftsman.job_status,
@@ -112,7 +112,7 @@ WITH candidates AS (
     RETURNING j.number, j.status, j.queue
 )
 SELECT number, CASE WHEN status = 'resumed' THEN pg_notify('draftsman_jobs', queue)::text END
-  FROM moved
+  FROM updated
 
 -- name: promote
 WITH due AS MATERIALIZED (
@@ -127,7 +127,7 @@ WITH due AS MATERIALIZED (
        FOR NO KEY UPDATE SKIP LOCKED
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true)
-), moved AS (
+), updated AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN j.status = 'scheduled' AND j.run_count > 0 THEN 'resumed'
                     ELSE 'queued' END::draftsman.job_status,
@@ -138,7 +138,7 @@ WITH due AS MATERIALIZED (
      WHERE j.number = d.number AND j.status IN ('scheduled', 'retrying')
     RETURNING j.number, j.queue
 )
-SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
+SELECT number, pg_notify('draftsman_jobs', queue)::text FROM updated
 
 -- Seconds until the earliest due job, expiring question or reminder; NULL when there is none.
 -- name: next_due
@@ -162,14 +162,14 @@ WITH due AS MATERIALIZED (
      ORDER BY u.job
      LIMIT %(limit)s
        FOR NO KEY UPDATE OF j SKIP LOCKED
-), taken AS (
+), dequeued AS (
     DELETE FROM draftsman.unnotified_jobs u USING due WHERE u.job = due.number
     RETURNING u.job
-), told AS (
+), notified AS (
     INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, dedupe_key)
     SELECT t.job, f.channel, f.target, f.thread, 'D-' || t.job || ' ' || f.channel || ':' || f.target
            || coalesce('/' || f.thread, ''), 'result', 'result'
-      FROM taken t
+      FROM dequeued t
      CROSS JOIN (SELECT %(channel)s::draftsman.delivery_channel AS channel,
                         %(target)s::text AS target, %(thread)s::text AS thread) f
      WHERE f.channel IS NOT NULL
@@ -183,7 +183,7 @@ SELECT number, invoker_id FROM due ORDER BY number
 -- their own counters, so the chain is limited: by the number of consecutive new jobs since a
 -- person's last request.
 -- name: rescue
-WITH gone AS MATERIALIZED (
+WITH lost AS MATERIALIZED (
     SELECT j.number FROM draftsman.jobs j
       LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.ordinal = j.run_count
        AND r.status = 'running'
@@ -205,7 +205,7 @@ WITH gone AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from, j.on_lost,
            j.attempts, j.max_attempts, j.chain_length, j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.jobs j
-      JOIN gone g ON g.number = j.number
+      JOIN lost g ON g.number = j.number
      CROSS JOIN context
      WHERE j.status IN ('claimed', 'running')
      ORDER BY j.number
@@ -222,23 +222,23 @@ WITH gone AS MATERIALIZED (
             OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
     RETURNING r.job
 ), chains AS MATERIALIZED (
-    SELECT l.number, c.made,
-           CASE WHEN c.made >= l.max_attempts
-                THEN c.made || ' of ' || l.max_attempts || ' replacement jobs are used up'
+    SELECT l.number, c.replacements,
+           CASE WHEN c.replacements >= l.max_attempts
+                THEN c.replacements || ' of ' || l.max_attempts || ' replacement jobs are used up'
                 WHEN l.chain_length >= %(longest)s
                 THEN 'it was already retried ' || l.chain_length || ' times' END AS over
       FROM locked l
      CROSS JOIN LATERAL (
-           WITH RECURSIVE back AS (
+           WITH RECURSIVE origins AS (
                SELECT retry_of, source FROM draftsman.jobs WHERE number = l.number
                 UNION ALL
                SELECT o.retry_of, o.source
-                 FROM back b JOIN draftsman.jobs o ON o.number = b.retry_of
+                 FROM origins b JOIN draftsman.jobs o ON o.number = b.retry_of
                 WHERE b.source = 'internal'
            )
-           SELECT count(*) AS made FROM back WHERE source = 'internal' AND retry_of IS NOT NULL) c
+           SELECT count(*) AS replacements FROM origins WHERE source = 'internal' AND retry_of IS NOT NULL) c
      WHERE l.status = 'running' AND l.on_lost = 'new_job'
-), moved AS (
+), updated AS (
     UPDATE draftsman.jobs j
        SET status = t.status,
            attempts = l.attempts + CASE WHEN l.status = 'running' AND NOT l.canceled
@@ -273,7 +273,7 @@ WITH gone AS MATERIALIZED (
 SELECT number, status, on_lost,
        CASE WHEN status IN ('queued', 'resumed')
             THEN pg_notify('draftsman_jobs', queue)::text END AS notified
-  FROM moved
+  FROM updated
 
 -- A lost job that could not be replaced by a new job; its rescue holds its lock.
 -- name: not_followed

@@ -142,7 +142,7 @@ async def test_completed_job_is_retried_with_the_suggested_option(
 ) -> None:
     anna = Actor(Source.SLACK, ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=anna))
-    await bench.rt.settle.outcome(work, Done({}))
+    await bench.rt.settlement.outcome(work, Done({}))
     replies = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)

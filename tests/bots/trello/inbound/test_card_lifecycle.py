@@ -27,7 +27,7 @@ async def begun(bench: TrelloBotHarness, make: Factory, number: int) -> tuple[st
 
 async def ended(bench: TrelloBotHarness, work: Any, **result: Any) -> None:
     """Let a job end well, tell of it, and look at the board after that."""
-    await bench.rt.settle.outcome(work, Done({"summary": "all is well"} | result))
+    await bench.rt.settlement.outcome(work, Done({"summary": "all is well"} | result))
     await bench.say()
     await bench.poll()
 
@@ -97,7 +97,7 @@ async def test_archived_card_cancels_and_long_text_is_attached(
         True,
         "its card was archived by Someone Else",
     )
-    await bench.rt.settle.outcome(work, Done({"summary": "too late"}))
+    await bench.rt.settlement.outcome(work, Done({"summary": "too late"}))
     trello.delete_card(gone)
     await bench.say()
     assert [one.status for one in await bench.jobs()] == [Status.CANCELED]

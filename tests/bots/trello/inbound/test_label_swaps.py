@@ -38,7 +38,7 @@ async def test_a_label_that_a_crash_made_doubtful_is_not_taken_off_in_silence(
             await bench.poll()
     assert bench.labels(card) == ["draftsman: queued"]
     if over:
-        await bench.rt.settle.outcome(await make.running(1), Done({}))
+        await bench.rt.settlement.outcome(await make.running(1), Done({}))
     trello.add_label(card, bench.label)
     await bench.poll()
     assert bench.labels(card) == ["draftsman: queued"]

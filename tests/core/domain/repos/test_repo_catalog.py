@@ -52,7 +52,7 @@ MAPPINGS = (
     label(5, FORK, None, "money"),
 )
 CATALOG = Catalog(REPOS, MAPPINGS, [(1, ""), (3, "services/api")])
-DEFAULT = Catalog([replace(PAY, is_default=True), *REPOS[1:]], MAPPINGS, CATALOG.parts)
+DEFAULT = Catalog([replace(PAY, is_default=True), *REPOS[1:]], MAPPINGS, CATALOG.profile_paths)
 URL = "https://github.com/acme/shop"
 
 

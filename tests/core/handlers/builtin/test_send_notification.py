@@ -144,7 +144,7 @@ async def test_a_key_notifies_once_and_only_with_the_lease(rt: Runtime, make: Fa
     first = await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "once")
     assert await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "again") == first
     assert await rt.outbox.notify(work.lease, "other", [], "twice") != first
-    await rt.settle.outcome(work, Done({}))
+    await rt.settlement.outcome(work, Done({}))
     with pytest.raises(LeaseLost):
         await rt.outbox.notify(work.lease, "late", ["slack:C1"], "late")
     assert await notices(rt, work.number) == [
@@ -163,7 +163,7 @@ async def test_a_run_that_died_before_its_record_is_followed_by_no_second_messag
     )
     step, _ = await mine.checkpoints.begin_step(work.lease, "notify")
     first = await mine.outbox.notify(work.lease, step.invocation_id, ["log"], "up")
-    assert await mine.settle.release_run(work, "shutdown") is S.RESUMED
+    assert await mine.settlement.release_run(work, "shutdown") is S.RESUMED
     async with built_in(mine):
         job = await wait_for_status(mine, work.number, S.COMPLETED)
     assert job.result == {"deliveries": first}

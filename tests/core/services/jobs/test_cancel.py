@@ -77,7 +77,7 @@ async def test_force_ends_a_running_job_at_once_and_its_run_writes_nothing_more(
     job = await rt.read_model.job(work.number)
     assert (job.cancel_reason, job.cancel_requested_by) == ("soft", "cli:olga")
     assert (await rt.read_model.runs(work.number))[0].status is RunStatus.CANCELED
-    assert await rt.settle.outcome(work, Done({"n": 1})) is None
+    assert await rt.settlement.outcome(work, Done({"n": 1})) is None
     with pytest.raises(LeaseLost):
         await rt.checkpoints.log(work.lease, 1, "too late")
     assert await rt.read_model.job(work.number) == job

@@ -60,21 +60,21 @@ async def test_budgets_stay_as_they_were_submitted(
 ) -> None:
     work = await make.running(agent="slow")
     for _ in range(3):
-        assert await limited.settle.failure(work, BUSY) is Status.RETRYING
+        assert await limited.settlement.failure(work, BUSY) is Status.RETRYING
         await make.due(work.number)
         work = await make.running(work.number)
-    assert await limited.settle.failure(work, BUSY) is Status.DEAD_LETTER
+    assert await limited.settlement.failure(work, BUSY) is Status.DEAD_LETTER
 
 
 async def test_delays_are_those_of_the_worker_the_agent_and_the_job(
     rt: Runtime, make: Factory
 ) -> None:
     slow = {"slow": {"command": ["x"], "base_delay": 5000, "max_delay": 5000}}
-    settle = _with(rt, agents=slow).settle
+    settlement = _with(rt, agents=slow).settlement
 
     async def wait(**fields: Any) -> float:
         work = await make.running(**fields)
-        assert await settle.failure(work, BUSY) is Status.RETRYING
+        assert await settlement.failure(work, BUSY) is Status.RETRYING
         job = await rt.read_model.job(work.number)
         assert job.next_retry_at is not None
         return (job.next_retry_at - job.updated_at).total_seconds()
@@ -91,6 +91,6 @@ async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
     request = invocation(type="noop", overrides={"max_retries": 0, "timeout": 9}, max_attempts=2)
     made = await limited.submissions.submit(request, owner)
     work = await make.running(made.number)
-    assert await rt.settle.failure(work, BUSY) is Status.DEAD_LETTER
+    assert await rt.settlement.failure(work, BUSY) is Status.DEAD_LETTER
     again = await rt.read_model.job((await rt.job_control.retry(made.number, owner)).number)
     assert (again.max_attempts, again.max_retries, again.overrides["timeout"]) == (2, 0, 9)

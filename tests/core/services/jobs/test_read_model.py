@@ -127,7 +127,7 @@ async def test_waiting_ends_with_the_job(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     waiting = asyncio.ensure_future(rt.read_model.wait(work.number))
     assert not (await asyncio.wait([waiting], timeout=0.01))[0]
-    await rt.settle.outcome(work, Done())
+    await rt.settlement.outcome(work, Done())
     assert await waiting is Status.COMPLETED
 
 
@@ -248,4 +248,4 @@ async def _pulse_with(
 
 def _felt(pulse: Activity) -> tuple[int, int]:
     spans = pulse.spans.values()
-    return sum(span.ended for span in spans), sum(len(span.answers) for span in spans)
+    return sum(span.finished for span in spans), sum(len(span.answers) for span in spans)

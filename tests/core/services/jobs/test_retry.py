@@ -223,4 +223,4 @@ async def test_a_retry_can_be_done_like_any_other_job(make: Factory, rt: Runtime
     made = await rt.job_control.retry(await make.dead(), make.owner)
     work = await make.running(made.number)
     assert (work.retry_of, work.attempts, work.max_attempts) == (1, 0, 0)
-    assert await rt.settle.outcome(work, Done()) is Status.COMPLETED
+    assert await rt.settlement.outcome(work, Done()) is Status.COMPLETED

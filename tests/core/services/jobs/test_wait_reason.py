@@ -37,7 +37,7 @@ async def test_every_state_has_a_reason_and_says_what_follows(
     why = await rt.read_model.why(await make.job_in(status))
     assert (why.status, why.reason) == (status, REASONS[status])
     assert why.text
-    assert why.then
+    assert why.next_step
 
 
 async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
@@ -49,7 +49,10 @@ async def test_a_queued_job_waits_for_a_worker_of_its_queue(make: Factory, rt: R
     number = await make.queued(queue="q")
     await make.worker_row(queues=["other"])
     why = await rt.read_model.why(number)
-    assert (why.reason, why.then) == ("no_worker", "to start a worker: draftsman worker --queue q")
+    assert (why.reason, why.next_step) == (
+        "no_worker",
+        "to start a worker: draftsman worker --queue q",
+    )
     await make.worker_row(queues=["q"])
     assert (await rt.read_model.why(number)).reason == "next"
 
@@ -87,7 +90,7 @@ async def test_a_job_behind_others_is_told_how_many_in_the_claims_own_order(
     behind, first = await rt.read_model.why(last), await rt.read_model.why(urgent)
     assert (behind.reason, first.reason) == ("behind", "next")
     assert behind.text == "1 jobs are ahead of it in the queue 'default'"
-    assert behind.then == "4 slots serve the queue"
+    assert behind.next_step == "4 slots serve the queue"
     await make.running(urgent)
     assert (await rt.read_model.why(last)).reason == "next"
 
@@ -107,15 +110,15 @@ async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: R
     asked, gate = await make.asked(), await make.asked(GATE)
     why = await rt.read_model.why(asked.number)
     assert why.text == f"{asked.name}/1 needs an answer: Which one?"
-    assert why.then.startswith(f"to answer: draftsman answer {asked.name}/1; expires ")
+    assert why.next_step.startswith(f"to answer: draftsman answer {asked.name}/1; expires ")
     why = await rt.read_model.why(gate.number)
     assert why.text == f"{gate.name}/1 needs approval from carol, dave: Deploy?"
-    assert f"draftsman approve {gate.name}/1" in why.then
+    assert f"draftsman approve {gate.name}/1" in why.next_step
 
 
 async def test_a_question_without_end_names_none(make: Factory, rt: Runtime) -> None:
     work = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
-    assert "expires" not in (await rt.read_model.why(work.number)).then
+    assert "expires" not in (await rt.read_model.why(work.number)).next_step
 
 
 async def test_a_time_to_come_is_told_and_one_that_is_over(
@@ -123,13 +126,13 @@ async def test_a_time_to_come_is_told_and_one_that_is_over(
 ) -> None:
     await make.worker_row()
     number = await make.scheduled(delay=7200, queue="default")
-    assert (await rt.read_model.why(number)).then == "due in 2.0 h"
+    assert (await rt.read_model.why(number)).next_step == "due in 2.0 h"
     await clock.forward(7200 - 600)
-    then = (await rt.read_model.why(number)).then
-    assert then == "due in 10 min; but no live worker serves its queue: draftsman up"
+    next_step = (await rt.read_model.why(number)).next_step
+    assert next_step == "due in 10 min; but no live worker serves its queue: draftsman up"
     await clock.forward(700)
     await make.worker_row()
-    assert (await rt.read_model.why(number)).then == "due now; the leader will queue it"
+    assert (await rt.read_model.why(number)).next_step == "due now; the leader will queue it"
 
 
 async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
@@ -138,14 +141,14 @@ async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime
     await make.set_due(busy, 90)
     why = await rt.read_model.why(busy)
     assert (why.reason, why.text) == ("backoff", "run 1 failed: busy")
-    assert why.then == "next retry in 90 s (retry 1 of 3)"
+    assert why.next_step == "next retry in 90 s (retry 1 of 3)"
     assert why.due_in == pytest.approx(90, abs=5)
     lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
     await rt.sweeps.rescue(LeaderTerm(), [lost_hands])
     await make.set_due(lost.number, 7200)
     why = await rt.read_model.why(lost.number)
     assert why.text == "run 1 failed: the worker was lost"
-    assert why.then == "next retry in 2.0 h (attempt 1 of 3)"
+    assert why.next_step == "next retry in 2.0 h (attempt 1 of 3)"
 
 
 async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
@@ -156,12 +159,15 @@ async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
     await clock.forward(540)
     await make.worker_row()
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
-    assert why.then in ("next retry in 60 s (retry 1 of 3)", "next retry in 59 s (retry 1 of 3)")
+    assert why.next_step in (
+        "next retry in 60 s (retry 1 of 3)",
+        "next retry in 59 s (retry 1 of 3)",
+    )
     assert line.due_in == pytest.approx(why.due_in, abs=5)
     await clock.forward(61)
     await make.worker_row()
-    then = (await rt.read_model.why(number)).then
-    assert then == "next retry now; the leader will queue it (retry 1 of 3)"
+    next_step = (await rt.read_model.why(number)).next_step
+    assert next_step == "next retry now; the leader will queue it (retry 1 of 3)"
     assert await rt.sweeps.promote(LeaderTerm()) == 1
     why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
     assert (why.status, why.due_in, line.due_in) == (Status.QUEUED, None, None)
@@ -193,12 +199,12 @@ async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) ->
 async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
     why = await rt.read_model.why(await make.failed())
     assert why.text == "no such thing"
-    assert "draftsman retry" in why.then
+    assert "draftsman retry" in why.next_step
 
 
 async def test_a_canceled_job_says_by_whom_and_why(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    await rt.settle.outcome(work, Cancel("the card was archived"))
+    await rt.settlement.outcome(work, Cancel("the card was archived"))
     why = await rt.read_model.why(work.number)
     assert why.text == f"canceled by worker {worker_name(make.worker)}: the card was archived"
 
@@ -208,7 +214,7 @@ async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime
     await make.set_due(number, 0)
     await rt.sweeps.promote(LeaderTerm())
     work = await make.running(number)
-    await rt.settle.outcome(work, Done({}))
+    await rt.settlement.outcome(work, Done({}))
     why = await rt.read_model.why(number)
     assert (why.status, why.text) == (Status.COMPLETED, "finished")
 
@@ -230,4 +236,4 @@ async def test_an_expired_job_names_the_question_that_ended_it(
     assert (why.status, why.reason) == (Status.EXPIRED, "expired")
     assert why.text.startswith(f"{work.name}/2 expired at ")
     assert "no decision within 20 min (on_expire = 'escalate'; escalated to" in why.text
-    assert f"draftsman retry {work.name}" in why.then
+    assert f"draftsman retry {work.name}" in why.next_step

@@ -143,7 +143,7 @@ async def test_a_job_that_began_there_and_ended_lately_holds_its_month(
 ) -> None:
     work = await make.running()
     await clock.forward(over_a_year())
-    assert await rt.settle.outcome(work, Done({})) is Status.COMPLETED
+    assert await rt.settlement.outcome(work, Done({})) is Status.COMPLETED
     (month,) = await rt.archives.plan()
     assert month.how == f"held by D-{work.number} (completed)"
     assert await rt.archives.prune(LeaderTerm()) == 0

@@ -29,7 +29,7 @@ async def logged(rt: Runtime, make: Factory, *, ends: bool = True) -> int:
     for seq in range(3):
         await rt.checkpoints.log(work.lease, seq, f"line {seq}\n")
     if ends:
-        await rt.settle.outcome(work, Done({}))
+        await rt.settlement.outcome(work, Done({}))
     return work.number
 
 
@@ -46,7 +46,7 @@ async def test_old_logs_go_so_many_jobs_at_a_time_and_live_jobs_keep_theirs(
     await rt.checkpoints.log(ended_late.lease, 0, "early\n")
     old = [await logged(rt, make) for _ in range(3)]
     await clock.forward(over_a_year())
-    await rt.settle.outcome(ended_late, Done({}))
+    await rt.settlement.outcome(ended_late, Done({}))
     young = await logged(rt, make)
     assert await rt.archives.prune(LeaderTerm(uuid4(), 1)) == 0
     assert await left(conn) == [live, ended_late.number, *old, young]

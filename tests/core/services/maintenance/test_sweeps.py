@@ -62,7 +62,7 @@ async def test_a_promoted_job_can_be_claimed_and_forgets_its_retry_time(
     await rt.sweeps.promote(LeaderTerm())
     job = await rt.read_model.job(number)
     assert (job.next_retry_at, job.queued_at) == (None, job.updated_at)
-    assert await rt.settle.outcome(await make.running(number), Done()) is Status.COMPLETED
+    assert await rt.settlement.outcome(await make.running(number), Done()) is Status.COMPLETED
 
 
 async def test_a_sweep_is_bounded_and_takes_the_oldest_first(

@@ -89,7 +89,7 @@ async def test_the_time_for_an_answer_starts_with_the_question(
 
 async def test_a_run_that_lost_its_job_cannot_ask(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     with pytest.raises(LeaseLost):
         await rt.questions.ask(work.lease, QUESTION)
     assert await rt.questions.of_job(work.number) == ([], [])
@@ -266,7 +266,7 @@ async def test_only_an_operator_or_the_invoker_may_lengthen_it(
 
 async def test_a_finished_job_asks_no_more(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    await rt.settle.outcome(work, Done())
+    await rt.settlement.outcome(work, Done())
     with pytest.raises(LeaseLost):
         await rt.questions.ask(work.lease, QUESTION)
 

@@ -49,7 +49,7 @@ async def test_a_later_run_finds_the_checkpoint_of_an_earlier_one(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.save(work.lease, {"n": 1}, b"bundle")
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     assert await rt.checkpoints.latest(again.number) == ({"n": 1}, b"bundle")
 
@@ -58,7 +58,7 @@ async def test_a_step_is_remembered_before_and_after_its_effect(make: Factory, r
     work = await make.running()
     begun, new = await rt.checkpoints.begin_step(work.lease, "push")
     assert (begun.status, new) == ("pending", True)
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     pending, new = await rt.checkpoints.begin_step(again.lease, "push")
     assert (pending.status, pending.invocation_id, new) == ("pending", begun.invocation_id, False)
@@ -114,7 +114,7 @@ async def test_the_same_name_again_replaces_the_artifact(
 async def test_an_artifact_of_a_later_run_comes_first(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a", "file", b"first")
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "a", "file", b"second")
     assert (await rt.checkpoints.read_artifact(work.number, "a"))[1] == b"second"
@@ -134,7 +134,7 @@ async def test_logs_come_in_the_order_of_runs_and_chunks(make: Factory, rt: Runt
     work = await make.running()
     for seq in (2, 1, 10):
         await rt.checkpoints.log(work.lease, seq, f"1.{seq}")
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     await rt.checkpoints.log(again.lease, 1, "2.1")
     chunks = await rt.checkpoints.logs(work.number)

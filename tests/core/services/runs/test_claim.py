@@ -54,7 +54,7 @@ async def test_a_job_can_be_moved_and_the_older_of_two_in_one_place_comes_first(
 async def test_a_woken_job_keeps_its_place(make: Factory, claim: Claim) -> None:
     first = await make.running(queue="default")
     later = await make.queued(queue="default")
-    await make.rt.settle.release_run(first, "shutdown")
+    await make.rt.settlement.release_run(first, "shutdown")
     assert [work.number for work in await _take(claim, 9)] == [first.number, later]
 
 
@@ -126,7 +126,7 @@ async def test_each_claim_has_a_new_token_and_each_run_an_ordinal(
     for _ in range(3):
         (work,) = await _take(claim, 1)
         leases.append(work.lease)
-        await rt.settle.release_run(work, "shutdown")
+        await rt.settlement.release_run(work, "shutdown")
     assert [lease.run for lease in leases] == [1, 2, 3]
     assert len({lease.token for lease in leases}) == 3
     assert [run.ordinal for run in await rt.read_model.runs(number)] == [1, 2, 3]
@@ -145,7 +145,7 @@ async def test_a_run_remembers_what_it_was_started_with(
 async def test_a_started_job_knows_when_it_was_first_started(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     first = await rt.read_model.job(work.number)
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await rt.read_model.job((await make.running(work.number)).number)
     assert first.started_at == again.started_at
     assert first.claimed_at is not None

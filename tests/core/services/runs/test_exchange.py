@@ -188,7 +188,7 @@ async def test_the_seconds_that_a_job_ran_before_add_up(
     work = await make.running()
     for seconds in (100, 20):
         await clock.forward(seconds)
-        await rt.settle.release_run(work, "shutdown")
+        await rt.settlement.release_run(work, "shutdown")
         await clock.forward(1000)
         work = await make.running(work.number)
     assert round(await claim.previous_runtime(work.lease)) == 120

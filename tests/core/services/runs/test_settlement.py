@@ -24,7 +24,7 @@ WRONG = Failure("no such branch", origin="git", code="no_such_ref")
 
 async def test_done(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    assert await rt.settle.outcome(work, Done({"n": 1})) is Status.COMPLETED
+    assert await rt.settlement.outcome(work, Done({"n": 1})) is Status.COMPLETED
     job = await rt.read_model.job(work.number)
     (run,) = await rt.read_model.runs(work.number)
     assert (job.result, job.last_error, job.worker_id) == ({"n": 1}, None, None)
@@ -37,7 +37,7 @@ async def test_a_snooze_spends_nothing_and_wakes_the_job_as_resumed(
 ) -> None:
     work = await make.running()
     until = datetime.now(UTC) + timedelta(seconds=60) if as_time else 60.0
-    assert await rt.settle.outcome(work, Snooze(until)) is Status.SCHEDULED
+    assert await rt.settlement.outcome(work, Snooze(until)) is Status.SCHEDULED
     job = await rt.read_model.job(work.number)
     assert (job.attempts, job.retry_count, job.run_count) == (0, 0, 1)
     assert job.run_at is not None
@@ -51,14 +51,14 @@ async def test_a_snooze_spends_nothing_and_wakes_the_job_as_resumed(
 
 @pytest.mark.parametrize("until", [0.0, -5.0])
 async def test_a_snooze_until_now_is_due_at_once(make: Factory, rt: Runtime, until: float) -> None:
-    await rt.settle.outcome(await make.running(), Snooze(until))
+    await rt.settlement.outcome(await make.running(), Snooze(until))
     assert await rt.sweeps.promote(LeaderTerm()) == 1
 
 
 @pytest.mark.parametrize("until", [1e30, float("inf"), float("nan")])
 async def test_a_snooze_without_end_lasts_a_year(make: Factory, rt: Runtime, until: float) -> None:
     work = await make.running()
-    assert await rt.settle.outcome(work, Snooze(until)) is Status.SCHEDULED
+    assert await rt.settlement.outcome(work, Snooze(until)) is Status.SCHEDULED
     job = await rt.read_model.job(work.number)
     assert job.run_at is not None
     assert 365 <= (job.run_at - job.updated_at).days <= 366
@@ -66,7 +66,7 @@ async def test_a_snooze_without_end_lasts_a_year(make: Factory, rt: Runtime, unt
 
 async def test_unwanted_work_ends_as_canceled_by_its_worker(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    assert await rt.settle.outcome(work, Cancel("the card was archived")) is Status.CANCELED
+    assert await rt.settlement.outcome(work, Cancel("the card was archived")) is Status.CANCELED
     job = await rt.read_model.job(work.number)
     assert (job.cancel_reason, job.cancel_requested_by) == (
         "the card was archived",
@@ -77,17 +77,17 @@ async def test_unwanted_work_ends_as_canceled_by_its_worker(make: Factory, rt: R
 
 async def test_handing_back_spends_nothing(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    assert await rt.settle.release_run(work, "shutdown") is Status.RESUMED
+    assert await rt.settlement.release_run(work, "shutdown") is Status.RESUMED
     job = await rt.read_model.job(work.number)
     assert (job.attempts, job.retry_count, job.run_count, job.last_error) == (0, 0, 1, None)
     assert (await rt.read_model.runs(work.number))[0].status is RunStatus.INTERRUPTED
     event = (await rt.read_model.job_events(work.number))[-1]
-    assert (event.kind, event.payload) == ("job_handed_back", {"reason": "shutdown"})
+    assert (event.kind, event.payload) == ("job_released", {"reason": "shutdown"})
 
 
 async def _fail(make: Factory, failure: Failure, number: int) -> tuple[Status | None, ClaimedJob]:
     work = await make.running(number)
-    return await make.rt.settle.failure(work, failure), work
+    return await make.rt.settlement.failure(work, failure), work
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_the_other_sides_wish_counts_up_to_a_day(
 ) -> None:
     work = await make.running()
     failure = Failure("slow down", http_status=429, retry_after=retry_after)
-    assert await rt.settle.failure(work, failure) is Status.RETRYING
+    assert await rt.settlement.failure(work, failure) is Status.RETRYING
     job = await rt.read_model.job(work.number)
     assert job.next_retry_at is not None
     wait = (job.next_retry_at - job.updated_at).total_seconds()
@@ -186,7 +186,7 @@ async def test_what_was_learned_stays_when_a_later_run_succeeds(
     await clock.forward(400)
     await rt.sweeps.promote(LeaderTerm())
     work = await make.running(number)
-    await rt.settle.outcome(work, Done())
+    await rt.settlement.outcome(work, Done())
     job = await rt.read_model.job(number)
     assert (job.status, job.retry_count, job.next_retry_at) == (Status.COMPLETED, 1, None)
     runs = await rt.read_model.runs(number)
@@ -204,15 +204,15 @@ async def test_every_end_of_a_job_that_people_canceled_is_canceled_and_spends_no
     await rt.job_control.cancel(work.number, make.owner, "enough")
     match end:
         case "done":
-            status = await rt.settle.outcome(work, Done({"n": 1}))
+            status = await rt.settlement.outcome(work, Done({"n": 1}))
         case "snooze":
-            status = await rt.settle.outcome(work, Snooze(60))
+            status = await rt.settlement.outcome(work, Snooze(60))
         case "failure":
-            status = await rt.settle.failure(work, GONE)
+            status = await rt.settlement.failure(work, GONE)
         case "hand_back":
-            status = await rt.settle.release_run(work, "shutdown")
+            status = await rt.settlement.release_run(work, "shutdown")
         case _:
-            status = await rt.settle.canceled(work)
+            status = await rt.settlement.canceled(work)
     job = await rt.read_model.job(work.number)
     (run,) = await rt.read_model.runs(work.number)
     assert status is job.status is Status.CANCELED
@@ -227,7 +227,7 @@ async def test_a_run_that_nobody_canceled_does_not_end_as_canceled(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
-    assert await rt.settle.canceled(work) is None
+    assert await rt.settlement.canceled(work) is None
     assert (await rt.read_model.job(work.number)).status is Status.RUNNING
 
 

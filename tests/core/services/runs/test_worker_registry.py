@@ -140,6 +140,6 @@ async def test_a_worker_that_leaves_a_job_behind_stays_on_the_list(
     work = await make.running(worker=worker)
     await workers.remove(conn, worker)
     assert [row.id for row in await rt.read_model.workers()] == [worker]
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     await workers.remove(conn, worker)
     assert await rt.read_model.workers() == []

@@ -21,7 +21,7 @@ ARRIVAL = {
     "claimed": "job_claimed",
     "running": "job_started",
     "retrying": "job_retrying",
-    "scheduled": "job_paused",
+    "scheduled": "job_snoozed",
     "waiting_for_input": "needs_input",
     "waiting_for_approval": "needs_approval",
 }
@@ -31,7 +31,7 @@ DEPARTURE = {
     ("scheduled", "resumed"): "job_woken",
     ("claimed", "queued"): "job_returned",
     ("claimed", "resumed"): "job_returned",
-    ("running", "resumed"): "job_handed_back",
+    ("running", "resumed"): "job_released",
     ("retrying", "queued"): "job_retried",
     ("waiting_for_input", "resumed"): "job_resumed",
     ("waiting_for_approval", "resumed"): "job_resumed",

@@ -47,7 +47,7 @@ async def test_a_retry_that_died_too_is_what_is_retried_then(
 ) -> None:
     first = await make.dead()
     second = (await rt.job_control.retry(first, make.owner)).number
-    await rt.settle.failure(await make.running(second), Failure("gone"))
+    await rt.settlement.failure(await make.running(second), Failure("gone"))
     [made] = (await cli(*ALL, "--json")).json
     assert (made["retry_of"], made["how"], made["error"]) == (second, "created", None)
     assert (await rt.read_model.job(made["number"])).chain_length == 2

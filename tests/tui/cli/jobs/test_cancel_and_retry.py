@@ -92,7 +92,7 @@ async def test_a_completed_job_runs_again_only_when_told(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.save(work.lease, {"n": 1})
-    await rt.settle.outcome(work, Done({}))
+    await rt.settlement.outcome(work, Done({}))
     (await cli("retry", work.name)).refused(1, "use --again")
     retries = (await cli("retry", work.name, "--again", "--fresh", "--json")).json
     assert await rt.checkpoints.latest(retries[0]["number"]) == (None, None)

@@ -62,7 +62,7 @@ async def test_following_one_job_ends_with_it(cli: Cli, make: Factory, rt: Runti
     work = await make.running()
     async with background(cli("events", "-f", work.name, "--json")) as following:
         await rt.checkpoints.event(work.lease, "noted", {"n": 1})
-        await rt.settle.outcome(work, Done({}))
+        await rt.settlement.outcome(work, Done({}))
         done = await following
     assert [event["kind"] for event in done.lines][-2:] == ["noted", "job_completed"]
 
@@ -94,7 +94,7 @@ async def test_logs_are_printed_as_they_are(cli: Cli, make: Factory, rt: Runtime
     await rt.checkpoints.log(work.lease, 1, "one \x1b[31mred\x1b[0m\n")
     async with background(cli("logs", "-f", work.name)) as following:
         await rt.checkpoints.log(work.lease, 2, "two\n")
-        await rt.settle.outcome(work, Done({}))
+        await rt.settlement.outcome(work, Done({}))
         done = await following
     assert done.out == "one \x1b[31mred\x1b[0m\ntwo\n"
     assert done.err == f"-- run {work.number}.1 --\n"

@@ -76,7 +76,7 @@ async def test_dead_letters_say_why_they_died(
     assert "no dead letters" in (await cli("jobs", "--status", "dead_letter")).err
     work = await make.running(max_retries=0, title="A title that is longer than it needs to be")
     error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
-    await rt.settle.failure(work, Failure(error, http_status=503))
+    await rt.settlement.failure(work, Failure(error, http_status=503))
     done = await cli("jobs", "--status", "dead_letter")
     assert done.out.splitlines()[0].endswith("ERROR")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out

@@ -30,7 +30,9 @@ async def test_a_job_with_a_history_is_shown_whole(
     work = await make.running(work.number)
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
     data = {"pr_url": "https://git.example/pr/7", "log": "/root/x.log"}
-    await rt.settle.outcome(work, Done({"summary": "all well", "files_changed": 2, "data": data}))
+    await rt.settlement.outcome(
+        work, Done({"summary": "all well", "files_changed": 2, "data": data})
+    )
     done = await cli("show", work.name)
     assert done.code == 0
     for text in (
@@ -65,7 +67,7 @@ async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) 
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
     assert "by cli:root: not needed" in (await cli("show", running.name)).out
     unwanted = await make.running()
-    await rt.settle.outcome(unwanted, Cancel("the card was archived"))
+    await rt.settlement.outcome(unwanted, Cancel("the card was archived"))
     shown = (await cli("show", unwanted.name)).out
     assert f"by worker {worker_name(make.worker)}: the card was archived" in shown
 
@@ -74,7 +76,7 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     first = await make.failed()
     second = (await rt.job_control.retry(first, make.owner)).number
     work = await make.running(second)
-    await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+    await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
     third = (await rt.job_control.retry(second, make.owner)).number
     alone = await make.queued()
     says = {
@@ -179,7 +181,7 @@ async def test_a_long_result_is_cut_and_says_where_the_rest_is(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
-    await rt.settle.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
+    await rt.settlement.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
     shown = (await cli("show", work.number)).out
     assert shown.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
     assert "\x1b" not in shown

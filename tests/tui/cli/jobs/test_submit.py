@@ -120,7 +120,7 @@ async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
     for recurring, second in (("--key", "D-1 deduplicated\n"), ("--subject", "D-3 created\n")):
         assert " created" in (await cli(*words, recurring, "nightly")).out
         newest = (await rt.read_model.jobs())[0].number
-        await rt.settle.outcome(await make.running(newest), Done({}))
+        await rt.settlement.outcome(await make.running(newest), Done({}))
         again = await cli(*words, recurring, "nightly")
         assert (again.code, again.out) == (0, second)
         says = "this idempotency key belongs to D-1, which already finished (completed)"
@@ -237,7 +237,7 @@ async def test_wait_tells_what_happens_and_ends_well_with_the_job(
         work = await make.running(await _first(rt))
         assert await rt.questions.ask(work.lease, QUESTION)
         await make.answer(work.number, "red")
-        await rt.settle.outcome(await make.running(work.number), Done({"n": 1}))
+        await rt.settlement.outcome(await make.running(work.number), Done({"n": 1}))
         done = await task
     assert done.json | {"how": "created", "status": "completed"} == done.json
     assert done.json["result"] == {"n": 1}

@@ -37,7 +37,7 @@ async def test_a_bad_end_is_told(
 async def test_it_waits_for_the_good_end(cli: Cli, make: Factory, rt: Runtime) -> None:
     work = await make.running()
     async with background(cli("wait", work.name, "--json")) as waiting:
-        await rt.settle.outcome(work, Done({"n": 1}))
+        await rt.settlement.outcome(work, Done({"n": 1}))
         done = await waiting
     assert (done.json["status"], done.json["result"]) == ("completed", {"n": 1})
     assert (await cli("wait", work.name)).out == f"{work.name} completed\n"
@@ -61,14 +61,14 @@ async def test_it_says_when_a_job_that_failed_is_tried_again(
     submitted = terminal("submit", "--type", "noop", "--queue", "q", "--wait")
     submitted.expect("D-2 created")
     failure = Failure("busy\nand more", http_status=429, retry_after=7200)
-    await rt.settle.failure(await make.running(2), failure)
+    await rt.settlement.failure(await make.running(2), failure)
     waiting = terminal("wait", number)
     waiting.expect(f"D-{number}: run 1 failed: busy; next retry in 60 min")
     waiting.expect("(retry 1 of 3)")
     submitted.expect("D-2: run 1 failed: busy; next retry in 2.0 h")
     for job, shown in ((number, waiting), (2, submitted)):
         await make.due(job)
-        await rt.settle.outcome(await make.running(job), Done({}))
+        await rt.settlement.outcome(await make.running(job), Done({}))
         assert shown.end() == 0
 
 
@@ -76,5 +76,5 @@ async def test_an_answer_from_elsewhere_lets_it_go_on(cli: Cli, make: Factory, r
     work = await make.asked()
     async with background(cli("wait", work.name, "--timeout", "20s")) as waiting:
         await make.answer(work.number, "red")
-        await rt.settle.outcome(await make.running(work.number), Done({}))
+        await rt.settlement.outcome(await make.running(work.number), Done({}))
         assert (await asyncio.wait_for(waiting, 10)).code == 0

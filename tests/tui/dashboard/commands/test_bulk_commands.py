@@ -143,7 +143,7 @@ async def test_finished_jobs_are_retried_with_each_option(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.save(work.lease, {"at": 1})
-    await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+    await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
     done = await make.completed()
     asked = (await make.asked()).number
     async with open_dashboard(rt, owner) as seen:

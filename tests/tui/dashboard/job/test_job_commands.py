@@ -105,7 +105,7 @@ async def test_dead_delivery_is_resent_in_the_deliveries_tab(
 async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
     work = await make.running(url="https://board.example/c/1", title="Tidy")
     await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n+new\n")
-    await rt.settle.outcome(work, Done({"pr_url": "https://git.example/pr/7"}))
+    await rt.settlement.outcome(work, Done({"pr_url": "https://git.example/pr/7"}))
     opened: list[str] = []
     async with open_dashboard(rt, owner) as seen:
         seen.app.open_url = lambda url, **how: opened.append(url)  # type: ignore[method-assign]

@@ -100,7 +100,7 @@ async def test_log_is_loaded_from_its_end(
     behind = await seen(rt, job_loader)
     assert texts(behind)[-1] == "59 is a line"
     assert "23" not in texts(behind)
-    await rt.settle.outcome(work, Done({}))
+    await rt.settlement.outcome(work, Done({}))
     await seen(rt, job_loader)
     assert job_loader.poll_interval == loader.FINISHED_INTERVAL
 
@@ -108,7 +108,7 @@ async def test_log_is_loaded_from_its_end(
 async def test_log_of_a_run_has_no_lines_of_other_runs(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.log(work.lease, 0, "first\n")
-    await rt.settle.release_run(work, "shutdown")
+    await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     await rt.checkpoints.log(again.lease, 0, "second\n")
     job_loader = JobLoader(work.number, "log")

@@ -58,7 +58,7 @@ async def worked(make: Factory, rt: Runtime, people: People) -> int:
     (item, *_) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
     result = {"summary": "It is tidy", "branch": "draftsman/D-1", "commit": "0123456789abcdef"}
-    await rt.settle.outcome(last, Done(result | {"pr_url": "https://git.example/pr/7"}))
+    await rt.settlement.outcome(last, Done(result | {"pr_url": "https://git.example/pr/7"}))
     return number
 
 
@@ -201,7 +201,7 @@ async def test_log_of_a_finished_job_opens_at_its_end(
     work = await make.running()
     text = "".join(f"line {n} {'is long ' * 30}END\n" for n in range(100))
     await rt.checkpoints.log(work.lease, 0, text)
-    await rt.settle.outcome(work, Done({}))
+    await rt.settlement.outcome(work, Done({}))
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.rows(work.name)
         await seen.press("l")

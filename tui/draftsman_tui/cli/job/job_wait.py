@@ -52,7 +52,7 @@ async def _print_next_retry(app: App, rt: Runtime, number: int) -> None:
     """Print when the job is retried, if it still waits for that."""
     why = await rt.read_model.why(number)
     if why.status is Status.RETRYING:
-        app.out.info(f"{job_name(number)}: {one_line(why.text)}; {why.then}")
+        app.out.info(f"{job_name(number)}: {one_line(why.text)}; {why.next_step}")
 
 
 async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> None:

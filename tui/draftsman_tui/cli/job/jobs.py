@@ -115,7 +115,7 @@ async def why(app: App, job: JobRef) -> None:
         app.out.document({"number": number} | document)
         return
     app.out.print(line(f"{job_name(number)} ", status_text(reason.status), f": {reason.text}"))
-    app.out.print(styled(f"  {reason.then}", "dim"))
+    app.out.print(styled(f"  {reason.next_step}", "dim"))
 
 
 async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:

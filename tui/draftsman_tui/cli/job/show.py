@@ -151,9 +151,9 @@ def _head(job: Job, why: WaitReason, chain: Sequence[RetryLink]) -> Iterator[Tex
     if job.finished_at:
         yield _pair("finished", times.ago(job.finished_at))
     if job.status is Status.EXPIRED:
-        yield _pair("expired", f"{why.text}; {why.then}", "red")
+        yield _pair("expired", f"{why.text}; {why.next_step}", "red")
     elif job.status not in TERMINAL:
-        yield _pair("waiting", f"{why.text}; {why.then}")
+        yield _pair("waiting", f"{why.text}; {why.next_step}")
 
 
 def _chain(job: Job, chain: Sequence[RetryLink]) -> str:

@@ -248,7 +248,7 @@ STEPS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
     ),
     "needs_input": ("parked", "yellow", lambda _: "waiting for an answer, without using a slot"),
     "job_resumed": ("resumed", "green", lambda payload: f"by {', '.join(payload.get('by', ()))}"),
-    "job_handed_back": ("rescued", "green", lambda _: "continues from its last checkpoint"),
+    "job_released": ("rescued", "green", lambda _: "continues from its last checkpoint"),
     "branch_published": (
         "branch",
         "green",

@@ -205,7 +205,7 @@ def _row(repo: Repo, catalog: Catalog) -> dict[str, Any]:
         for item in catalog.mappings
         if item.repo == repo.id
     ]
-    paths = [path for id, path in catalog.parts if id == repo.id]
+    paths = [path for id, path in catalog.profile_paths if id == repo.id]
     data: dict[str, Any] = as_data(repo)
     return data | {"mappings": mappings, "profiles": paths}
 

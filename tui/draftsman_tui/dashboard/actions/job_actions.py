@@ -50,7 +50,7 @@ async def why(screen: BaseScreen, text: str) -> None:
     reason = await screen.rt.read_model.why(number)
     status = humanize(str(reason.status))
     await screen.app.push_screen(
-        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{reason.then}")
+        TextDialog(f"{job_name(number)} {status}", f"{reason.text}\n\n{reason.next_step}")
     )
 
 

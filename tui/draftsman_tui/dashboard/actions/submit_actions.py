@@ -47,7 +47,7 @@ def form_completions(catalog: Catalog, settings: Settings) -> dict[str, Sequence
     """Return completion values by field."""
     notify_targets = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
     return {
-        "repo": [place.name for place in catalog.places()],
+        "repo": [location.name for location in catalog.locations()],
         "agent": settings.agent_names,
         "notify": notify_targets,
         "type": ["run_agent", *sorted(settings.handlers)],

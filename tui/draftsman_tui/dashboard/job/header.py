@@ -118,7 +118,7 @@ def _then(snapshot: JobSnapshot, why: WaitReason) -> str:
     """Return the hint, with the dashboard's keys where it has them."""
     if snapshot.open is not None:
         return "a: decide" if snapshot.open.kind is QuestionKind.APPROVAL else "a: answer"
-    return "l: show log" if why.reason == "running" else why.then
+    return "l: show log" if why.reason == "running" else why.next_step
 
 
 def _summary(job: Job) -> str:

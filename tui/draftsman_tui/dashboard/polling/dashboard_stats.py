@@ -102,7 +102,7 @@ def _median(activity: Activity, part: range) -> float | None:
 
 
 def _finished_in(activity: Activity, at: int) -> int:
-    return activity.spans[at].ended if at in activity.spans else 0
+    return activity.spans[at].finished if at in activity.spans else 0
 
 
 def _end(now: datetime) -> int:
