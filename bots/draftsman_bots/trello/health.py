@@ -27,7 +27,7 @@ class BotHealth(HealthState):
             registry=self.registry,
         )
         self._refused = Counter(
-            "draftsman_trello_http_refused",
+            "draftsman_trello_http_rejected",
             "HTTP requests rejected before they were parsed, by reason.",
             ("reason",),
             registry=self.registry,

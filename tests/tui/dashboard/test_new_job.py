@@ -112,7 +112,7 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
     async with open_dashboard(rt, owner) as seen:
         submit = JobSubmission(seen.app.main)
         made = [await submit({"text": "Tidy"}) for _ in range(2)]
-        assert [one.how for one in made] == ["created", "deduplicated"]
+        assert [one.outcome for one in made] == ["created", "deduplicated"]
         await seen.press("n")
         await seen.dialog("NewJobDialog")
         seen.app.screen._do = submit  # type: ignore[attr-defined]

@@ -48,7 +48,7 @@ async def on_webhook(context: BotContext, action: Action, begun: StartedEpisodes
             return await _cancel_jobs(context, board, action)
         case ActionKind.LABEL_DELETED if action.label in {*board.labels, board.queued_label_id}:
             report_missing_label(context, board, action.label)
-            return "broken"
+            return "missing_label"
     return IGNORED
 
 

@@ -87,7 +87,7 @@ async def _receive(request: Request, context: BotContext, secret: str) -> Respon
 
 async def _answer(context: BotContext, action: Action) -> Response:
     """Handle an action, then acknowledge it."""
-    outcome, begun = "later", []  # type: tuple[str, StartedEpisodes]
+    outcome, begun = "retry", []  # type: tuple[str, StartedEpisodes]
     try:
         if not context.me:
             raise LostRace("the bot's Trello account is not known yet")
@@ -97,15 +97,15 @@ async def _answer(context: BotContext, action: Action) -> Response:
         reason = str(error) or "timed out"
         _log.warning("%s webhook failed; Trello will retry: %s", action.kind, reason)
     except DraftsmanError as error:
-        outcome = "refused"
+        outcome = "rejected"
         _log.info("%s webhook rejected: %s", action.kind, error)
     except Exception as error:
-        outcome = "broken"
+        outcome = "error"
         _log.error("%s webhook failed unexpectedly", action.kind, exc_info=error)
     context.health.count_action("webhook", action.kind, outcome)
     if begun:
         context.background.spawn(_continue(context, begun))
-    return PlainTextResponse(f"{outcome}\n", status_code=503 if outcome == "later" else 200)
+    return PlainTextResponse(f"{outcome}\n", status_code=503 if outcome == "retry" else 200)
 
 
 async def _continue(context: BotContext, begun: StartedEpisodes) -> None:

@@ -159,7 +159,7 @@ async def _submit(
     if verdict.recorded:
         text = already_recorded(verdict)
         return await _reply(context, action, question.job, actor, text, "recorded")
-    return await _reply(context, action, question.job, actor, _verdict_text(verdict), "refused")
+    return await _reply(context, action, question.job, actor, _verdict_text(verdict), "rejected")
 
 
 def _response(action: Action, word: ParsedComment, question: Question) -> Response:

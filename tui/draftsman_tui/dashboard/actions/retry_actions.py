@@ -143,7 +143,7 @@ async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, 
 
     result = await run_bulk(screen, "Retrying", numbers, retry_job)
     lines = [
-        f"D-{old} retried as {new.name}{'' if new.how == 'created' else ' earlier'}"
+        f"D-{old} retried as {new.name}{'' if new.outcome == 'created' else ' earlier'}"
         for old, new in retried.items()
     ]
     if len(lines) > MAX_LISTED:
