@@ -8,8 +8,8 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check; `then` says how to fix the problem."""
+    """The result of one check; `hint` says how to fix the problem."""
 
     status: Literal["ok", "warn", "fail"]
     text: str
-    then: str | None = None
+    hint: str | None = None

@@ -16,10 +16,10 @@ KILLS = ("worker killed", "agent killed", "supervisor killed", "database killed"
 
 @dataclass(slots=True)
 class Figures:
-    """Counts of all seeds so far, times in seconds; from `effects_doubled` on they must be 0."""
+    """Counts of all seeds so far, times in seconds; from `effects_duplicated` on they must be 0."""
 
     jobs: int = 0
-    ended: Counter[str] = field(default_factory=Counter)
+    finished: Counter[str] = field(default_factory=Counter)
     """Finished jobs by status."""
     runs: int = 0
     answers_given: int = 0
@@ -30,10 +30,10 @@ class Figures:
     faults_missed: Counter[str] = field(default_factory=Counter)
     """Faults without a target by kind, such as an agent kill while no agent ran."""
     restarts: int = 0
-    ended_by_themselves: Counter[int] = field(default_factory=Counter)
+    unexpected_exits: Counter[int] = field(default_factory=Counter)
     """Unexpected exits of workers by exit code."""
     effects: int = 0
-    effects_refused: int = 0
+    effects_rejected: int = 0
     """Repeated requests, such as a suspended run's, that created no effect."""
     recovered: int = 0
     """Number of times that a job recovered from a fault."""
@@ -41,14 +41,14 @@ class Figures:
     recovery_p95: float | None = None
     recovery: dict[str, dict[str, float | None]] = field(default_factory=dict)
     """`recovered`, `p50` and `p95` by kind of fault, slowest first."""
-    effects_doubled: int = 0
+    effects_duplicated: int = 0
     answers_lost: int = 0
     jobs_lost: int = 0
     jobs_stuck: int = 0
-    jobs_run_twice_at_once: int = 0
-    jobs_ended_wrongly: int = 0
+    jobs_run_concurrently: int = 0
+    jobs_wrong_outcome: int = 0
     invariants_broken: int = 0
-    could_not_run: list[str] = field(default_factory=list)
+    unsupported_faults: list[str] = field(default_factory=list)
     """Faults that this machine does not support."""
     findings: list[str] = field(default_factory=list)
     """A line for each violation."""
@@ -65,7 +65,7 @@ class Figures:
         """Add the figures of a seed."""
         jobs = world.jobs.values()
         self.jobs += len(ledger.jobs)
-        self.ended.update(job.status for job in jobs)
+        self.finished.update(job.status for job in jobs)
         self.runs += sum(moment.kind == "job_started" for job in jobs for moment in job.job_events)
         self.answers_given += len(ledger.submitted_answers)
         self.answers_accepted += sum(answer.accepted for answer in ledger.submitted_answers)
@@ -73,17 +73,17 @@ class Figures:
         self.faults_missed.update(ledger.missed)
         self.kills = sum(self.faults[kind] for kind in KILLS)
         self.restarts += ledger.restarts
-        self.ended_by_themselves.update(ledger.exits)
+        self.unexpected_exits.update(ledger.exits)
         self._count_effects(world)
         self._add_recoveries(recoveries(jobs, ledger.faults))
-        self.could_not_run = sorted({*self.could_not_run, *ledger.unsupported})
+        self.unsupported_faults = sorted({*self.unsupported_faults, *ledger.unsupported})
         self._add_violations(seed, verdict)
 
     def _count_effects(self, world: FinalState) -> None:
         for job in world.jobs.values():
             self.effects += len(job.effects.made)
             requests = sum(not request.recorded for request in job.effects.requests)
-            self.effects_refused += max(0, requests - len(job.effects.made))
+            self.effects_rejected += max(0, requests - len(job.effects.made))
 
     def _add_recoveries(self, times: Iterable[tuple[str, float]]) -> None:
         self._times += times
@@ -104,11 +104,11 @@ class Figures:
         }
 
     def _add_violations(self, seed: int, verdict: Violations) -> None:
-        self.effects_doubled += len(verdict.doubled)
+        self.effects_duplicated += len(verdict.doubled)
         self.answers_lost += len(verdict.answers_lost)
         self.jobs_lost += len(verdict.jobs_lost)
         self.jobs_stuck += len(verdict.stuck)
-        self.jobs_run_twice_at_once += len(verdict.overlapping)
-        self.jobs_ended_wrongly += len(verdict.wrongly_ended)
+        self.jobs_run_concurrently += len(verdict.overlapping)
+        self.jobs_wrong_outcome += len(verdict.wrongly_ended)
         self.invariants_broken += len(verdict.broken)
         self.findings += [f"seed {seed}: {finding}" for finding in verdict.findings]

@@ -186,7 +186,7 @@ async def test_a_forged_retry(
     conn = await session(who)
     async with refused(FORBIDDEN, "may not submit"):
         await run(conn, FORGED_RETRY, parameters | {"job": submitted.number})
-    assert (await anna.job_control.retry(submitted.number, await anna.actor())).how == "created"
+    assert (await anna.job_control.retry(submitted.number, await anna.actor())).outcome == "created"
 
 
 @attack(

@@ -240,7 +240,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     campaign.settings["worker"]["lease"] = 300  # canceled runs have no heartbeat
     await campaign.ask("people", **jobs)
     submitted = invocation(type="noop", key=SUBMITTED, queue="nobody")
-    assert (await rt.submissions.submit(submitted, OWNER)).how == "deduplicated"
+    assert (await rt.submissions.submit(submitted, OWNER)).outcome == "deduplicated"
     for name in ("answered", "gate"):
         assert (await rt.read_model.job(jobs[name])).status is S.RESUMED, name
         _, answers = await rt.questions.of_job(jobs[name])

@@ -34,7 +34,7 @@ class BotHealth(HealthState):
             registry=self.registry,
         )
         self._rejected = Counter(
-            "draftsman_slack_http_refused",
+            "draftsman_slack_http_rejected",
             "HTTP requests rejected before they were parsed.",
             ("reason",),
             registry=self.registry,

@@ -47,7 +47,7 @@ def _job(subject: Subject) -> dict[str, Any]:
         "agent": subject.agent,
         "repo": subject.repo,
         "url": subject.url,
-        "asked_by": subject.invoker,
+        "invoker": subject.invoker,
         "error": subject.error,
         "canceled_by": subject.canceled_by,
         "cancel_reason": subject.cancel_reason,
@@ -70,5 +70,5 @@ def _question(question: Question) -> dict[str, Any]:
         "escalated_to": question.escalate_to if question.escalated_at else None,
         "resolution": question.resolution,
     }
-    then = resolution_text(question) if question.resolution else how_to_answer(question)
-    return {name: value for name, value in fields.items() if value is not None} | {"then": then}
+    hint = resolution_text(question) if question.resolution else how_to_answer(question)
+    return {name: value for name, value in fields.items() if value is not None} | {"hint": hint}

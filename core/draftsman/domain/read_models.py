@@ -169,7 +169,7 @@ class ServerHealth:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredWorker:
-    """A registered worker; `silent` is in seconds, `busy` is the number of its jobs."""
+    """A registered worker; `heartbeat_age` is in seconds, `busy` is the number of its jobs."""
 
     id: UUID
     host: str
@@ -184,7 +184,7 @@ class RegisteredWorker:
     started_at: datetime
     heartbeat_at: datetime
     busy: int
-    silent: float
+    heartbeat_age: float
     connected: bool
     leader: bool
 

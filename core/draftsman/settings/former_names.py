@@ -53,6 +53,41 @@ VALUES: Final[Mapping[str, Mapping[str, str]]] = {
 """Current value, by option and former value."""
 
 
+JSON_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
+    "boards list": {"checks.then": "hint"},
+    "boards remove": {"webhook_left": "webhook_warning"},
+    "boards test": {"checks.then": "hint"},
+    "boards webhook add": {"how": "outcome"},
+    "boards webhook repair": {"how": "outcome"},
+    "doctor": {"broken.how": "problem", "checks.then": "hint"},
+    "people import": {"changes.what": "kind"},
+    "people remove": {"changes.what": "kind"},
+    "people set": {"changes.what": "kind"},
+    "retry": {"how": "outcome"},
+    "show": {
+        "chain": "retry_chain",
+        "joined": "joined_requests",
+        "waits": "wait_reason",
+        "wait_reason.then": "next_step",
+    },
+    "soak": {
+        "could_not_run": "unsupported_faults",
+        "effects_doubled": "effects_duplicated",
+        "effects_refused": "effects_rejected",
+        "ended": "finished",
+        "ended_by_themselves": "unexpected_exits",
+        "jobs_ended_wrongly": "jobs_wrong_outcome",
+        "jobs_run_twice_at_once": "jobs_run_concurrently",
+    },
+    "stats": {"at_least": "capped"},
+    "submit": {"how": "outcome"},
+    "sweep": {"how": "state"},
+    "why": {"then": "next_step"},
+    "workers": {"silent": "heartbeat_age"},
+}
+"""Current key in the same object, by command and former path, through lists."""
+JSON_VARIABLE: Final = "DRAFTSMAN_FORMER_JSON_KEYS"
+"""Variable that adds the former keys to JSON output."""
 Location = tuple[str, ...]
 
 
@@ -127,6 +162,29 @@ def replace_keys(data: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
             if used is not None:
                 used.append(key)
     return result
+
+
+def add_former_keys(data: Any, command: str) -> list[str]:
+    """Add the former keys to the JSON document of a command; return a warning for each."""
+    warnings = []
+    for former, current in JSON_KEYS.get(command, {}).items():
+        if _add(data, former.split("."), current):
+            warnings.append(f"{JSON_VARIABLE}: {deprecation(former.split('.')[-1], current)}")
+    return warnings
+
+
+def _add(data: Any, former: list[str], current: str) -> bool:
+    if isinstance(data, list):
+        added = [_add(item, former, current) for item in data]
+        return any(added)
+    if not isinstance(data, dict):
+        return False
+    name, *rest = former
+    if rest:
+        return _add(data.get(name), rest, current)
+    if current in data:
+        data[name] = data[current]
+    return current in data
 
 
 def _replace(

@@ -25,7 +25,7 @@ _json = json.JSONEncoder(separators=(",", ":"), default=str).encode
 class SubmitResult:
     """The result for the request at index `place` of the batch.
 
-    `how` is created, deduplicated (same type and key) or joined (same subject, active).
+    `outcome` is created, deduplicated (same type and key) or joined (same subject, active).
     """
 
     place: int
@@ -33,7 +33,7 @@ class SubmitResult:
     id: UUID
     status: Status
     request_digest: str
-    how: str
+    outcome: str
 
 
 async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:

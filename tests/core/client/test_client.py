@@ -59,7 +59,7 @@ def blocking(draftsman: Draftsman) -> Iterator[BlockingClient]:
 async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(client: Client) -> None:
     made = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
     again = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
-    assert (made.how, again.how, again.number) == ("created", "deduplicated", made.number)
+    assert (made.outcome, again.outcome, again.number) == ("created", "deduplicated", made.number)
     job = await client.get(made)
     assert (job.ticket_text, job.payload, job.status) == ("Tidy up", {"n": 1}, Status.QUEUED)
     assert (job.source, job.invoker_id) == (Source.API, "me")
@@ -159,7 +159,7 @@ async def test_a_job_exists_if_the_callers_transaction_commits(
         await conn.commit()
         assert (await client.get(made.number)).status is Status.QUEUED
         again = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
-        assert (again.how, again.number) == ("deduplicated", made.number)
+        assert (again.outcome, again.number) == ("deduplicated", made.number)
 
 
 @pytest.mark.parametrize("kind", ["async", "blocking"])
@@ -188,7 +188,7 @@ async def test_a_request_that_joins_a_job_leaves_its_event_in_the_callers_transa
     live = await client.submit(type="noop", subject_key="card:1")
     async with await psycopg.AsyncConnection.connect(database_url) as conn:
         joined = await client.submit(type="noop", subject_key="card:1", connection=conn)
-        assert (joined.how, joined.number) == ("joined", live.number)
+        assert (joined.outcome, joined.number) == ("joined", live.number)
         await conn.rollback()
         await client.submit(type="noop", subject_key="card:1", connection=conn)
         await conn.commit()
@@ -236,7 +236,7 @@ def test_the_blocking_client_does_the_same(blocking: BlockingClient, database_ur
     assert next(events).kind == "job_canceled"
     assert list(events) == []
     assert blocking.wait(made, timeout=5).status is Status.CANCELED
-    assert blocking.retry(made).how == "created"
+    assert blocking.retry(made).outcome == "created"
     assert blocking.questions() == []
     with pytest.raises(IdempotencyConflict):
         blocking.submit_many([{"type": "noop", "key": "tx", "text": "different"}])

@@ -101,7 +101,7 @@ async def test_a_new_job_and_a_retry_by_hand_at_once_are_one(
     )
     async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as made:
         again = await first.then(rt.job_control.retry(work.number, make.owner), conn)
-    assert (made.result().number, again.how) == (again.number, "deduplicated")
+    assert (made.result().number, again.outcome) == (again.number, "deduplicated")
 
 
 async def test_an_old_leaders_sweep_ends_with_its_term(

@@ -29,7 +29,7 @@ def _request(**fields: str) -> Invocation:
 async def test_a_hundred_at_once_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
     made = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
     assert len({one.number for one in made}) == 1
-    assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 99}
+    assert Counter(one.outcome for one in made) == {"created": 1, "deduplicated": 99}
     assert len(await rt.read_model.jobs()) == 1
     assert len(await rt.read_model.job_events(made[0].number)) == 1
 
@@ -39,7 +39,7 @@ async def test_a_twin_waits_for_the_first_and_finds_its_job(
 ) -> None:
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
         twin = await first.then(rt.submissions.submit(_request(), owner), conn)
-    assert (created.result().how, twin.how) == ("created", "deduplicated")
+    assert (created.result().outcome, twin.outcome) == ("created", "deduplicated")
     assert twin.number == created.result().number
 
 
@@ -49,7 +49,7 @@ async def test_another_request_with_the_key_waits_and_is_refused(
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
         with pytest.raises(IdempotencyConflict, match="D-1 with a different request"):
             await first.then(rt.submissions.submit(_request(title="other"), owner), conn)
-    assert created.result().how == "created"
+    assert created.result().outcome == "created"
 
 
 async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
@@ -62,7 +62,7 @@ async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
         async with background(rt.submissions.submit(_request(), owner)) as twin:
             await wait_blocked(conn, by=other.info.backend_pid)
             await other.execute("ROLLBACK")
-            assert (await twin).how == "created"
+            assert (await twin).outcome == "created"
     assert [job.invoker_id for job in await rt.read_model.jobs()] == ["root"]
 
 
@@ -72,7 +72,7 @@ async def test_a_second_request_for_the_subject_waits_and_joins(
     one, two = (_request(key=key, subject_key="card:1") for key in ("a", "b"))
     async with first.doing(first.rt.submissions.submit(one, owner)) as created:
         joined = await first.then(rt.submissions.submit(two, owner), conn)
-    assert (joined.how, joined.number) == ("joined", created.result().number)
+    assert (joined.outcome, joined.number) == ("joined", created.result().number)
 
 
 async def test_fifty_requests_for_one_subject_at_once_are_one_live_job(
@@ -80,7 +80,7 @@ async def test_fifty_requests_for_one_subject_at_once_are_one_live_job(
 ) -> None:
     requests = [_request(key=str(n), subject_key="card:1") for n in range(50)]
     made = await asyncio.gather(*(rt.submissions.submit(one, owner) for one in requests))
-    assert Counter(one.how for one in made) == {"created": 1, "joined": 49}
+    assert Counter(one.outcome for one in made) == {"created": 1, "joined": 49}
     assert len(await rt.read_model.jobs()) == 1
 
 
@@ -91,7 +91,7 @@ async def test_batches_of_the_same_keys_in_any_order_do_not_deadlock(
     orders = [keys, keys[::-1], keys[20:] + keys[:20], keys[::2] + keys[1::2]]
     batches = [[_request(key=key) for key in order] for order in orders * 3]
     answers = await asyncio.gather(*(rt.submissions.submit_many(one, owner) for one in batches))
-    assert Counter(one.how for made in answers for one in made)["created"] == 40
+    assert Counter(one.outcome for made in answers for one in made)["created"] == 40
     for order, made in zip(orders * 3, answers, strict=True):
         jobs = {one.number: await rt.read_model.job(one.number) for one in made}
         assert [jobs[one.number].idempotency_key for one in made] == order
@@ -106,9 +106,9 @@ async def test_a_batch_that_waits_holds_no_key_that_comes_after_it(
         async with background(batch) as waiting:
             await wait_blocked(conn, by=first.pid)
             async with asyncio.timeout(5):
-                assert (await rt.submissions.submit(_request(key="z"), owner)).how == "created"
+                assert (await rt.submissions.submit(_request(key="z"), owner)).outcome == "created"
             first.commit()
-            assert [one.how for one in await waiting] == ["deduplicated"] * 2
+            assert [one.outcome for one in await waiting] == ["deduplicated"] * 2
 
 
 async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
@@ -128,14 +128,14 @@ async def test_two_retries_at_once_make_one_job(
     number = await make.canceled()
     async with first.doing(first.rt.job_control.retry(number, make.owner)) as created:
         second = await first.then(rt.job_control.retry(number, make.owner), conn)
-    assert (created.result().how, second.how) == ("created", "deduplicated")
+    assert (created.result().outcome, second.outcome) == ("created", "deduplicated")
     assert second.number == created.result().number
 
 
 async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) -> None:
     number = await make.canceled()
     made = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
-    assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 49}
+    assert Counter(one.outcome for one in made) == {"created": 1, "deduplicated": 49}
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -155,6 +155,10 @@ async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_i
         by_hand = await first.then(rt.job_control.retry(work.number, make.owner), conn)
     assert rescued.result() == 1
     [new, old] = await rt.read_model.jobs()
-    assert (old.number, new.number, by_hand.how) == (work.number, by_hand.number, "deduplicated")
+    assert (old.number, new.number, by_hand.outcome) == (
+        work.number,
+        by_hand.number,
+        "deduplicated",
+    )
     assert (await rt.read_model.job(new.number)).chain_length == 1
     assert await _rescue(rt, make) == 0

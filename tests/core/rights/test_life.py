@@ -135,13 +135,13 @@ async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
     ]
     await anna.job_control.cancel(one.number, await anna.actor())
     await olga.job_control.cancel(two.number, await olga.actor())
-    assert (await anna.job_control.retry(one.number, await anna.actor())).how == "created"
-    assert (await olga.job_control.retry(two.number, await olga.actor())).how == "created"
+    assert (await anna.job_control.retry(one.number, await anna.actor())).outcome == "created"
+    assert (await olga.job_control.retry(two.number, await olga.actor())).outcome == "created"
     newcomer = Actor(Source.SLACK, "U-NEW", "Newcomer")
     code = await bot.people.create_link_code(newcomer)
     assert (await anna.people.link(code, await anna.actor())).person == "anna"
     linked = await bot.people.actor(newcomer)
-    assert (await bot.submissions.submit(invocation(type="noop"), linked)).how == "created"
+    assert (await bot.submissions.submit(invocation(type="noop"), linked)).outcome == "created"
     assert await anna.people.unlink(Source.SLACK, "U-NEW", await anna.actor()) == "anna"
 
 
@@ -197,7 +197,7 @@ async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_ro
     own = await anna.submissions.submit(
         invocation(**wanted, text="and test it"), await anna.actor()
     )
-    assert own.how == "joined"
+    assert own.outcome == "joined"
     for session, actor in ((anna, "slack:U-ANNA"), (bot, "cli:anna"), (worker, "worker:1")):
         with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
             async with session.db.connection() as conn:

@@ -102,7 +102,7 @@ class IntakeRules(Driver):
         )
 
     def _made(self, item: SubmittedJob) -> tuple[int, str]:
-        return self.place(item.number), item.how
+        return self.place(item.number), item.outcome
 
 
 def _telling_apart(batch: list[JobRequest]) -> list[JobRequest]:

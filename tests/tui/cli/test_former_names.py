@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
-from draftsman.settings.former_names import OPTIONS, VALUES
+from draftsman.settings.former_names import (
+    JSON_KEYS,
+    JSON_VARIABLE,
+    OPTIONS,
+    VALUES,
+    add_former_keys,
+)
 from draftsman_tui.cli.main import cli as draftsman
+from tests.factories import Factory
 from tests.tui.cli.cli_runner import Cli
 
 
@@ -58,6 +66,40 @@ async def test_a_former_value_is_replaced_with_a_warning(
     output = await cli(*words, name, former, "--json")
     assert output.code == 0
     assert output.err == f"draftsman: {name} {former} is deprecated; use {VALUES[option][former]}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "former"),
+    [(command, former) for command, keys in JSON_KEYS.items() for former in keys],
+)
+def test_a_former_key_is_added_to_a_json_document(command: str, former: str) -> None:
+    *above, name = former.split(".")
+    current = JSON_KEYS[command][former]
+    document: Any = [{current: 5}, {"other": 1}]
+    for key in reversed(above):
+        document = {key: document}
+    warnings = add_former_keys(document, command)
+    assert f"{JSON_VARIABLE}: {name} is deprecated; use {current}" in warnings
+    for key in above:
+        document = document[key]
+    assert document == [{current: 5, name: 5}, {"other": 1}]
+
+
+@pytest.mark.parametrize(
+    "command", ["submit --type noop", "why D-1", "show D-1", "stats", "doctor"]
+)
+async def test_former_json_keys_are_printed_on_request(
+    cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    await make.queued()
+    current = json.loads((await cli(*command.split(), "--json")).out)
+    monkeypatch.setenv(JSON_VARIABLE, "1")
+    output = await cli(*command.split(), "--json")
+    warnings = [line for line in output.err.splitlines() if JSON_VARIABLE in line]
+    name = command.split()[0]
+    assert len(warnings) == len(JSON_KEYS[name]) - (name == "doctor")
+    assert json.loads(output.out) != current
+    assert not [former for former in JSON_KEYS[name] if former in current]
 
 
 async def test_a_former_option_works(cli: Cli) -> None:

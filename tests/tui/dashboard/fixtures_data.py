@@ -181,7 +181,7 @@ def worker(number: int, silent: float) -> WorkerRow:
         queues=["default", "nightly"],
         slots=10,
         busy=3,
-        silent=silent,
+        heartbeat_age=silent,
         leader=number == 1,
         started_at=ago(600),
     )

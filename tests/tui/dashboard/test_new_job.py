@@ -108,7 +108,7 @@ async def test_form_whose_first_submission_succeeded_creates_no_second_job(
     async with open_dashboard(rt, owner) as seen:
         submit = JobSubmission(seen.app.main)
         submitted = [await submit({"text": "Tidy"}) for _ in range(2)]
-        assert [job.how for job in submitted] == ["created", "deduplicated"]
+        assert [job.outcome for job in submitted] == ["created", "deduplicated"]
         await seen.press("n")
         await seen.dialog("NewJobDialog")
         seen.app.screen._do = submit  # type: ignore[attr-defined]

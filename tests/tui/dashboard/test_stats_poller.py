@@ -128,7 +128,7 @@ def test_overview_fits_the_width() -> None:
 @pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
 def test_leader_is_late_when_its_heartbeat_is(health: str, late: bool) -> None:
     leader = SimpleNamespace(
-        leader=True, id=UUID(int=7), host="build-1", silent=29.0, busy=0, slots=2
+        leader=True, id=UUID(int=7), host="build-1", heartbeat_age=29.0, busy=0, slots=2
     )
     crew = dashboard_stats.worker_stats([(leader, health)])
     assert crew.leader_late is late

@@ -51,14 +51,14 @@ def test_seeds_add_up() -> None:
     figures = Figures()
     for seed in (1, 2):
         figures.add(seed, FinalState({1: RAN}), _ledger(), Violations(stuck=("D-2 is queued",)))
-    assert (figures.jobs, figures.runs, figures.ended) == (4, 4, Counter(completed=2))
+    assert (figures.jobs, figures.runs, figures.finished) == (4, 4, Counter(completed=2))
     assert (figures.answers_given, figures.answers_accepted) == (4, 2)
     assert (figures.kills, figures.restarts) == (2, 2)
     assert figures.faults == {"worker killed": 2, "connections cut": 2}
-    assert (figures.effects, figures.effects_refused) == (2, 2)
+    assert (figures.effects, figures.effects_rejected) == (2, 2)
     assert (figures.recovered, figures.recovery_p50, figures.recovery_p95) == (2, 2.0, 2.0)
     assert figures.recovery == {"worker killed": {"recovered": 2, "p50": 2.0, "p95": 2.0}}
-    assert figures.could_not_run == ["time namespace: Operation not permitted"]
+    assert figures.unsupported_faults == ["time namespace: Operation not permitted"]
     assert figures.jobs_stuck == 2
     assert figures.findings == ["seed 1: D-2 is queued", "seed 2: D-2 is queued"]
 
@@ -102,9 +102,9 @@ def test_programs_read_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert end.value.exit_code == 1
     said = capsys.readouterr()
     found = json.loads(said.out)
-    assert (found["passed"], found["effects_doubled"], found["jobs_stuck"]) == (False, 1, 0)
+    assert (found["passed"], found["effects_duplicated"], found["jobs_stuck"]) == (False, 1, 0)
     assert found["faults"] == {"worker killed": 1, "connections cut": 1}
-    assert found["ended"] == {"completed": 1}
+    assert found["finished"] == {"completed": 1}
     assert found["findings"] == ["seed 1: D-1: twice"]
     assert "/tmp/soak/seed-1" in said.err
     assert not [key for key in found if key.startswith("_")]

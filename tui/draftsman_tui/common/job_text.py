@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import Status
 from draftsman.domain.retries.error_classes import ErrorClass
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.run import Run
+    from draftsman.domain.wait_reason import WaitReason
 
 
 STYLES: Final = {
@@ -42,6 +43,17 @@ def status_text(status: object, error_class: str | None = None) -> Text:
     if error_class == ErrorClass.DENIED:
         return styled(name, DENIED)
     return styled(humanize(name), STYLES.get(Status(name), "") if name in STYLES else "")
+
+
+def reason_data(reason: WaitReason) -> dict[str, Any]:
+    """Return the JSON object of a wait reason."""
+    return {
+        "status": reason.status,
+        "reason": reason.reason,
+        "text": reason.text,
+        "next_step": reason.next_step,
+        "due_in": reason.due_in,
+    }
 
 
 def run_text(

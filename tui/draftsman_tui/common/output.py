@@ -121,7 +121,10 @@ class CommandOutput:
 
     def document(self, value: object) -> None:
         """Print the JSON document of a command."""
-        self.write(self._json(value, indent=2) + "\n")
+        data = as_data(value)
+        if os.environ.get("DRAFTSMAN_FORMER_JSON_KEYS"):
+            self._add_former_keys(data)
+        self.write(self._json(data, indent=2) + "\n")
 
     def item(self, value: object) -> None:
         """Print a JSON line of a stream."""
@@ -179,6 +182,15 @@ class CommandOutput:
         """Write to stdout; raises StdoutError with short text that was lost, and BrokenStdout."""
         lost = one_line(text)
         stdio.write(text, lost if len(lost) <= MAX_ERROR_TEXT else "")
+
+    def _add_former_keys(self, data: Any) -> None:
+        import click
+
+        from draftsman.settings import former_names
+
+        command = click.get_current_context().command_path.removeprefix("draftsman ")
+        for warning in former_names.add_former_keys(data, command):
+            self.info(f"draftsman: {warning}")
 
     def _json(self, value: object, indent: int | None = None) -> str:
         """Serialize to JSON; on a terminal, escape characters that control or reorder text."""

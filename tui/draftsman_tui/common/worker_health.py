@@ -13,8 +13,8 @@ def health_of(worker: Any, settings: Settings) -> str:
     from draftsman import host
 
     gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
-    if gone or worker.silent >= settings.worker.lease:
+    if gone or worker.heartbeat_age >= settings.worker.lease:
         return "lost"
-    if worker.silent > 2 * settings.worker.heartbeat + 5:
+    if worker.heartbeat_age > 2 * settings.worker.heartbeat + 5:
         return "silent"
     return "draining" if worker.draining else "alive"

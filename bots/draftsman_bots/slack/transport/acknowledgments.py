@@ -55,23 +55,23 @@ def retry_later(
     kind: PayloadKind, body: Mapping[str, Any], text: str = RETRY_LATER
 ) -> Acknowledgment:
     """Respond to a request that failed and may succeed when Slack or the user repeats it."""
-    return _visible_response(kind, body, "later", text) or Acknowledgment(
-        "later", 503, ephemeral_text=_separate_text(kind, text)
+    return _visible_response(kind, body, "retry", text) or Acknowledgment(
+        "retry", 503, ephemeral_text=_separate_text(kind, text)
     )
 
 
 def rejected(kind: PayloadKind, body: Mapping[str, Any], text: str) -> Acknowledgment:
     """Acknowledge a request that would be rejected again."""
-    return _visible_response(kind, body, "refused", text) or Acknowledgment(
-        "refused", ephemeral_text=_separate_text(kind, text)
+    return _visible_response(kind, body, "rejected", text) or Acknowledgment(
+        "rejected", ephemeral_text=_separate_text(kind, text)
     )
 
 
 def internal_error(kind: PayloadKind, body: Mapping[str, Any]) -> Acknowledgment:
     """Respond to an unexpected error, without retries by Slack."""
-    response = _visible_response(kind, body, "broken", INTERNAL_ERROR)
+    response = _visible_response(kind, body, "error", INTERNAL_ERROR)
     no_retry, text = {NO_RETRY: "1"}, _separate_text(kind, INTERNAL_ERROR)
-    return response or Acknowledgment("broken", 500, headers=no_retry, ephemeral_text=text)
+    return response or Acknowledgment("error", 500, headers=no_retry, ephemeral_text=text)
 
 
 def _visible_response(

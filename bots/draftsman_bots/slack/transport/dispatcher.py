@@ -236,7 +236,7 @@ def _reply(response: BoltResponse) -> Acknowledgment:
     headers = {name: values[0] for name, values in response.headers.items() if values}
     headers.pop("content-type", None)
     if response.status != 200:
-        return Acknowledgment("later" if response.status >= 500 else "ignored", response.status)
+        return Acknowledgment("retry" if response.status >= 500 else "ignored", response.status)
     return Acknowledgment("done", 200, _decoded(response), headers)
 
 

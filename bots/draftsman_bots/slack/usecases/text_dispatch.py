@@ -66,12 +66,12 @@ async def _submission_reply(
     ctx: BotContext, submitted: SubmittedJob | None, origin: RequestOrigin
 ) -> Reply | None:
     """Return the reply to a request; None for a repeated delivery, which has had its reply."""
-    if submitted is None or submitted.how == "deduplicated":
+    if submitted is None or submitted.outcome == "deduplicated":
         return None
     confirmation = f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
     duplicate = (
         await job_requests.recent_duplicate(ctx, submitted, origin)
-        if submitted.how == "created"
+        if submitted.outcome == "created"
         else None
     )
     if duplicate is None:

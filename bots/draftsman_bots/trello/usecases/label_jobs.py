@@ -158,7 +158,7 @@ async def _submit_job(
         context.health.problem(f"label:{episode.label}", text)
         await context.rt.boards.settle(episode, EpisodeStage.DONE)
         return False
-    if submitted is not None and submitted.how == "joined":
+    if submitted is not None and submitted.outcome == "joined":
         await _notify_joined(context, board, episode, submitted)
     await context.rt.boards.settle(
         episode, EpisodeStage.SUBMITTED, submitted.number if submitted else None

@@ -38,14 +38,14 @@ async def ensure(context: BotContext, board: BoardConfig) -> None:
 
 
 async def register(context: BotContext, board: BoardConfig) -> tuple[Webhook, str]:
-    """Ensure that the webhook exists; return it and `there`, `made` or `active again`.
+    """Ensure that the webhook exists; return it and `unchanged`, `created` or `enabled`.
 
     Raises Failure.
     """
     hook = await _find_current(context, board)
     if hook is not None and is_active(hook):
-        return hook, "there"
-    return await _create(context, board, hook), "made" if hook is None else "active again"
+        return hook, "unchanged"
+    return await _create(context, board, hook), "created" if hook is None else "enabled"
 
 
 def is_active(hook: Webhook | None) -> bool:

@@ -32,7 +32,7 @@ class DirectoryChange:
     """A difference in a person, a group or the policy."""
 
     action: Literal["add", "change", "remove"]
-    what: Literal["person", "group", "policy"]
+    kind: Literal["person", "group", "policy"]
     name: str
     detail: str
 
@@ -113,12 +113,12 @@ def from_json(data: Mapping[str, Any]) -> Directory:
 
 
 def _differences(
-    what: Literal["person", "group"], old: Mapping[str, str], new: Mapping[str, str]
+    kind: Literal["person", "group"], old: Mapping[str, str], new: Mapping[str, str]
 ) -> Iterator[DirectoryChange]:
     for name in sorted(old.keys() | new.keys()):
         if name not in old:
-            yield DirectoryChange("add", what, name, new[name])
+            yield DirectoryChange("add", kind, name, new[name])
         elif name not in new:
-            yield DirectoryChange("remove", what, name, old[name])
+            yield DirectoryChange("remove", kind, name, old[name])
         elif old[name] != new[name]:
-            yield DirectoryChange("change", what, name, f"{old[name]} -> {new[name]}")
+            yield DirectoryChange("change", kind, name, f"{old[name]} -> {new[name]}")

@@ -136,7 +136,7 @@ class JobControl:
                 raise Refused("completed", subject=job_name(job), hint=AGAIN_OPTION)
             late = await self._late_answer(conn, job) if with_answer else {}
             new = await insert_retry(conn, job, actor, late)
-            if new.how == "created" and not fresh:
+            if new.outcome == "created" and not fresh:
                 await store.copy_checkpoint(conn, job, new.number)
             return new
 
@@ -182,18 +182,18 @@ async def insert_retry(
         previous = inherited if isinstance(inherited, dict) else {}
         row["overrides"] = {**old["overrides"], "answers": {**previous, **answers}}
     submitted = await _insert(conn, row, actor)
-    if submitted.how == "deduplicated" and submitted.request_digest != old["request_digest"]:
+    if submitted.outcome == "deduplicated" and submitted.request_digest != old["request_digest"]:
         raise Refused(
             "already uses the idempotency key of this retry", subject=job_name(submitted.number)
         )
-    if submitted.how == "joined":
+    if submitted.outcome == "joined":
         raise Refused(
             "is active for the same subject; cancel it first, or let it finish",
             subject=job_name(submitted.number),
         )
-    if submitted.how == "created" and old["has_targets"]:
+    if submitted.outcome == "created" and old["has_targets"]:
         await deliveries.inherit_targets(conn, job, submitted.number)
-    return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.how)
+    return SubmittedJob(submitted.number, submitted.id, submitted.status, submitted.outcome)
 
 
 async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> requests.SubmitResult:

@@ -34,7 +34,7 @@ SCAN_LIMIT: Final = 100_000
 """Job numbers that a call scans for an agent, repository, tag or invoker, in a tenth of a
 second."""
 COUNT_LIMIT: Final = 10_000
-"""Maximum count of jobs with the same final status; `at_least` lists statuses that reach it."""
+"""Maximum count of jobs with the same final status; `capped` lists statuses that reach it."""
 BUCKET_SECONDS: Final = 10
 """Length of an activity bucket, in seconds."""
 ACTIVITY_PAGE_SIZE: Final = 20_000
@@ -64,11 +64,11 @@ class JobPage:
 class Stats:
     """Counts of jobs, questions and workers; `answer_seconds` is the median of the last day.
 
-    `at_least` lists the final statuses that were counted only up to 10,000.
+    `capped` lists the final statuses that were counted only up to 10,000.
     """
 
     jobs: dict[str, int]
-    at_least: list[str]
+    capped: list[str]
     open_questions: int
     expiring_within_an_hour: int
     next_expiry: datetime | None
@@ -280,7 +280,9 @@ class ReadModel:
             open_count, expiring_soon, next_expiry = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
             live = [
-                worker for worker in await workers.all_workers(conn) if worker.silent < self._lease
+                worker
+                for worker in await workers.all_workers(conn)
+                if worker.heartbeat_age < self._lease
             ]
         return Stats(
             counts,

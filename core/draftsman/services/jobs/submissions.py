@@ -51,12 +51,12 @@ _NOTIFICATION_TYPE = "send_notification"
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """The job of a request; `how` is created, deduplicated or joined."""
+    """The job of a request; `outcome` is created, deduplicated or joined."""
 
     number: int
     id: UUID
     status: Status
-    how: str
+    outcome: str
 
     @property
     def name(self) -> str:
@@ -125,10 +125,13 @@ class Submissions:
                 "another request with the same key or subject is being committed; try again"
             )
         for index, item in results.items():
-            if item.how == "deduplicated" and item.request_digest != rows[index]["request_digest"]:
+            if (
+                item.outcome == "deduplicated"
+                and item.request_digest != rows[index]["request_digest"]
+            ):
                 raise IdempotencyConflict(_conflict(rows[index], item), job=item.number)
         return [
-            SubmittedJob(item.number, item.id, item.status, item.how)
+            SubmittedJob(item.number, item.id, item.status, item.outcome)
             for _, item in sorted(results.items())
         ]
 
@@ -237,14 +240,14 @@ async def _insert(
     """Insert a batch, its targets, and an event for each request that joined an active job."""
     inserted = await store.submit(conn, rows, actor)
     joined = [
-        (item.number, _request(rows[item.place])) for item in inserted if item.how == "joined"
+        (item.number, _request(rows[item.place])) for item in inserted if item.outcome == "joined"
     ]
     if joined:
         await store.join(conn, joined, actor)
     new = [
         (item.number, targets[item.place])
         for item in inserted
-        if item.how != "deduplicated" and targets[item.place]
+        if item.outcome != "deduplicated" and targets[item.place]
     ]
     if new:
         await deliveries.add_targets(conn, new)

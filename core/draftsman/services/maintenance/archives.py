@@ -57,7 +57,7 @@ class RetentionMonth:
     partition: bool = True
 
     @property
-    def how(self) -> str:
+    def state(self) -> str:
         """Describe whether it can be pruned."""
         if not self.partition:
             return "never: its events are in the default partition"

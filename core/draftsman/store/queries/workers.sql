@@ -26,7 +26,7 @@ DELETE FROM draftsman.workers w
 SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queues, w.slots,
        w.draining, w.started_at, w.heartbeat_at,
        coalesce(b.busy, 0) AS busy,
-       extract(epoch FROM draftsman.now() - w.heartbeat_at)::float8 AS silent,
+       extract(epoch FROM draftsman.now() - w.heartbeat_at)::float8 AS heartbeat_age,
        EXISTS (SELECT FROM pg_locks l
                 WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = w.lock_id
                   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -84,7 +84,7 @@ async def test_poison_event_is_not_redelivered(either: ServiceHarness) -> None:
     assert ack.status == (500 if either.slack.request_url else 200)
     ack = await either.slack.command(ANNA, either.general, "x", name="/fails")
     assert ack.body["text"] == acknowledgments.INTERNAL_ERROR
-    assert either.outcomes() == {"broken": 2}
+    assert either.outcomes() == {"error": 2}
 
 
 async def test_command_that_cannot_be_canceled_is_reported_as_in_doubt(

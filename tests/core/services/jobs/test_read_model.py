@@ -113,7 +113,7 @@ async def test_what_has_ended_is_counted_to_a_limit(
     await make.completed()
     stats = await rt.read_model.stats()
     assert (stats.jobs["canceled"], stats.jobs["queued"], stats.jobs["completed"]) == (2, 3, 1)
-    assert stats.at_least == ["canceled"]
+    assert stats.capped == ["canceled"]
 
 
 async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:

@@ -27,7 +27,7 @@ async def test_a_finished_job_gets_one_successor(
     number = await make.job_in(status)
     made = await rt.job_control.retry(number, people.olga)
     job = await rt.read_model.job(made.number)
-    assert (made.how, job.status, job.retry_of, job.chain_length) == (
+    assert (made.outcome, job.status, job.retry_of, job.chain_length) == (
         "created",
         Status.QUEUED,
         number,
@@ -35,7 +35,7 @@ async def test_a_finished_job_gets_one_successor(
     )
     assert job.idempotency_key == f"retry:{number}:1"
     again = await rt.job_control.retry(number, people.olga)
-    assert (again.number, again.how) == (made.number, "deduplicated")
+    assert (again.number, again.outcome) == (made.number, "deduplicated")
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -136,7 +136,7 @@ async def test_a_completed_job_needs_to_be_asked_for_again(make: Factory, rt: Ru
     number = await make.completed()
     with pytest.raises(Refused, match="--again"):
         await rt.job_control.retry(number, make.owner)
-    assert (await rt.job_control.retry(number, make.owner, again=True)).how == "created"
+    assert (await rt.job_control.retry(number, make.owner, again=True)).outcome == "created"
 
 
 @pytest.mark.parametrize("status", sorted({*Status} - TERMINAL, key=str), ids=str)
@@ -160,7 +160,7 @@ async def test_the_keys_of_retries_are_nobody_elses(make: Factory, rt: Runtime) 
     for key in (f"retry:{number}:1", "auto:1"):
         with pytest.raises(UsageError, match="key"):
             invocation(type="noop", key=key)
-    assert (await rt.job_control.retry(number, make.owner)).how == "created"
+    assert (await rt.job_control.retry(number, make.owner)).outcome == "created"
 
 
 async def test_an_operator_may_retry_any_job_and_an_invoker_his_own(
@@ -171,7 +171,7 @@ async def test_an_operator_may_retry_any_job_and_an_invoker_his_own(
     for actor in (people.ben, people.carol, people.erin):
         with pytest.raises(NotPermitted, match="may not retry"):
             await rt.job_control.retry(mine, actor)
-    assert (await rt.job_control.retry(mine, people.anna)).how == "created"
+    assert (await rt.job_control.retry(mine, people.anna)).outcome == "created"
     with pytest.raises(NotFound):
         await rt.job_control.retry(999, people.olga)
 

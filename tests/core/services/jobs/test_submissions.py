@@ -25,7 +25,7 @@ async def _submit(rt: Runtime, owner: Actor, **fields: Any) -> SubmittedJob:
 async def test_a_new_request_makes_a_job(rt: Runtime, owner: Actor) -> None:
     made = await _submit(rt, owner)
     job = await rt.read_model.job(made.number)
-    assert (made.how, made.status, made.name) == ("created", Status.QUEUED, f"D-{made.number}")
+    assert (made.outcome, made.status, made.name) == ("created", Status.QUEUED, f"D-{made.number}")
     assert (job.id, job.status, job.version, job.run_count) == (made.id, Status.QUEUED, 1, 0)
     assert job.idempotency_key == f"auto:{made.id}"
     assert job.queued_at is not None
@@ -40,7 +40,7 @@ async def test_the_same_request_with_the_same_key_is_the_same_job(
 ) -> None:
     first = await _submit(rt, owner, key="k", title="one")
     again = await _submit(rt, owner, key="k", title="one")
-    assert (again.number, again.id, again.how) == (first.number, first.id, "deduplicated")
+    assert (again.number, again.id, again.outcome) == (first.number, first.id, "deduplicated")
 
 
 async def test_a_finished_job_is_still_the_job_of_its_key(
@@ -48,12 +48,12 @@ async def test_a_finished_job_is_still_the_job_of_its_key(
 ) -> None:
     number = await make.completed(key="k")
     again = await _submit(rt, owner, key="k")
-    assert (again.number, again.how, again.status) == (number, "deduplicated", Status.COMPLETED)
+    assert (again.number, again.outcome, again.status) == (number, "deduplicated", Status.COMPLETED)
 
 
 async def test_a_key_counts_within_its_type(rt: Runtime, owner: Actor) -> None:
-    assert (await _submit(rt, owner, key="k")).how == "created"
-    assert (await _submit(rt, owner, key="k", type="other")).how == "created"
+    assert (await _submit(rt, owner, key="k")).outcome == "created"
+    assert (await _submit(rt, owner, key="k", type="other")).outcome == "created"
 
 
 async def test_the_same_key_with_another_request_is_refused_and_both_are_shown(
@@ -74,7 +74,7 @@ async def test_a_live_job_with_the_same_subject_is_joined(
 ) -> None:
     first = await _submit(rt, owner, subject_key="card:1")
     joined = await _submit(rt, owner, subject_key="card:1", title="another request")
-    assert (joined.number, joined.how) == (first.number, "joined")
+    assert (joined.number, joined.outcome) == (first.number, "joined")
     (event,) = [
         e for e in await rt.read_model.job_events(first.number) if e.kind == "request_joined"
     ]
@@ -82,7 +82,7 @@ async def test_a_live_job_with_the_same_subject_is_joined(
     assert event.payload["requester"] == "root"
     assert event.payload["title"] == "another request"
     await rt.job_control.cancel(first.number, owner)
-    assert (await _submit(rt, owner, subject_key="card:1")).how == "created"
+    assert (await _submit(rt, owner, subject_key="card:1")).outcome == "created"
 
 
 async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
@@ -109,7 +109,7 @@ async def test_the_key_decides_before_the_subject(rt: Runtime, owner: Actor) -> 
     await rt.job_control.cancel(mine.number, owner)
     other = await _submit(rt, owner, key="other", subject_key="card:1")
     again = await _submit(rt, owner, key="k", subject_key="card:1")
-    assert (again.number, again.how) == (mine.number, "deduplicated")
+    assert (again.number, again.outcome) == (mine.number, "deduplicated")
     assert other.number != mine.number
 
 
@@ -141,7 +141,7 @@ async def test_what_a_batch_shares_is_not_confused_with_what_only_looks_equal(
 async def test_a_key_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", key=key) for key in "kxk"]
     made = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in made] == ["created", "created", "deduplicated"]
+    assert [one.outcome for one in made] == ["created", "created", "deduplicated"]
     assert made[0].number == made[2].number
     assert len(await rt.read_model.jobs()) == 2
 
@@ -157,7 +157,7 @@ async def test_a_key_twice_in_one_batch_with_another_request_is_refused(
 async def test_a_subject_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", subject_key="card:1", title=title) for title in ("a", "b")]
     made = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in made] == ["created", "joined"]
+    assert [one.outcome for one in made] == ["created", "joined"]
     assert made[0].number == made[1].number
 
 
@@ -165,7 +165,7 @@ async def test_a_batch_of_old_and_new_says_which_is_which(rt: Runtime, owner: Ac
     old = await _submit(rt, owner, key="old")
     batch = [invocation(type="noop", key=key) for key in ("new", "old", "newer")]
     made = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in made] == ["created", "deduplicated", "created"]
+    assert [one.outcome for one in made] == ["created", "deduplicated", "created"]
     assert made[1].number == old.number
 
 
@@ -176,7 +176,7 @@ async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner
         await rt.submissions.submit_many(batch, owner)
     batch = [invocation(type="noop", key=key, title="new") for key in ("a", "b")]
     again = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in again] == ["deduplicated", "deduplicated"]
+    assert [one.outcome for one in again] == ["deduplicated", "deduplicated"]
 
 
 async def test_an_empty_batch_makes_nothing(rt: Runtime, owner: Actor) -> None:

@@ -126,7 +126,7 @@ async def test_a_live_job_holds_its_month_and_is_named(
     assert await event_bytes(conn) == before
     assert not folder.exists()
     (month,) = await rt.archives.plan()
-    assert month.how == f"held by D-{held} ({status})"
+    assert month.state == f"held by D-{held} ({status})"
 
 
 async def test_of_many_that_hold_a_month_the_first_are_named(
@@ -135,7 +135,7 @@ async def test_of_many_that_hold_a_month_the_first_are_named(
     held = [await make.queued() for _ in range(7)]
     await clock.forward(over_a_year())
     names = ", ".join(f"D-{number} (queued)" for number in held[:5])
-    assert [one.how for one in await rt.archives.plan()] == [f"held by {names} and 2 more"]
+    assert [one.state for one in await rt.archives.plan()] == [f"held by {names} and 2 more"]
 
 
 async def test_a_job_that_began_there_and_ended_lately_holds_its_month(
@@ -145,7 +145,7 @@ async def test_a_job_that_began_there_and_ended_lately_holds_its_month(
     await clock.forward(over_a_year())
     assert await rt.settlement.outcome(work, Done({})) is Status.COMPLETED
     (month,) = await rt.archives.plan()
-    assert month.how == f"held by D-{work.number} (completed)"
+    assert month.state == f"held by D-{work.number} (completed)"
     assert await rt.archives.prune(LeaderTerm()) == 0
 
 
@@ -168,7 +168,7 @@ async def test_what_lies_in_the_default_partition_is_said_to_stay(
     )
     (month,) = await rt.archives.plan()
     assert (f"{month.month:%Y-%m}", month.events) == ("2001-01", 1)
-    assert month.how == "never: its events are in the default partition"
+    assert month.state == "never: its events are in the default partition"
     assert await rt.archives.prune(LeaderTerm()) == 0
 
 

@@ -160,7 +160,7 @@ async def test_a_heartbeat_beats_for_the_worker_and_its_own_runs_only(
     registered, _ = await claim.heartbeat([mine.lease, Lease(lost.number, 1, 999)], draining=True)
     assert registered
     (worker,) = await rt.read_model.workers()
-    assert (worker.draining, round(worker.silent)) == (True, 0)
+    assert (worker.draining, round(worker.heartbeat_age)) == (True, 0)
     (beating,) = await rt.read_model.runs(mine.number)
     (silent,) = await rt.read_model.runs(lost.number)
     assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99

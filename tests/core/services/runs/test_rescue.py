@@ -83,7 +83,7 @@ async def test_a_new_job_is_made_once_and_starts_fresh(make: Factory, rt: Runtim
     assert created.kind == "job_created"
     assert "lost" not in created.payload
     by_hand = await rt.job_control.retry(work.number, make.owner)
-    assert (by_hand.number, by_hand.how) == (new.number, "deduplicated")
+    assert (by_hand.number, by_hand.outcome) == (new.number, "deduplicated")
 
 
 async def _lose_all(make: Factory, rt: Runtime, number: int) -> list[int]:

@@ -30,10 +30,10 @@ async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
     assert "older than retention.events" in (await cli("sweep", "prune", "--dry-run")).err
     await age_events(make, clock)
     (month,) = (await cli("sweep", "prune", "--dry-run", "--json")).json
-    assert (month["how"], month["holders"]) == ("can be pruned", 0)
+    assert (month["state"], month["holders"]) == ("can be pruned", 0)
     held = await make.asked()
     shown = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
-    assert shown[0].split() == ["MONTH", "EVENTS", "ACTION"]
+    assert shown[0].split() == ["MONTH", "EVENTS", "STATE"]
     assert shown[1].endswith(f"held by D-{held.number} (waiting_for_input)")
     done = await cli("sweep", "prune")
     assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)

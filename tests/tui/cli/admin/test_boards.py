@@ -298,21 +298,21 @@ async def test_webhooks_are_created_compared_and_repaired(
     (await wall("webhook", "add", "Work")).refused(1, "did not return 200", "draftsman bots")
     assert "Work has no webhook to" in (await wall("webhook", "list")).err
     ears.head = 200
-    assert "is made" in (await wall("webhook", "add", "Work")).out
-    assert "is there" in (await wall("webhook", "add", "Work")).out
+    assert "created" in (await wall("webhook", "add", "Work")).out
+    assert "unchanged" in (await wall("webhook", "add", "Work")).out
     [made] = trello.webhooks
     trello.deactivate(made["id"])
     [shown] = (await wall("webhook", "list", "--json")).json["webhooks"]
-    assert (shown["board"], shown["state"], shown["failures"]) == ("Work", "off", 30)
-    assert "is active again" in (await wall("webhook", "repair")).out
+    assert (shown["board"], shown["state"], shown["failures"]) == ("Work", "disabled", 30)
+    assert "enabled" in (await wall("webhook", "repair")).out
     wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
     listing = (await wall("webhook", "list", "--json")).json
     assert ([item["state"] for item in listing["webhooks"]], listing["missing"]) == (
-        ["other address"],
+        ["other_url"],
         ["Work"],
     )
     wall.configure(callback_url=ears.url.replace("127.0.0.1", "localhost"), listen="127.0.0.1:0")
-    assert "is made" in (await wall("webhook", "repair", "Work")).out
+    assert "created" in (await wall("webhook", "repair", "Work")).out
     [other] = trello.webhooks
     assert other["callbackURL"].startswith("http://localhost")
     (await wall("webhook", "remove", "Work")).refused(2, "not a terminal")
@@ -330,7 +330,7 @@ async def test_a_webhook_whose_reply_was_lost_is_found_and_kept(
     await wall("webhook", "add", "Work")
     [made] = trello.webhooks
     await rt.boards.webhook(wall.board, None)
-    assert "is there" in (await wall("webhook", "repair")).out
+    assert "unchanged" in (await wall("webhook", "repair")).out
     config = await rt.boards.of(wall.board)
     assert config is not None
     assert config.webhook_id == made["id"]

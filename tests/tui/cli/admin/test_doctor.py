@@ -41,7 +41,7 @@ async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
     } <= checks_by_name.keys()
     assert checks_by_name["configuration"]["text"] == str(cli.config)
     assert "you are root" in checks_by_name["people"]["text"]
-    assert (checks_by_name["workers"]["status"], checks_by_name["workers"]["then"]) == (
+    assert (checks_by_name["workers"]["status"], checks_by_name["workers"]["hint"]) == (
         "warn",
         "draftsman up",
     )
@@ -55,7 +55,7 @@ async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
 async def test_people_that_are_missing_are_told_how_to_be_added(
     as_: As, cli: Cli, tmp_path: Path, me: Any
 ) -> None:
-    assert f'login = "{me.id}"' in (await _checks(as_(None)))["people"]["then"]
+    assert f'login = "{me.id}"' in (await _checks(as_(None)))["people"]["hint"]
     cli.config.write_text("", encoding="utf-8")
     done = await cli("doctor")
     assert done.code == 1
@@ -88,7 +88,7 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nnotifications.fallback = "none"\n')
     checks_by_name = (await _checks(cli))["dead letters"]
-    assert (checks_by_name["status"], checks_by_name["then"]) == (
+    assert (checks_by_name["status"], checks_by_name["hint"]) == (
         "warn",
         "set [notifications] targets or fallback",
     )
@@ -118,11 +118,11 @@ async def test_programs_that_are_missing_are_named(
     assert default["text"] == (
         "not set; each request has to name an agent: ghost, leaky, module, tidy"
     )
-    assert (default["status"], default["then"]) == ("warn", "set default_agent, or use --agent")
+    assert (default["status"], default["hint"]) == ("warn", "set default_agent, or use --agent")
     cli.config.write_text('default_agent = "ghost"\n' + cli.config.read_text())
     default = (await _checks(cli))["default agent"]
     assert (default["status"], default["text"]) == ("ok", "ghost")
-    assert (checks_by_name["git"]["status"], checks_by_name["git"]["then"]) == (
+    assert (checks_by_name["git"]["status"], checks_by_name["git"]["hint"]) == (
         "fail",
         "install git",
     )
@@ -133,7 +133,7 @@ async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
     checks_by_name = (await _checks(cli))["environment"]
-    assert (checks_by_name["status"], checks_by_name["then"]) == (
+    assert (checks_by_name["status"], checks_by_name["hint"]) == (
         "warn",
         "did you mean DRAFTSMAN_WORKER__SLOTS?",
     )

@@ -49,7 +49,7 @@ async def test_a_retry_that_died_too_is_what_is_retried_then(
     second = (await rt.job_control.retry(first, make.owner)).number
     await rt.settlement.failure(await make.running(second), Failure("gone"))
     [made] = (await cli(*ALL, "--json")).json
-    assert (made["retry_of"], made["how"], made["error"]) == (second, "created", None)
+    assert (made["retry_of"], made["outcome"], made["error"]) == (second, "created", None)
     assert (await rt.read_model.job(made["number"])).chain_length == 2
     again = await cli(*ALL)
     assert again.err.startswith("2 matching jobs were already retried\nno jobs to retry")
@@ -100,7 +100,7 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     ]
     done = await cli(*ALL, "--json")
     assert done.code == 1
-    assert '"how": "refused"' in done.out
+    assert '"outcome": "failed"' in done.out
     assert f"D-{live} is active" in done.out
 
 
@@ -204,7 +204,11 @@ async def test_who_comes_second_finds_the_first_ones_jobs(make: Factory, rt: Run
     """Two operators at once: both have seen the same list."""
     dead = [await make.dead() for _ in range(3)]
     hows = [
-        [result.made.how async for result in rt.bulk_retry.retry(dead, make.owner) if result.made]
+        [
+            result.made.outcome
+            async for result in rt.bulk_retry.retry(dead, make.owner)
+            if result.made
+        ]
         for _ in range(2)
     ]
     assert hows == [["created"] * 3, ["deduplicated"] * 3]

@@ -68,7 +68,7 @@ async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: 
     retries = [line.split()[0] for line in done.out.splitlines()]
     assert done.out.splitlines()[0] == f"{retries[0]} created: retry of D-{failed}"
     again = (await cli("retry", failed, dead, "--json")).json
-    assert [(entry["number"], entry["how"]) for entry in again] == [
+    assert [(entry["number"], entry["outcome"]) for entry in again] == [
         (int(name[2:]), "deduplicated") for name in retries
     ]
     assert (await rt.read_model.job(again[1]["number"])).retry_of == dead

@@ -211,7 +211,7 @@ async def test_show_and_doctor_tell_of_them(
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
     assert checked["deliveries"]["text"] == "1 dead delivery"
-    assert "redeliver --dead-letters" in checked["deliveries"]["then"]
+    assert "redeliver --dead-letters" in checked["deliveries"]["hint"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
 
@@ -222,4 +222,4 @@ async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock:
     checks = (await cli("doctor", "--json")).json["checks"]
     (late,) = (row for row in checks if row["name"] == "deliveries")
     assert late["text"] == "deliveries to log are 60 min late; no process sends them"
-    assert (late["status"], "--status pending" in late["then"]) == ("warn", True)
+    assert (late["status"], "--status pending" in late["hint"]) == ("warn", True)

@@ -87,7 +87,7 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     for number, text in says.items():
         assert f"retries   {text}" in (await cli("show", number)).out
     assert "chain" not in (await cli("show", alone)).out
-    chain = (await cli("show", second, "--json")).json["chain"]
+    chain = (await cli("show", second, "--json")).json["retry_chain"]
     assert [(entry["number"], entry["retry_of"], entry["chain_length"]) for entry in chain] == [
         (first, None, 0),
         (second, first, 1),
@@ -137,7 +137,7 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     shown = await cli("show", "D-1")
     assert "Joined requests" in shown.out
     assert "and the tests" in shown.out.partition("Joined requests")[2]
-    (joined,) = (await cli("show", "D-1", "--json")).json["joined"]
+    (joined,) = (await cli("show", "D-1", "--json")).json["joined_requests"]
     assert (joined["text"], joined["requester"]) == ("and the tests", "root")
     assert "request_joined" in (await cli("events", "D-1")).out
 

@@ -105,7 +105,7 @@ async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt:
 
 async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--key", "k", "--json", "Tidy")).json
-    assert first["how"] == "created"
+    assert first["outcome"] == "created"
     again = await cli("submit", "--repo", PAY, "--key", "k", "Tidy")
     assert again.out == f"D-{first['number']} deduplicated\n"
     (await cli("submit", "--repo", PAY, "--key", "k", "Paint")).refused(
@@ -150,7 +150,7 @@ async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
     file = tmp_path / "batch.jsonl"
     file.write_text("\n\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
     submitted = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
-    assert [entry["how"] for entry in submitted] == ["created"] * 1200
+    assert [entry["outcome"] for entry in submitted] == ["created"] * 1200
     jobs = [await rt.read_model.job(submitted[index]["number"]) for index in (3, 1199)]
     assert [(job.idempotency_key, job.queue) for job in jobs] == [("r3", "slow"), ("r1199", "q")]
     again = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
@@ -239,7 +239,7 @@ async def test_wait_tells_what_happens_and_ends_well_with_the_job(
         await make.answer(work.number, "red")
         await rt.settlement.outcome(await make.running(work.number), Done({"n": 1}))
         done = await task
-    assert done.json | {"how": "created", "status": "completed"} == done.json
+    assert done.json | {"outcome": "created", "status": "completed"} == done.json
     assert done.json["result"] == {"n": 1}
     assert "Which one?" in done.err
     assert [f"D-{work.number} created"] == done.err.splitlines()[:1]

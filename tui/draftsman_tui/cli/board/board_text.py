@@ -54,4 +54,4 @@ def print_board(app: App, config: BoardConfig, names: Mapping[str, str] | None =
 def check_line(check: Any) -> list[Any]:
     """Render a check and its suggested fix."""
     first = line(styled(f"{check.status:<4}", STYLES[check.status]), f"  {check.text}")
-    return [first, styled(f"      → {check.then}", "cyan")] if check.then else [first]
+    return [first, styled(f"      → {check.hint}", "cyan")] if check.hint else [first]

@@ -47,7 +47,7 @@ async def list_webhooks(app: App) -> None:
         callback = configured(rt).callback_url
         hooks = await webhooks.list_webhooks(context)
         rows = [_row(hook, boards, callback) for hook in hooks]
-    registered = {row["board_id"] for row in rows if row["state"] != "other address"}
+    registered = {row["board_id"] for row in rows if row["state"] != "other_url"}
     missing = [board.name for id, board in boards.items() if callback and id not in registered]
     if app.json:
         app.out.document({"callback_url": callback, "webhooks": rows, "missing": missing})
@@ -58,7 +58,7 @@ async def list_webhooks(app: App) -> None:
             (
                 row["id"],
                 row["board"] or row["board_id"],
-                row["state"],
+                row["state"].replace("_", " "),
                 str(row["failures"]),
                 row["url"],
             )
@@ -138,13 +138,13 @@ async def _register(app: App, rt: Runtime, boards: list[BoardConfig]) -> None:
     results = []
     async with trello(rt) as context:
         for board in boards:
-            hook, how = await _register_board(context, board)
-            results.append({"board": board.name, "webhook": hook["id"], "how": how})
+            hook, outcome = await _register_board(context, board)
+            results.append({"board": board.name, "webhook": hook["id"], "outcome": outcome})
     if app.json:
         app.out.document(results)
         return
     for result in results:
-        app.out.print(f"{result['board']}: webhook {result['webhook']} is {result['how']}")
+        app.out.print(f"{result['board']}: webhook {result['webhook']} {result['outcome']}")
     if not results:
         app.out.info(NO_BOARDS)
 
@@ -173,11 +173,11 @@ def _row(
     hook: dict[str, Any], boards: dict[str, BoardConfig], callback: str | None
 ) -> dict[str, Any]:
     board = boards.get(str(hook.get("idModel")))
-    state = "active" if hook.get("active") is True else "off"
+    state = "active" if hook.get("active") is True else "disabled"
     if hook.get("callbackURL") != callback:
-        state = "other address"
+        state = "other_url"
     elif board is None:
-        state = "not watched"
+        state = "unwatched"
     return {
         "id": str(hook.get("id")),
         "board_id": str(hook.get("idModel")),

@@ -85,7 +85,7 @@ async def list_boards(app: App) -> None:
     for config in configs:
         for check in health.get(config.board_id, []):
             if check.status != "ok":
-                app.out.info(check.text + (f" → {check.then}" if check.then else ""))
+                app.out.info(check.text + (f" → {check.hint}" if check.hint else ""))
 
 
 @command("show", examples=("draftsman boards show Work", "draftsman boards show Work --json"))
@@ -116,7 +116,7 @@ async def remove(app: App, board: str, yes: bool) -> None:
         await rt.boards.remove(config.board_id, await rt.actor())
         warning = await remove_webhook(rt, config)
     if app.json:
-        app.out.document({"board_id": config.board_id, "removed": True, "webhook_left": warning})
+        app.out.document({"board_id": config.board_id, "removed": True, "webhook_warning": warning})
         return
     app.out.print(f"{config.name} removed")
     if warning is not None:
@@ -147,7 +147,7 @@ async def _health(
 
             identity = await doctor.check_identity(context)
             health = {board.board_id: await doctor.check_board(context, board) for board in boards}
-            return health, None if identity.status == "ok" else f"{identity.text}: {identity.then}"
+            return health, None if identity.status == "ok" else f"{identity.text}: {identity.hint}"
     except (ConfigError, TrelloRefused, Failure) as error:
         return {}, str(error)
 

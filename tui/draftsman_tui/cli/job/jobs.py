@@ -15,8 +15,8 @@ from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_text import status_text
-from draftsman_tui.common.output import as_data, line, one_line, styled
+from draftsman_tui.common.job_text import reason_data, status_text
+from draftsman_tui.common.output import line, one_line, styled
 from draftsman_tui.common.worker_health import health_of
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ async def why(app: App, job: JobRef) -> None:
         number = await number_of(rt, job)
         reason = await rt.read_model.why(number)
     if app.json:
-        document = {key: value for key, value in as_data(reason).items() if key != "parts"}
-        app.out.document({"number": number} | document)
+        app.out.document({"number": number} | reason_data(reason))
         return
     app.out.print(line(f"{job_name(number)} ", status_text(reason.status), f": {reason.text}"))
     app.out.print(styled(f"  {reason.next_step}", "dim"))

@@ -134,7 +134,7 @@ async def _retry(
     retry = await rt.job_control.retry(number, actor, **options)
     if not app.json:
         app.out.print(
-            line(styled(retry.name, "bold"), f" {retry.how}: retry of {job_name(number)}")
+            line(styled(retry.name, "bold"), f" {retry.outcome}: retry of {job_name(number)}")
         )
     return {"retry_of": number, **as_data(retry)}
 
@@ -166,12 +166,17 @@ def _print_result(app: App, result: RetryResult) -> None:
     if result.made is None:
         app.out.info(f"draftsman: {job_name(result.retry_of)}: {result.error}")
     elif not app.json:
-        text = f" {result.made.how}: retry of {job_name(result.retry_of)}"
+        text = f" {result.made.outcome}: retry of {job_name(result.retry_of)}"
         app.out.print(line(styled(result.made.name, "bold"), text))
 
 
 def _as_row(result: RetryResult) -> dict[str, Any]:
-    retry = as_data(result.made) or {"number": None, "id": None, "status": None, "how": "refused"}
+    retry = as_data(result.made) or {
+        "number": None,
+        "id": None,
+        "status": None,
+        "outcome": "failed",
+    }
     return {"retry_of": result.retry_of, **retry, "error": result.error}
 
 

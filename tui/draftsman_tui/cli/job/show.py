@@ -17,7 +17,7 @@ from draftsman_tui.common import params, times
 from draftsman_tui.common.artifact_text import file_text
 from draftsman_tui.common.delivery_text import summary_lines
 from draftsman_tui.common.event_text import missing_months
-from draftsman_tui.common.job_text import DENIED, run_text, status_text
+from draftsman_tui.common.job_text import DENIED, reason_data, run_text, status_text
 from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.question_text import (
     answerers,
@@ -81,10 +81,12 @@ async def show(app: App, job: JobRef) -> None:
     join_events = {event.id: event for event in events if event.kind == JOINED}.values()
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
-        parts |= {"joined": [event.payload | {"at": event.created_at} for event in join_events]}
-        parts |= {"archives": archived, "deliveries": deliveries, "chain": chain}
+        parts |= {
+            "joined_requests": [event.payload | {"at": event.created_at} for event in join_events]
+        }
+        parts |= {"archives": archived, "deliveries": deliveries, "retry_chain": chain}
         parts |= {"sandbox": sandbox}
-        parts |= {"waits": None if details.status in TERMINAL else why}
+        parts |= {"wait_reason": None if details.status in TERMINAL else reason_data(why)}
         app.out.document(as_data(details) | as_data(parts))
         return
     app.out.print(

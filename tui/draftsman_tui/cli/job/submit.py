@@ -119,14 +119,14 @@ async def submit(
     async with app.runtime() as rt:
         request = await resolve_request(request, rt, unchecked=unchecked)
         job = await rt.submissions.submit(request, await rt.actor())
-        if job.how == "deduplicated" and job.status in TERMINAL and not app.json:
+        if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(_finished_key_text(job))
         if not wait:
             await _print(app, rt, job)
             return
-        app.out.info(f"{job.name} {job.how}")
+        app.out.info(f"{job.name} {job.outcome}")
         await job_wait.narrate(app, rt, job.number, timeout)
-        await job_wait.conclude(app, rt, job.number, timeout, how=job.how)
+        await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
 
 
 async def _submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked: bool) -> None:
@@ -144,7 +144,7 @@ async def _submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecke
                 chunk = await rt.submissions.submit_many(requests[start : start + CHUNK], actor)
                 jobs += chunk
                 if not app.json:
-                    app.out.write("".join(f"{job.name} {job.how}\n" for job in chunk))
+                    app.out.write("".join(f"{job.name} {job.outcome}\n" for job in chunk))
         finally:  # jobs created before a conflict are printed as well
             if app.json:
                 app.out.document(jobs)
@@ -209,8 +209,10 @@ async def _print(app: App, rt: Runtime, job: SubmittedJob) -> None:
     if app.json:
         app.out.document(job)
         return
-    why = {"joined": f": a live job has the same subject; {OTHER_TEXT_IGNORED}"}.get(job.how, "")
-    app.out.print(line(styled(job.name, "bold"), f" {job.how}{why}"))
+    why = {"joined": f": a live job has the same subject; {OTHER_TEXT_IGNORED}"}.get(
+        job.outcome, ""
+    )
+    app.out.print(line(styled(job.name, "bold"), f" {job.outcome}{why}"))
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)
         if reason.reason == "no_worker":

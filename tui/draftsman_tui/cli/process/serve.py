@@ -136,7 +136,7 @@ async def check_slack(slack: SlackSettings) -> list[Finding]:
         return [Finding("slack", "fail", str(error))]
     from draftsman_bots.slack.doctor import checks
 
-    return [Finding("slack", check.status, check.text, check.then) async for check in checks(slack)]
+    return [Finding("slack", check.status, check.text, check.hint) async for check in checks(slack)]
 
 
 async def check_trello(rt: Runtime) -> list[Finding]:
@@ -150,7 +150,7 @@ async def check_trello(rt: Runtime) -> list[Finding]:
     from draftsman_bots.trello.doctor import checks
 
     return [
-        Finding("trello", check.status, check.text, check.then)
+        Finding("trello", check.status, check.text, check.hint)
         async for check in checks(rt, trello)
     ]
 

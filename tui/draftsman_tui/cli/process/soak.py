@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 PROGRESS_INTERVAL: Final = 30.0
 """Seconds between progress messages if stderr is not a terminal."""
 MUST_BE_NONE: Final = {
-    "effects_doubled": "duplicate effects",
+    "effects_duplicated": "duplicate effects",
     "answers_lost": "lost answers",
     "jobs_lost": "lost jobs",
     "jobs_stuck": "stuck jobs",
-    "jobs_run_twice_at_once": "jobs with concurrent runs",
-    "jobs_ended_wrongly": "jobs with a wrong outcome",
+    "jobs_run_concurrently": "jobs with concurrent runs",
+    "jobs_wrong_outcome": "jobs with a wrong outcome",
     "invariants_broken": "broken invariants",
 }
 """Titles of the figures that fail the soak test."""
@@ -171,17 +171,17 @@ def print_figures(out: CommandOutput, figures: Figures) -> None:
 
 
 def _lines(figures: Figures) -> Iterator[Any]:
-    unsupported = figures.could_not_run
-    yield _row("jobs", figures.jobs, _parts(figures.ended))
+    unsupported = figures.unsupported_faults
+    yield _row("jobs", figures.jobs, _parts(figures.finished))
     yield _row("runs", figures.runs)
     yield _row("answers", figures.answers_given, f"{figures.answers_accepted:,} accepted")
     yield _row("kills", figures.kills)
     yield _row("faults", sum(figures.faults.values()), _parts(figures.faults))
     yield _row("missed faults", sum(figures.faults_missed.values()), _parts(figures.faults_missed))
     yield _row("restarts", figures.restarts)
-    exits = figures.ended_by_themselves
+    exits = figures.unexpected_exits
     yield _row("unexpected exits", sum(exits.values()), _parts(exits, "exit code "))
-    rejected = f"{figures.effects_refused:,} requested twice and rejected by the external system"
+    rejected = f"{figures.effects_rejected:,} requested twice and rejected by the external system"
     yield _row("effects", figures.effects, rejected)
     for name, title in MUST_BE_NONE.items():
         count = getattr(figures, name)

@@ -71,20 +71,20 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
         return
     app.out.print(f"{name}: changed {count} row{'' if count == 1 else 's'}")
     for month in months:
-        app.out.info(f"{month.month:%Y-%m}: {month.how}")
+        app.out.info(f"{month.month:%Y-%m}: {month.state}")
 
 
 def _print_plan(app: App, months: Sequence[RetentionMonth]) -> None:
     """Print the months that are past the retention."""
     if app.json:
-        app.out.document([as_data(month) | {"how": month.how} for month in months])
+        app.out.document([as_data(month) | {"state": month.state} for month in months])
     elif app.settings.retention.events is None:
         app.out.info("events are kept forever: retention.events is not set")
     elif not months:
         app.out.info("no events are older than retention.events")
     else:
-        rows = [(f"{month.month:%Y-%m}", f"{month.events:,}", month.how) for month in months]
-        app.out.table(("MONTH", "EVENTS", "ACTION"), rows, flexible=2, right=(1,))
+        rows = [(f"{month.month:%Y-%m}", f"{month.events:,}", month.state) for month in months]
+        app.out.table(("MONTH", "EVENTS", "STATE"), rows, flexible=2, right=(1,))
 
 
 @command("stats", examples=("draftsman stats", "draftsman stats --json | jq .jobs.queued"))
@@ -101,7 +101,7 @@ async def stats(app: App) -> None:
         return
     jobs = [(status, count) for status, count in statistics.jobs.items() if count]
     for status, count in jobs:
-        more = "+" if status in statistics.at_least else " "
+        more = "+" if status in statistics.capped else " "
         app.out.print(line(f"{count:>9,}{more} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
@@ -130,7 +130,7 @@ def _row(worker: Any, health: str) -> list[Text | str]:
         worker.host,
         str(worker.pid),
         ", ".join(worker.queues),
-        times.span(worker.silent),
+        times.span(worker.heartbeat_age),
         times.ago(worker.started_at),
         "leader" if worker.leader else "",
     ]

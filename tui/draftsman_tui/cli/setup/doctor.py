@@ -44,7 +44,7 @@ class BrokenInvariant:
 
     invariant: str
     job: int
-    how: str
+    problem: str
 
 
 @command("doctor", examples=("draftsman doctor", "draftsman doctor --invariants"))
@@ -288,7 +288,7 @@ def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[Any, ...]]
     if app.json:
         app.out.document({"checked": list(results), "broken": broken})
     elif broken:
-        rows = [(styled(job_name(row.job), "bold"), row.invariant, row.how) for row in broken]
+        rows = [(styled(job_name(row.job), "bold"), row.invariant, row.problem) for row in broken]
         app.out.table(("JOB", "INVARIANT", "PROBLEM"), rows, flexible=2)
     else:
         app.out.print(f"all {len(results)} invariants hold")
@@ -299,7 +299,7 @@ def _report_invariants(app: App, results: Mapping[str, Sequence[tuple[Any, ...]]
 def _lines(finding: Finding) -> list[Any]:
     status = styled(f"{finding.status:<4}", STYLES[finding.status])
     first = line(status, f"  {finding.name:<14}  {one_line(finding.text)}")
-    return [first, styled(f"      → {one_line(finding.then)}", "cyan")] if finding.then else [first]
+    return [first, styled(f"      → {one_line(finding.hint)}", "cyan")] if finding.hint else [first]
 
 
 def _database_hint(app: App) -> str:

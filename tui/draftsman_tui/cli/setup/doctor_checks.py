@@ -28,7 +28,7 @@ class Finding:
     name: str
     status: Literal["ok", "warn", "fail"]
     text: str
-    then: str | None = None
+    hint: str | None = None
 
 
 def configuration(explicit: Path | None) -> Finding:

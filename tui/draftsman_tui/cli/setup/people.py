@@ -182,7 +182,7 @@ async def change(
     if app.json:
         app.out.document({"changes": changes, "dry_run": dry_run})
     for item in changes if not app.json else ():
-        text = f"{item.action} {item.what} "
+        text = f"{item.action} {item.kind} "
         app.out.print(line(text, styled(item.name, "bold"), f": {one_line(item.detail)}"))
     if not changes:
         app.out.info("no changes: the database is up to date")

@@ -144,7 +144,7 @@ async def _retry(screen: BaseScreen, numbers: Sequence[int], options: dict[str, 
 
     result = await run_bulk(screen, "Retrying", numbers, retry_job)
     lines = [
-        f"{job_name(old)} retried as {new.name}{'' if new.how == 'created' else ' earlier'}"
+        f"{job_name(old)} retried as {new.name}{'' if new.outcome == 'created' else ' earlier'}"
         for old, new in retried.items()
     ]
     if len(lines) > MAX_LISTED:

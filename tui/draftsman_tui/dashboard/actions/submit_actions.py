@@ -139,7 +139,7 @@ async def _form(screen: BaseScreen, title: str, typed: job_form.Typed, catalog: 
         "joined": f"joined: a live job has the same subject; {OTHER_TEXT_IGNORED}",
         "deduplicated": "already exists",
     }
-    screen.show_message(f"{submitted.name} {outcomes.get(submitted.how, submitted.how)}")
+    screen.show_message(f"{submitted.name} {outcomes.get(submitted.outcome, submitted.outcome)}")
     screen.show_job_row(submitted.number)
 
 

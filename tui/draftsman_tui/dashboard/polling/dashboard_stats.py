@@ -41,7 +41,7 @@ class DashboardStats:
     """Jobs by status, workers, clock skew and recent activity."""
 
     jobs: Mapping[str, int]
-    at_least: Sequence[str]
+    capped: Sequence[str]
     workers: WorkerStats
     skew: float = 0
     activity: Activity | None = None
@@ -60,7 +60,7 @@ def worker_stats(workers: Sequence[tuple[Any, str]]) -> WorkerStats:
         sum(worker.busy for worker in alive),
         sum(worker.slots for worker in alive),
         None if leader is None else worker_name(leader.id),
-        0 if leader is None else leader.silent,
+        0 if leader is None else leader.heartbeat_age,
         health == "silent",
     )
 

@@ -108,7 +108,7 @@ def _counts(stats: DashboardStats) -> Iterator[Text]:
         count = sum(stats.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
-        more = "+" if any(status in stats.at_least for status in statuses) else ""
+        more = "+" if any(status in stats.capped for status in statuses) else ""
         yield Text(f"{word} ").append(f"{count:,}{more}", "bold" if count else "dim")
 
 
