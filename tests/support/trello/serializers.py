@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tests.support.trello.entities import (
@@ -107,6 +108,7 @@ def webhook(one: Webhook) -> Json:
     }  # fmt: skip
 
 
+@functools.cache
 def slug(name: str) -> str:
     """Return a name as it is in an address."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
