@@ -22,6 +22,7 @@ async def test_every_table_and_dialog_calls_a_worker_the_same(
             assert str(worker) not in seen.text
             assert "far:4711" not in seen.text
         await seen.command("jobs")
+        await seen.rows(work.name)
         await seen.press("w")
         await seen.see(f"worker {name} on far is running it")
         await seen.press("escape")
