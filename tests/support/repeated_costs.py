@@ -9,6 +9,7 @@ import ssl
 import sys
 from typing import Any, Final
 
+import httpx
 from httpx._transports import default
 
 TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -25,7 +26,7 @@ def avoid_repeated_costs() -> None:
 
 def _share_tls_contexts() -> None:
     """Load the trusted certificates once instead of 30 ms for each HTTP client."""
-    create = default.create_ssl_context
+    create = httpx.create_ssl_context
 
     @functools.cache
     def shared(trust_env: bool, *_trust: str | None) -> ssl.SSLContext:

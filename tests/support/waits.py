@@ -13,9 +13,9 @@ from draftsman.store.postgres.database import Connection
 T = TypeVar("T")
 DEADLINE = 30.0
 """Seconds after which what is awaited counts as missing."""
-SHARE = 0.1
+SHARE = 0.2
 """Part of the time waited so far that passes until the next look, which takes time itself."""
-LEAST, MOST = 0.002, 0.1
+LEAST, MOST = 0.004, 0.1
 """Seconds between two looks."""
 
 

@@ -116,7 +116,7 @@ class BoardScenario:
             if not step.quiet:
                 await self.tell(way, app, seed + number)
         if way is SyncMode.STORM:
-            await self.trello.deliver(replay=True, copies=2, shuffle=seed)
+            await self.trello.deliver(replay=True, shuffle=seed)
             await app.settle()
             await app.poll()
             await app.settle()

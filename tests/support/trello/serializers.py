@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tests.support.trello.entities import (
@@ -109,6 +110,7 @@ def webhook(obj: Webhook) -> Json:
     }  # fmt: skip
 
 
+@functools.cache
 def slug(name: str) -> str:
     """Return a name as it is in an address."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())

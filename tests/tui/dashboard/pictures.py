@@ -1,10 +1,11 @@
 """Compares the screens of a dashboard with their stored pictures.
 
 Each screen is drawn in three sizes and two themes by one application, from fixed values, without a
-database. One size and theme is stored as an SVG for people to look at (`jobs.svg`); all of them are
-stored as cells (`jobs.cells`): each line as its text and, below it, one letter a cell for the role
-of that cell, a space for the most frequent role. `+3` is three more lines of the same. The legend
-gives the color, background and font of a role, by its name in the palettes or in both themes.
+database; where the light theme follows from that of another size, it is not drawn. One size and
+theme is stored as an SVG for people to look at (`jobs.svg`); all of them are stored as cells
+(`jobs.cells`): each line as its text and, below it, one letter a cell for the role of that cell, a
+space for the most frequent role. `+3` is three more lines of the same. The legend gives the color,
+background and font of a role, by its name in the palettes or in both themes.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ ACTUAL: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
 """Folder of pictures that differ; copy them to accept them."""
 SIZES: Final = ((80, 24), (120, 30), (200, 50))
 THEMES: Final = ("dark", "light")
-DRAWN: Final = ((120, 30), "dark")
-"""Size and theme of the SVG."""
+DRAWN: Final = (120, 30)
+"""The size of the SVG, which is dark."""
 LETTERS: Final = ascii_letters + digits + punctuation
 Pair = tuple[Look, ...]
 """Look of a cell in each theme."""
 Screen = list[list[tuple[str, Look]]]
 """The characters of each line, with their look."""
+Pairs = list[list[tuple[str, Pair]]]
+"""The characters of each line, with their look in each theme."""
 RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
 """Runtime of the pictures, whose data is not loaded."""
 
@@ -66,23 +69,37 @@ async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:
     for field in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
         field.cursor_blink = False
         field._pause_blink(visible=True)
-    screens: dict[tuple[tuple[int, int], str], Screen] = {}
-    svg = ""
-    for theme in THEMES:
-        seen.app.theme = theme
-        for size in SIZES:
-            await seen.pilot.resize_terminal(*size)
-            await seen.pilot.pause()
-            screens[size, theme] = _screen(seen.app)
-            if (size, theme) == DRAWN:
-                svg = render_svg(seen.app)
-    taken = {f"{name}.svg": svg, f"{name}.cells": _cells(screens)}
+    dark, light = THEMES
+    drawn = {}
+    for size in sorted(SIZES, key=DRAWN.__eq__):
+        drawn[size] = await _draw(seen, dark, size)
+    svg = render_svg(seen.app)
+    paired = _pairs(drawn[DRAWN], await _draw(seen, light, DRAWN))
+    looks = _light_looks(paired)
+    sizes = []
+    for size in SIZES:
+        screen = drawn[size]
+        if size == DRAWN:
+            sizes.append(paired)
+        elif all(look in looks for line in screen for _, look in line):
+            sizes.append([[(char, (look, looks[look])) for char, look in line] for line in screen])
+        else:
+            sizes.append(_pairs(screen, await _draw(seen, light, size)))
+    taken = {f"{name}.svg": svg, f"{name}.cells": _cells(sizes)}
     wrong = [file for file, text in taken.items() if not _matches(file, text)]
     if wrong:
         raise AssertionError(
             f"{name} differs from its picture ({', '.join(wrong)}); see {ACTUAL}; to accept it:"
             f" cp {ACTUAL}/{name}.* {EXPECTED}/"
         )
+
+
+async def _draw(seen: DashboardPilot, theme: str, size: tuple[int, int]) -> Screen:
+    """Draw the screen; without a change of theme and size, as it is."""
+    seen.app.theme = theme
+    await seen.pilot.resize_terminal(*size)
+    await seen.pilot.pause()
+    return _screen(seen.app)
 
 
 def _matches(name: str, text: str) -> bool:
@@ -109,9 +126,17 @@ def _screen(app: App[Any]) -> Screen:
     return lines
 
 
-def _cells(screens: dict[tuple[tuple[int, int], str], Screen]) -> str:
+def _light_looks(pairs: Pairs) -> dict[Look, Look]:
+    """Return the look in the light theme by that in the dark theme, but where it has several."""
+    found: dict[Look, set[Look]] = {}
+    for line in pairs:
+        for _, (dark, light) in line:
+            found.setdefault(dark, set()).add(light)
+    return {dark: light.pop() for dark, light in found.items() if len(light) == 1}
+
+
+def _cells(sizes: list[Pairs]) -> str:
     """Return the text and the roles of all sizes, and the legend of the roles."""
-    sizes = [_pairs(*(screens[size, theme] for theme in THEMES)) for size in SIZES]
     counts = Counter(pair for screen in sizes for line in screen for _, pair in line)
     legend: dict[Pair, str] = {counts.most_common(1)[0][0]: " "}
     parts = []
@@ -127,7 +152,7 @@ def _cells(screens: dict[tuple[tuple[int, int], str], Screen]) -> str:
     return "\n".join([*parts, *names, ""])
 
 
-def _pairs(dark: Screen, light: Screen) -> list[list[tuple[str, Pair]]]:
+def _pairs(dark: Screen, light: Screen) -> Pairs:
     """Return the characters with their look in both themes, which show the same text."""
     return [
         [_pair(*cells) for cells in zip(*lines, strict=True)]

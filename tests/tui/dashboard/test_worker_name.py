@@ -22,6 +22,7 @@ async def test_worker_has_the_same_name_in_every_table_and_dialog(
             assert str(worker) not in seen.text
             assert "far:4711" not in seen.text
         await seen.command("jobs")
+        await seen.rows(work.name)
         await seen.press("w")
         await seen.see(f"worker {name} on far is running it")
         await seen.press("escape")

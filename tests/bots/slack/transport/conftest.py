@@ -6,21 +6,22 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman.runtime import Runtime, wire
+from draftsman.runtime import Runtime
 from draftsman.settings import Settings
-from draftsman.store.postgres.database import Connection, Database
-from draftsman_bots.slack.transport.dispatcher import with_statement_timeout
-from tests.bots.slack.transport.service_harness import ServiceHarness, over_http, over_sockets
+from draftsman.store.postgres.database import Connection
+from tests.bots.slack.transport.service_harness import (
+    ServiceHarness,
+    over_http,
+    over_sockets,
+    patient_runtime,
+)
 
 
 @pytest.fixture
 async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtime]:
     """Provide the runtime with the timeouts of the bot process."""
-    settings = with_statement_timeout(settings)
-    db = Database(database_url, settings.database)
-    await db.open()
-    yield wire(settings, db, False)
-    await db.close()
+    async with patient_runtime(settings, database_url) as rt:
+        yield rt
 
 
 @pytest.fixture

@@ -13,16 +13,17 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.runtime import Runtime
+from draftsman.runtime import Runtime, wire
 from draftsman.services.jobs.submissions import invocation
-from draftsman.settings import SlackSettings
+from draftsman.settings import Settings, SlackSettings
+from draftsman.store.postgres.database import Database
 from draftsman_bots.http import Server, bind
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.credentials import Credentials
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.service import Service
-from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
+from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build, with_statement_timeout
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 from draftsman_bots.slack.transport.socket_mode import SocketModeClient
 from tests.support.slack import FakeSlack
@@ -125,6 +126,16 @@ class ServiceHarness:
             return self.health.ready
 
         await until(look, "health")
+
+
+@asynccontextmanager
+async def patient_runtime(settings: Settings, url: str) -> AsyncIterator[Runtime]:
+    """Provide the runtime with the timeouts of the bot process."""
+    settings = with_statement_timeout(settings)
+    db = Database(url, settings.database)
+    await db.open()
+    yield wire(settings, db, False)
+    await db.close()
 
 
 @asynccontextmanager

@@ -134,8 +134,10 @@ class TrelloBotHarness:
             await until(self._all_said, "what is to be said")
 
     async def _all_said(self) -> bool:
-        waiting = await self.rt.outbox.all(statuses=LIVE, limit=500)
-        return not any(one.channel is ChannelName.TRELLO for one in waiting)
+        query = "SELECT FROM draftsman.deliveries WHERE channel = %s AND status = ANY (%s) LIMIT 1"
+        async with self.rt.db.connection() as conn:
+            live = await conn.execute(query, (ChannelName.TRELLO, list(LIVE)))
+            return live.rowcount == 0
 
     async def asked(self, card: str, ask: QuestionSpec = QUESTION, **fields: Any) -> Question:
         """Let a job ask on a card, and show it there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from draftsman.handlers.sandbox import mode_detection
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from draftsman_bots.trello import doctor
@@ -19,6 +21,14 @@ from tests.support.trello import FakeTrello, Fault
 from tests.tui.cli.cli_runner import Cli
 from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
+
+choose_mode_once = functools.cache(mode_detection.choose_mode)
+
+
+@pytest.fixture(autouse=True)
+def _probe_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probe each mode of the sandbox for the first test that needs it."""
+    monkeypatch.setattr(mode_detection, "choose_mode", choose_mode_once)
 
 
 async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from aiohttp import ClientSession, WSServerHandshakeError
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.web import browser_tab
 from draftsman_tui.dashboard.web.server import Web
 from tests.factories import Factory
 from tests.tui.cli.browser_tabs import dashboards, origin_of, served, socket_of, tab
@@ -56,8 +57,9 @@ async def test_a_key_in_a_tab_cancels_a_job_and_the_end_of_the_tab_ends_its_dash
 
 
 async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_killed(
-    cli: Cli,
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(browser_tab, "STOP_TIMEOUT", 0.5)
     async with served(cli.config) as address:
         async with tab(address) as shown:
             await shown.see("No jobs yet")
