@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import textual.app
 from pydantic import SecretStr
 from textual.pilot import Pilot
 
@@ -157,16 +158,24 @@ async def test_quitting_ends_the_attempt_to_connect(settings: Settings) -> None:
 async def test_quitting_stops_the_start_of_the_embedded_server(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    loop, starting = asyncio.get_running_loop(), asyncio.Event()
+    loop, starting, closed = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
     canceled, ended = threading.Event(), threading.Event()
 
     def ensure(_: EmbeddedServer) -> str:
         loop.call_soon_threadsafe(starting.set)
         assert canceled.wait(30)
+        asyncio.run_coroutine_threadsafe(closed.wait(), loop).result(30)
         ended.set()
         raise EmbeddedServerError("canceled")
 
     monkeypatch.setattr(EmbeddedServer, "ensure", ensure)
+
+    async def run_async(*args: Any, **options: Any) -> None:
+        await run(*args, **options)
+        closed.set()
+
+    run = textual.app.App.run_async
+    monkeypatch.setattr(textual.app.App, "run_async", run_async)
     monkeypatch.setattr(EmbeddedServer, "cancel_start", lambda _: canceled.set())
     embedded = settings.model_copy(update={"database_url": None, "data_dir": tmp_path})
     async with AsyncExitStack() as connections:
