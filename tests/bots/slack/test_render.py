@@ -130,7 +130,7 @@ def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str
         context_snippet="c & c\n" * 400,
         action={"do": "x" * 900},
     )
-    output = rendered(DeliveryKind.QUESTION, question=asked, asked=(person("anna", "U0ANNA"),))
+    output = rendered(DeliveryKind.QUESTION, question=asked, recipients=(person("anna", "U0ANNA"),))
     assert output["blocks"][-1]["type"] == "actions"
     assert actionable(output)[-1] == ids.FREE
     assert asked.name in shown(output)
@@ -155,16 +155,18 @@ def test_a_question_that_is_too_large_loses_context_then_descriptions_then_optio
 def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
     output = rendered(
-        DeliveryKind.QUESTION, question=gate, asked=(person("anna", "U0ANNA"), person("ben"))
+        DeliveryKind.QUESTION, question=gate, recipients=(person("anna", "U0ANNA"), person("ben"))
     )
     assert actionable(output) == [ids.APPROVE, ids.DENY]
     assert "For <@U0ANNA>, ben" in shown(output)
     assert shown(output).count("<@") == 1
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
     eve = person("eve", "U0EVE@T0ELSEWHERE")
-    assert "For <@U0EVE>" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(eve,)))
+    assert "For <@U0EVE>" in shown(
+        rendered(DeliveryKind.QUESTION, question=gate, recipients=(eve,))
+    )
     odd = person("eve", "U1> <!here")
-    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(odd,)))
+    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, recipients=(odd,)))
 
 
 def test_a_label_that_is_too_long_is_clamped() -> None:
@@ -192,7 +194,7 @@ def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: Quest
     }
     closed = question(status=status, resolution=how)
     output = rendered(
-        DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
+        DeliveryKind.QUESTION_CLOSED, question=closed, recipients=(person("anna", "U0ANNA"),)
     )
     assert actionable(output) == []
     expected = f"D-7/2 {resolution_text(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")

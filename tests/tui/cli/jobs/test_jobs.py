@@ -66,7 +66,7 @@ async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
     assert "waiting   run 1 failed: busy; next retry in 60 min" in shown
     waits = (await cli("show", lost.number, "--json")).json["waits"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
-    assert waits["then"].startswith("next retry in 60 min")
+    assert waits["next_step"].startswith("next retry in 60 min")
     assert (await cli("why", busy, "--json")).json["due_in"] > 3500
 
 
