@@ -69,15 +69,15 @@ async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(clie
 
 @pytest.mark.parametrize("form", ["number", "name", "id", "prefix", "result"])
 async def test_a_job_is_named_in_any_form(client: Client, form: str) -> None:
-    job = await client.submit(type="noop")
+    made = await client.submit(type="noop")
     names: dict[str, JobName] = {
-        "number": job.number,
-        "name": job.name,
-        "id": job.id,
-        "prefix": str(job.id)[:-4],
-        "result": await client.get(job),
+        "number": made.number,
+        "name": made.name,
+        "id": made.id,
+        "prefix": str(made.id)[:-4],
+        "result": await client.get(made),
     }
-    assert (await client.get(names[form])).id == job.id
+    assert (await client.get(names[form])).id == made.id
 
 
 async def test_many_requests_become_jobs_in_their_order(client: Client) -> None:
@@ -138,28 +138,28 @@ async def test_an_approval_needs_the_role(client: Client, make: Factory) -> None
 
 
 async def test_a_job_is_canceled_and_retried(client: Client) -> None:
-    job = await client.submit(type="noop")
-    assert (await client.cancel(job, "not needed")).status is Status.CANCELED
+    made = await client.submit(type="noop")
+    assert (await client.cancel(made, "not needed")).status is Status.CANCELED
     with pytest.raises(Refused, match="already canceled"):
-        await client.cancel(job)
-    assert (await client.get(await client.retry(job))).retry_of == job.number
+        await client.cancel(made)
+    assert (await client.get(await client.retry(made))).retry_of == made.number
 
 
 async def test_a_job_exists_if_the_callers_transaction_commits(
     client: Client, database_url: str
 ) -> None:
     async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as conn:
-        job = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+        made = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
         with pytest.raises(NotFound):
-            await client.get(job.number)
+            await client.get(made.number)
         await conn.rollback()
         with pytest.raises(NotFound):
-            await client.get(job.number)
-        job = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+            await client.get(made.number)
+        made = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
         await conn.commit()
-        assert (await client.get(job.number)).status is Status.QUEUED
+        assert (await client.get(made.number)).status is Status.QUEUED
         again = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
-        assert (again.how, again.number) == ("deduplicated", job.number)
+        assert (again.how, again.number) == ("deduplicated", made.number)
 
 
 @pytest.mark.parametrize("kind", ["async", "blocking"])
@@ -177,9 +177,9 @@ async def test_a_submission_uses_only_the_connection_of_the_caller(
         with psycopg.connect(database_url) as blocking, monkeypatch.context() as patch:
             patch.setattr(Database, "connection", refuse)
             theirs = conn if kind == "async" else blocking
-            [jobs] = await rt.submissions.submit_many([made], owner, connection=theirs)
+            [job] = await rt.submissions.submit_many([made], owner, connection=theirs)
         await conn.commit()
-    assert (await rt.read_model.job(jobs.number)).status is Status.QUEUED
+    assert (await rt.read_model.job(job.number)).status is Status.QUEUED
 
 
 async def test_a_request_that_joins_a_job_leaves_its_event_in_the_callers_transaction(
@@ -209,14 +209,14 @@ async def test_a_connection_without_a_transaction_is_refused(
             with pytest.raises(UsageError, match="autocommit"):
                 await client.submit(type="noop", connection=conn)
             with conn.transaction():
-                job = await client.submit(type="noop", connection=conn)
+                made = await client.submit(type="noop", connection=conn)
     else:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as own:
             with pytest.raises(UsageError, match="autocommit"):
                 await client.submit(type="noop", connection=own)
             async with own.transaction():
-                job = await client.submit(type="noop", connection=own)
-    assert (await client.get(job)).number == job.number
+                made = await client.submit(type="noop", connection=own)
+    assert (await client.get(made)).number == made.number
 
 
 async def test_what_is_no_connection_is_refused(client: Client) -> None:
@@ -226,17 +226,17 @@ async def test_what_is_no_connection_is_refused(client: Client) -> None:
 
 def test_the_blocking_client_does_the_same(blocking: BlockingClient, database_url: str) -> None:
     with psycopg.connect(database_url) as conn:
-        job = blocking.submit(type="noop", key="tx", connection=conn)
+        made = blocking.submit(type="noop", key="tx", connection=conn)
         with pytest.raises(NotFound):
-            blocking.get(job)
-    assert blocking.get(job).status is Status.QUEUED
-    events = blocking.events(job)
+            blocking.get(made)
+    assert blocking.get(made).status is Status.QUEUED
+    events = blocking.events(made)
     assert next(events).kind == "job_created"
-    blocking.cancel(job)
+    blocking.cancel(made)
     assert next(events).kind == "job_canceled"
     assert list(events) == []
-    assert blocking.wait(job, timeout=5).status is Status.CANCELED
-    assert blocking.retry(job).how == "created"
+    assert blocking.wait(made, timeout=5).status is Status.CANCELED
+    assert blocking.retry(made).how == "created"
     assert blocking.questions() == []
     with pytest.raises(IdempotencyConflict):
         blocking.submit_many([{"type": "noop", "key": "tx", "text": "different"}])
@@ -247,7 +247,7 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
 ) -> None:
     def submit_first(client: BlockingClient) -> None:
         with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
-            job = client.submit(type="noop", key="same", connection=first)
+            made = client.submit(type="noop", key="same", connection=first)
             holder.set_result(first.info.backend_pid)
             twin = threading.Thread(
                 target=lambda: results.append(
@@ -258,12 +258,12 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
             try:
                 waits.wait(10)
                 with pytest.raises(NotFound):
-                    client.get(job)
+                    client.get(made)
                 first.commit()
             finally:
                 first.rollback()
                 twin.join(10)
-            assert results == [job.number]
+            assert results == [made.number]
 
     results: list[int] = []
     waits = threading.Event()
@@ -295,8 +295,8 @@ def test_closing_ends_the_calls_of_other_threads(
         try:
             if what == "wait":
                 begun.set()
-                client.wait(job)
-            for event in client.events(job):
+                client.wait(made)
+            for event in client.events(made):
                 assert event.kind == "job_created"
                 begun.set()
         except DraftsmanError as error:
@@ -305,7 +305,7 @@ def test_closing_ends_the_calls_of_other_threads(
     ends: list[str] = []
     begun = threading.Event()
     with draftsman as client:
-        job = client.submit(type="noop")
+        made = client.submit(type="noop")
         other = threading.Thread(target=call, daemon=True)
         other.start()
         assert begun.wait(10)

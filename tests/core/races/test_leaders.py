@@ -99,9 +99,9 @@ async def test_a_new_job_and_a_retry_by_hand_at_once_are_one(
     await rt.db.run_transaction(
         lambda c: sweeps.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
     )
-    async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as job:
+    async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as made:
         again = await first.then(rt.job_control.retry(work.number, make.owner), conn)
-    assert (job.result().number, again.how) == (again.number, "deduplicated")
+    assert (made.result().number, again.how) == (again.number, "deduplicated")
 
 
 async def test_an_old_leaders_sweep_ends_with_its_term(

@@ -27,11 +27,11 @@ def _request(**fields: str) -> Invocation:
 
 
 async def test_a_hundred_at_once_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
-    jobs = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
-    assert len({one.number for one in jobs}) == 1
-    assert Counter(one.how for one in jobs) == {"created": 1, "deduplicated": 99}
+    made = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
+    assert len({one.number for one in made}) == 1
+    assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 99}
     assert len(await rt.read_model.jobs()) == 1
-    assert len(await rt.read_model.job_events(jobs[0].number)) == 1
+    assert len(await rt.read_model.job_events(made[0].number)) == 1
 
 
 async def test_a_twin_waits_for_the_first_and_finds_its_job(
@@ -79,8 +79,8 @@ async def test_fifty_requests_for_one_subject_at_once_are_one_live_job(
     rt: Runtime, owner: Actor
 ) -> None:
     requests = [_request(key=str(n), subject_key="card:1") for n in range(50)]
-    jobs = await asyncio.gather(*(rt.submissions.submit(one, owner) for one in requests))
-    assert Counter(one.how for one in jobs) == {"created": 1, "joined": 49}
+    made = await asyncio.gather(*(rt.submissions.submit(one, owner) for one in requests))
+    assert Counter(one.how for one in made) == {"created": 1, "joined": 49}
     assert len(await rt.read_model.jobs()) == 1
 
 
@@ -134,8 +134,8 @@ async def test_two_retries_at_once_make_one_job(
 
 async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) -> None:
     number = await make.canceled()
-    jobs = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
-    assert Counter(one.how for one in jobs) == {"created": 1, "deduplicated": 49}
+    made = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
+    assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 49}
     assert len(await rt.read_model.jobs()) == 2
 
 

@@ -100,7 +100,7 @@ async def test_data_made_by_the_arrows_is_sound(make: Factory, rt: Runtime, stat
 async def test_a_violation_is_found_and_names_its_job(
     make: Factory, rt: Runtime, conn: Connection, people: People, name: str
 ) -> None:
-    ran, work, answered = await make.running(), await make.asked(), await make.asked()
+    ran, asked, answered = await make.running(), await make.asked(), await make.asked()
     await make.answer(answered.number, "red")
     gate = await make.asked(GATE)
     await make.decide(gate.number, True, people.carol)
@@ -108,7 +108,7 @@ async def test_a_violation_is_found_and_names_its_job(
     await make.answer(closed.number, "red")
     await make.asked(notify=("log",))
     await _without_guards(conn)
-    await run(conn, BREAK[name], {"run": ran.number, "ask": work.number})
+    await run(conn, BREAK[name], {"run": ran.number, "ask": asked.number})
     violations = (await rt.read_model.invariants())[name]
     assert violations
     assert all(isinstance(job, int) and isinstance(how, str) for job, how in violations)

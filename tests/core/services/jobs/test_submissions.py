@@ -140,9 +140,9 @@ async def test_what_a_batch_shares_is_not_confused_with_what_only_looks_equal(
 
 async def test_a_key_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", key=key) for key in "kxk"]
-    jobs = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in jobs] == ["created", "created", "deduplicated"]
-    assert jobs[0].number == jobs[2].number
+    made = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in made] == ["created", "created", "deduplicated"]
+    assert made[0].number == made[2].number
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -156,17 +156,17 @@ async def test_a_key_twice_in_one_batch_with_another_request_is_refused(
 
 async def test_a_subject_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", subject_key="card:1", title=title) for title in ("a", "b")]
-    jobs = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in jobs] == ["created", "joined"]
-    assert jobs[0].number == jobs[1].number
+    made = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in made] == ["created", "joined"]
+    assert made[0].number == made[1].number
 
 
 async def test_a_batch_of_old_and_new_says_which_is_which(rt: Runtime, owner: Actor) -> None:
     old = await _submit(rt, owner, key="old")
     batch = [invocation(type="noop", key=key) for key in ("new", "old", "newer")]
-    jobs = await rt.submissions.submit_many(batch, owner)
-    assert [one.how for one in jobs] == ["created", "deduplicated", "created"]
-    assert jobs[1].number == old.number
+    made = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in made] == ["created", "deduplicated", "created"]
+    assert made[1].number == old.number
 
 
 async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner: Actor) -> None:
@@ -184,8 +184,8 @@ async def test_an_empty_batch_makes_nothing(rt: Runtime, owner: Actor) -> None:
 
 
 async def test_a_thousand_at_once_are_a_thousand_jobs(rt: Runtime, owner: Actor) -> None:
-    jobs = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
-    assert len({one.number for one in jobs}) == 1000
+    made = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
+    assert len({one.number for one in made}) == 1000
     assert (await rt.read_model.stats()).jobs["queued"] == 1000
 
 
@@ -202,8 +202,8 @@ async def test_what_is_due_later_is_scheduled(
 
 
 async def test_what_was_due_before_is_queued(rt: Runtime, owner: Actor) -> None:
-    job = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
-    assert job.status is Status.QUEUED
+    made = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
+    assert made.status is Status.QUEUED
 
 
 async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Actor) -> None:
@@ -253,5 +253,5 @@ async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
 
 
 async def test_a_person_is_known_by_the_id_of_the_channel(rt: Runtime) -> None:
-    job = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
-    assert (await rt.read_model.job(job.number)).invoker_id == "anna"
+    made = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
+    assert (await rt.read_model.job(made.number)).invoker_id == "anna"
