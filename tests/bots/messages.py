@@ -42,7 +42,7 @@ def messages(
         draw(st.sampled_from(DeliveryKind)),
         question=draw(_questions(any_words)),
         payload=draw(st.fixed_dictionaries({}, optional=payload)),
-        asked=tuple(person(name, account) for name, account in asked.items()),
+        recipients=tuple(person(name, account) for name, account in asked.items()),
     )
     return replace(created, subject=_subject(draw, any_words, created.subject))
 

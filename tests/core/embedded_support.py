@@ -1,4 +1,4 @@
-"""What the tests of the embedded server share: processes that use it, and questions to it."""
+"""Shared helpers of the embedded server's tests: processes that use it, and queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from draftsman.errors import EmbeddedServerError
 
 DEADLINE = 20.0
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-"""With which another Python finds what this one found."""
+"""Import path for another Python process."""
 REPORT = """
 import json, sys
 from pathlib import Path
@@ -50,7 +50,7 @@ def report(data_dir: Path, idle_timeout: float = 0, **options: Any) -> subproces
 
 
 def said(started: subprocess.Popen[str]) -> tuple[str, int]:
-    """Return what such a process told, and let it end."""
+    """Return the report of such a process after it exited."""
     told, _ = started.communicate(timeout=DEADLINE)
     url, pid = json.loads(told)
     return url, pid
@@ -99,7 +99,7 @@ def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
     """Copy an interpreter and the packages it needs; return it and its environment.
 
     A virtual environment below /root, or one made from an interpreter there, is of no use to
-    another user. What is compiled already comes along: that user could not keep it.
+    another user. Bytecode is copied as well: that user could not write it.
     """
     python, packages = folder / "python", folder / "packages"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -264,7 +264,7 @@ def test_a_dump_carries_the_data_into_another_cluster(server: EmbeddedServer, em
     do(server.url(), "DROP TABLE carried")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     other = EmbeddedServer(empty / "data", 0)
-    for _ in range(2):  # and replaces what is there
+    for _ in range(2):  # the second time, it replaces the data
         other.restore(file)
         assert value(other.url(), "SELECT sum(answer) FROM carried") == 42
     file.write_text("no dump")

@@ -1,4 +1,4 @@
-"""What can be done to the embedded server on purpose: cut its connections, shift its clock."""
+"""Fault injection into the embedded server: cut connections, shifted clock."""
 
 from __future__ import annotations
 

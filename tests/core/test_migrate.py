@@ -1,4 +1,4 @@
-"""Migrations: applied once, by whoever comes first; an edited file and a newer database refused."""
+"""Migrations: applied once, by the first process; edited files and newer databases are refused."""
 
 from __future__ import annotations
 

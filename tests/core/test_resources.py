@@ -1,4 +1,4 @@
-"""What travels with the package is found in a checkout; `test_packaging` proves it of a wheel."""
+"""Package data is found in a checkout; `test_packaging` checks a wheel."""
 
 from __future__ import annotations
 

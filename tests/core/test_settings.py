@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Return what writes a configuration and gives its path."""
+    """Return a function that writes a configuration and returns its path."""
 
     def write(text: str, name: str = "given.toml") -> Path:
         path = tmp_path / name

@@ -56,13 +56,13 @@ class WorkerServices:
 class Execution:
     """A run in a slot; `result` is set when it completed and the worker has to settle it."""
 
-    def __init__(self, bench: WorkerServices, job: ClaimedJob, handler: Handler) -> None:
+    def __init__(self, services: WorkerServices, job: ClaimedJob, handler: Handler) -> None:
         self.job = job
         self.result: dict[str, Any] | None = None
         self.task: asyncio.Task[None] | None = None
-        self._services = bench
+        self._services = services
         self._handler = handler
-        self._limits = bench.limits.of_job(job)
+        self._limits = services.limits.of_job(job)
         self._worker_run: WorkerRun | None = None
         self._stop_reason: str | None = None
         self._begun = False

@@ -131,7 +131,7 @@ def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str
         context_snippet="c & c\n" * 400,
         action={"do": "x" * 900},
     )
-    output = rendered(DeliveryKind.QUESTION, question=asked, asked=(person("anna", "U0ANNA"),))
+    output = rendered(DeliveryKind.QUESTION, question=asked, recipients=(person("anna", "U0ANNA"),))
     assert output["blocks"][-1]["type"] == "actions"
     assert actionable(output)[-1] == ids.FREE
     assert asked.name in shown(output)
@@ -156,16 +156,20 @@ def test_a_question_that_is_too_large_loses_context_then_descriptions_then_optio
 def test_approval_has_two_buttons_and_names_only_its_approvers() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
     output = rendered(
-        DeliveryKind.QUESTION, question=gate, asked=(person("anna", "U0ANNA"), person("ben"))
+        DeliveryKind.QUESTION, question=gate, recipients=(person("anna", "U0ANNA"), person("ben"))
     )
     assert actionable(output) == [ids.APPROVE, ids.DENY]
     assert "For <@U0ANNA>, ben" in shown(output)
     assert shown(output).count("<@") == 1
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
     eve = person("eve", "U0EVE@T0ELSEWHERE")
-    assert "For <@U0EVE>" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(eve,)))
+    assert "For <@U0EVE>" in shown(
+        rendered(DeliveryKind.QUESTION, question=gate, recipients=(eve,))
+    )
     with_markup = person("eve", "U1> <!here")
-    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(with_markup,)))
+    assert "For eve" in shown(
+        rendered(DeliveryKind.QUESTION, question=gate, recipients=(with_markup,))
+    )
 
 
 def test_long_label_is_truncated() -> None:
@@ -195,7 +199,7 @@ def test_closed_question_shows_its_outcome_and_people_without_buttons(
     }
     closed = question(status=status, resolution=resolution)
     output = rendered(
-        DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
+        DeliveryKind.QUESTION_CLOSED, question=closed, recipients=(person("anna", "U0ANNA"),)
     )
     assert actionable(output) == []
     expected = f"D-7/2 {resolution_text(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")

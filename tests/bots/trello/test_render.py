@@ -71,7 +71,7 @@ def test_many_choices_are_shown_as_far_as_they_fit() -> None:
 
 
 def test_people_who_are_asked_are_mentioned_where_they_are_on_the_board() -> None:
-    message = said(DeliveryKind.QUESTION, asked=(person("anna", ANNA), person("b_n")))
+    message = said(DeliveryKind.QUESTION, recipients=(person("anna", ANNA), person("b_n")))
     assert r"For @anna, b\_n" in render(message, NAMES)
     assert "For anna, " in render(message)
 

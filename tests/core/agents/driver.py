@@ -35,7 +35,7 @@ Message = FromAgent | MalformedLine
 
 @dataclass
 class AgentTranscript:
-    """What an agent said and how it ended."""
+    """The messages of an agent, and its exit."""
 
     messages: list[Message] = field(default_factory=list)
     log: bytes = b""
@@ -47,7 +47,7 @@ class AgentTranscript:
 
 
 def reply_with(answers: Mapping[str, str | None]) -> Reply:
-    """Answer questions by their keys (None: nobody did), park the others, ack the rest."""
+    """Answer questions by their keys (None: expired), park the others, ack all other messages."""
 
     def reply(message: FromAgent) -> ToAgent | None:
         if isinstance(message, AskMessage | ApproveMessage):
@@ -98,7 +98,7 @@ async def listen(
 async def run_agent(
     agent: AgentSettings, start: StartMessage, folder: Path, home: Path, reply: Reply
 ) -> AgentTranscript:
-    """Return what the agent said, once it has ended."""
+    """Return the agent's messages and its exit, once it has exited."""
     heard = AgentTranscript()
     async for _ in listen(agent, start, folder, home, reply, heard):
         pass

@@ -312,7 +312,7 @@ def test_it_starts_without_anything_heavy() -> None:
 
 
 async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) -> None:
-    """What survives changes at a checkpoint alone, so each kill comes just before the next one."""
+    """The stored state changes at checkpoints only, so each kill comes just before a checkpoint."""
     undisturbed = Host(repository, SED)
     said = [message async for message in undisturbed.run({"apply": "all fixes"})]
     expected = (await undisturbed.workspace.snapshot("done")).tree

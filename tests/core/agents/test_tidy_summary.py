@@ -1,4 +1,4 @@
-"""What the agent `tidy` says of validators that did not run."""
+"""Summary of the agent `tidy` about validators that did not run."""
 
 from __future__ import annotations
 

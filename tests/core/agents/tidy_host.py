@@ -26,7 +26,7 @@ RUFF = ProfileSettings()
 
 
 class Host:
-    """A machine of its own, whose worker is killed: what survives is what the database has."""
+    """A separate machine whose worker is killed: only the state in the database survives."""
 
     def __init__(self, source: Path, profile: ProfileSettings = RUFF) -> None:
         self.source, self.profile = source, profile

@@ -1,4 +1,4 @@
-"""What every channel must do. A test class per channel inherits it and gives a `place`.
+"""The contract of all channels. A test class per channel inherits it and gives a `place`.
 
 class TestLog(ChannelContract):
     @pytest.fixture
@@ -34,7 +34,7 @@ SECRET = "hunter2-in-the-clear"
 
 
 class ChannelHarness(Protocol):
-    """A channel, and what can be seen and broken at its other end."""
+    """A channel, with the messages at its other end and the faults to inject there."""
 
     channel: Channel
     finds: bool
@@ -43,7 +43,7 @@ class ChannelHarness(Protocol):
     """Whether there is a reply that can be lost."""
 
     async def seen(self) -> Sequence[tuple[str, str]]:
-        """Return (marker, text) of what came, in its order."""
+        """Return (marker, text) of each received message, in order."""
         ...
 
     async def drop_next_response(self) -> None:
@@ -55,7 +55,7 @@ class ChannelHarness(Protocol):
         ...
 
     async def stop_listening(self) -> None:
-        """Let nobody be there."""
+        """Make the other end unreachable."""
         ...
 
 
@@ -98,11 +98,11 @@ class ChannelContract:
         assert await place.channel.find(sent) is None
         for other in (message(), sent, message()):
             await place.channel.send(other)
-        found = await place.channel.find(sent)
+        found_ref = await place.channel.find(sent)
         if place.finds:
-            assert isinstance(found, Receipt)
+            assert isinstance(found_ref, Receipt)
         else:
-            assert found is None
+            assert found_ref is None
             await place.channel.send(sent)
             markers = [marker for marker, _ in await place.seen()]
             assert markers.count(sent.marker) == 2, "it tells repetitions by the marker"
@@ -145,8 +145,8 @@ class ChannelContract:
         sent = message()
         assert isinstance(await place.channel.send(sent), Unconfirmed)
         assert [marker for marker, _ in await place.seen()] == [sent.marker]
-        found = await place.channel.find(sent)
-        assert isinstance(found, Receipt) if place.finds else found is None
+        found_ref = await place.channel.find(sent)
+        assert isinstance(found_ref, Receipt) if place.finds else found_ref is None
 
     async def test_a_refusal_says_when_to_come_back(self, place: ChannelHarness) -> None:
         if not place.cuts:

@@ -1,4 +1,4 @@
-"""The contract, kept by a chat: what the adapters of real ones are measured by."""
+"""The contract of channels for an in-memory chat, the reference of the real adapters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ChatPlace:
         self.channel: ChatChannel
 
     async def answer(self, request: Request) -> Reply | None:
-        """Serve one call as it was told."""
+        """Serve a call with the configured fault."""
         told, self._next = self._next, ""
         if isinstance(told, Reply):
             return told

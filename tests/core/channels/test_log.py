@@ -33,7 +33,7 @@ class LogPlace:
         """There is no reply."""
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """There is nobody who refuses."""
+        """A log file refuses no message."""
 
     async def stop_listening(self) -> None:
         """Put a folder in its place."""

@@ -1,4 +1,4 @@
-"""Reading what people say: choices, free text, votes."""
+"""Parsing of answers: choices, free text, votes."""
 
 from __future__ import annotations
 
@@ -71,21 +71,21 @@ def test_the_value_of_a_choice_always_means_that_choice(
 ) -> None:
     """A button sends the value, whatever the others are called and wherever it stands."""
     value = data.draw(st.sampled_from(values))
-    found = parse_answer(_question(values), _say(value))
-    assert (found.value, found.text) == (value, None)
+    parsed = parse_answer(_question(values), _say(value))
+    assert (parsed.value, parsed.text) == (value, None)
 
 
 @given(VALUES, st.text(max_size=30))
 def test_a_reading_is_a_choice_or_free_text_and_never_both(values: list[str], text: str) -> None:
     for freeform in (False, True):
         try:
-            found = parse_answer(_question(values, freeform=freeform), _say(text))
+            parsed = parse_answer(_question(values, freeform=freeform), _say(text))
         except UsageError:
             refused = True
         else:
             refused = False
-            assert (found.value is None) != (found.text is None)
-            assert found.value is None or found.value in values
+            assert (parsed.value is None) != (parsed.text is None)
+            assert parsed.value is None or parsed.value in values
         assert not refused or not freeform or not text.strip()
 
 

@@ -1,4 +1,4 @@
-"""Requests: what is the same request, what is none, and which repository it means."""
+"""Requests: equality, validation and the repository."""
 
 from __future__ import annotations
 

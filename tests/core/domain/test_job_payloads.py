@@ -1,4 +1,4 @@
-"""What the built-in types take, and the one line for what they do not."""
+"""Payloads of the built-in types, and the error line for an invalid payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked."""
+"""Validation of questions."""
 
 from __future__ import annotations
 

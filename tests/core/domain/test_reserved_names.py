@@ -1,4 +1,4 @@
-"""The list of draftsman's own event kinds is complete: what the code writes is in it."""
+"""The list of draftsman's own event kinds has each kind that the code writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may enter the store: cleaned, bounded, and cut where it is too long."""
+"""Cleaning and size limits of text and JSON for the database."""
 
 from __future__ import annotations
 

@@ -186,9 +186,9 @@ async def test_a_sleep_holds_no_slot_and_spends_nothing(
         return Done({})
 
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": handler}, slots=1, leader=True) as crew:
+    async with running_worker(runtime_with(rt), {"noop": handler}, slots=1, leader=True) as process:
         slept = await wait_for_status(rt, number, S.SCHEDULED)
-        assert crew.worker.leases() == []
+        assert process.worker.leases() == []
         job = await wait_for_end(rt, number)
     assert slept.run_at is not None
     [(run, at)] = woke

@@ -143,13 +143,13 @@ async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url, connect_timeout=10) as (wire, db),
-        running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
+        running_worker(runtime_with(rt, db), {"noop": handler}) as process,
     ):
         parked = {"ask": S.WAITING_FOR_INPUT, "approve": S.WAITING_FOR_APPROVAL}
         waits = await wait_for_status(rt, number, parked.get(wait, S.SCHEDULED))
         assert wire.lost.is_set()
         assert (waits.attempts, waits.last_error) == (0, None)
-        crew.shut_down("test")
+        process.shut_down("test")
     assert len((await rt.questions.of_job(number))[0]) == int(wait != "sleep")
     assert (await run_of(rt, number)).status == "paused"
     assert await rt.read_model.job(number) == waits
@@ -245,11 +245,11 @@ async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
+        running_worker(runtime_with(rt, db), {"noop": handler}) as process,
     ):
         ctx = await blocking.next()
         await _cut_and_wait(wire, blocking, log, f"D-{number}: database unreachable")
-        crew.shut_down("test")
+        process.shut_down("test")
         await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
         wire.mend()
         job = await wait_for_status(rt, number, S.RESUMED)

@@ -236,12 +236,12 @@ async def test_the_last_lines_before_a_stop_are_stored(
             ctx.log("it was stopped")
 
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": handler}) as process:
         await blocking.next()
         if canceled:
             await rt.job_control.cancel(number, make.owner)
         else:
-            crew.shut_down("test")
+            process.shut_down("test")
         await wait_for_status(rt, number, S.CANCELED if canceled else S.RESUMED)
     assert "".join(await stored(rt, number)) == "it began\nit was stopped\n"
 

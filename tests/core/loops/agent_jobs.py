@@ -86,8 +86,8 @@ async def agent_worker(
 ) -> AsyncIterator[WorkerProcess]:
     """Run a worker with the agent `test` and the built-in handlers."""
     configured = runtime_with(rt, data_dir=data_dir, agents={"test": agent(code)}, **settings)
-    async with running_worker(configured, registry.load({}), leader=leader, slots=slots) as crew:
-        yield crew
+    async with running_worker(configured, registry.load({}), leader=leader, slots=slots) as process:
+        yield process
 
 
 async def submit_agent_job(make: Factory, repo: Path | str | None, **fields: Any) -> int:
@@ -174,11 +174,11 @@ async def wait_for_clone(folder: Path, name: str) -> Path:
 async def wait_for_agent(folder: Path, name: str) -> int:
     """Return the agent of that clone, by its process id on this machine."""
     run = str((await wait_for_clone(folder, name)).parent)
-    for one in psutil.process_iter():
+    for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            words = one.cmdline()
+            words = process.cmdline()
             if "handlers.subprocesses.guard" in " ".join(words) and run in " ".join(words):
-                below = one.children(recursive=True)
+                below = process.children(recursive=True)
                 found: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
                 if found:
                     return found[0]

@@ -33,14 +33,16 @@ S = Status
 async def test_a_notification_stops_the_handler_and_settles_the_job(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
-        ctx = await held.next()
-        await until(lambda: listening(rt, crew.id), "the ear")
-        told = await rt.job_control.cancel(number, make.owner, "not needed any more")
+    async with running_worker(
+        runtime_with(rt, poll=60, heartbeat=20), {"noop": blocking}
+    ) as process:
+        ctx = await blocking.next()
+        await until(lambda: listening(rt, process.id), "the ear")
+        result = await rt.job_control.cancel(number, make.owner, "not needed any more")
         job = await wait_for_end(rt, number)
-        assert (told.status, told.requested) == (S.RUNNING, True)
+        assert (result.status, result.requested) == (S.RUNNING, True)
         assert (ctx.canceled, worker_run(ctx).stopping) == (True, "canceled")
     assert (job.status, job.cancel_reason) == (S.CANCELED, "not needed any more")
     assert (await run_of(rt, number)).status == "canceled"
@@ -53,13 +55,15 @@ async def listening(rt: Runtime, worker: object) -> bool:
 
 
 async def test_a_heartbeat_tells_of_a_cancel_that_was_not_heard(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": held}) as crew:
-        await held.next()
+    async with running_worker(
+        runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": blocking}
+    ) as process:
+        await blocking.next()
         await rt.job_control.cancel(number, make.owner)
         assert (await wait_for_end(rt, number)).status is S.CANCELED
-        row = await row_of(rt, crew.id)
+        row = await row_of(rt, process.id)
         assert row is not None
         assert not row.connected
 
@@ -106,12 +110,12 @@ async def test_a_handler_that_fails_on_the_way_out_still_settles_canceled(
 
 
 async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     raised = []
 
     async def handler(ctx: RunContext) -> Outcome:
         with contextlib.suppress(asyncio.CancelledError):
-            await held(ctx)
+            await blocking(ctx)
         try:
             await ctx.checkpoint({"late": 1})
         except LeaseLost as error:
@@ -121,7 +125,7 @@ async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Fac
 
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}):
-        await held.next()
+        await blocking.next()
         await rt.job_control.cancel(number, make.owner)
         assert (await wait_for_end(rt, number)).status is S.CANCELED
     assert len(raised) == 1
@@ -130,9 +134,9 @@ async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Fac
 
 async def test_who_cancels_after_the_completion_is_told(rt: Runtime, make: Factory) -> None:
     number = await make.queued(queue="default")
-    held = BlockingHandler()
-    held.go.set()
-    async with running_worker(runtime_with(rt), {"noop": held}):
+    blocking = BlockingHandler()
+    blocking.go.set()
+    async with running_worker(runtime_with(rt), {"noop": blocking}):
         await wait_for_end(rt, number)
     with pytest.raises(Refused, match=f"D-{number} is already completed; nothing to cancel"):
         await rt.job_control.cancel(number, make.owner)
@@ -141,14 +145,14 @@ async def test_who_cancels_after_the_completion_is_told(rt: Runtime, make: Facto
 async def test_a_forced_cancel_ends_the_job_at_once_and_stops_the_run(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
-        ctx = await held.next()
-        told = await rt.job_control.cancel(number, make.owner, force=True)
-        assert (told.status, told.requested) == (S.CANCELED, False)
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
+        ctx = await blocking.next()
+        result = await rt.job_control.cancel(number, make.owner, force=True)
+        assert (result.status, result.requested) == (S.CANCELED, False)
         before = await rt.read_model.job_events(number)
-        await until(lambda: nothing_runs(crew.worker.running), "the handler's end")
+        await until(lambda: nothing_runs(process.worker.running), "the handler's end")
         assert ctx.canceled
     assert await rt.read_model.job_events(number) == before
 
@@ -158,24 +162,26 @@ async def nothing_runs(running: object) -> bool:
 
 
 async def test_only_the_canceled_run_stops(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with running_worker(runtime_with(rt), {"noop": held}):
-        await held.next(), await held.next()
+    async with running_worker(runtime_with(rt), {"noop": blocking}):
+        await blocking.next(), await blocking.next()
         await rt.job_control.cancel(first, make.owner)
         assert (await wait_for_end(rt, first)).status is S.CANCELED
         assert (await rt.read_model.job(second)).status is S.RUNNING
-        held.go.set()
+        blocking.go.set()
         assert (await wait_for_end(rt, second)).result == {"run": 1}
 
 
 async def test_a_cancel_comes_before_a_shutdown(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, heartbeat=20, poll=60), {"noop": held}) as crew:
-        await held.next()
-        crew.listener.stop.set()
+    async with running_worker(
+        runtime_with(rt, heartbeat=20, poll=60), {"noop": blocking}
+    ) as process:
+        await blocking.next()
+        process.listener.stop.set()
         await rt.job_control.cancel(number, make.owner)
-        crew.shut_down("test")
+        process.shut_down("test")
         job = await wait_for_end(rt, number)
     assert job.status is S.CANCELED

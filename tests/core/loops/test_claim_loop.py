@@ -30,13 +30,15 @@ async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
 
     async with running_worker(
         runtime_with(rt), {"noop": handler}, slots=TWO_LOOPS_MIN_SLOTS + 1, queues=("q",)
-    ) as crew:
+    ) as process:
 
         async def full() -> bool:
             return started == TWO_LOOPS_MIN_SLOTS + 1
 
         await until(full, "every slot to be taken")
-        assert len(crew.worker.running) == len(crew.worker.leases()) == TWO_LOOPS_MIN_SLOTS + 1
+        assert (
+            len(process.worker.running) == len(process.worker.leases()) == TWO_LOOPS_MIN_SLOTS + 1
+        )
         gate.set()
         for number in numbers:
             await wait_for_end(rt, number)
@@ -62,11 +64,11 @@ async def test_claims_on_their_way_to_one_lane_are_not_returned_by_the_other(
     monkeypatch.setattr(Claim, "exchange", late)
     async with running_worker(
         runtime_with(rt), {"noop": noop}, slots=TWO_LOOPS_MIN_SLOTS, queues=("q",)
-    ) as crew:
+    ) as process:
         await executed.wait()
 
         async def looking() -> bool:
-            return crew.worker.recovery_lock.locked()
+            return process.worker.recovery_lock.locked()
 
         await until(looking, "the other lane to look for lost claims")
         gate.set()

@@ -38,26 +38,28 @@ async def statuses(rt: Runtime, *numbers: int) -> list[Status]:
 
 
 async def test_a_worker_claims_for_its_free_slots_and_no_more(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     numbers = [await make.queued(queue="default") for _ in range(5)]
-    async with running_worker(runtime_with(rt), {"noop": held}, slots=2):
-        assert {(await held.next()).job.number for _ in range(2)} == set(numbers[:2])
+    async with running_worker(runtime_with(rt), {"noop": blocking}, slots=2):
+        assert {(await blocking.next()).job.number for _ in range(2)} == set(numbers[:2])
         assert await statuses(rt, *numbers) == [S.RUNNING] * 2 + [S.QUEUED] * 3
-        held.go.set()
+        blocking.go.set()
         for number in numbers:
             assert (await wait_for_end(rt, number)).status is S.COMPLETED
-    assert held.most == 2
+    assert blocking.most == 2
 
 
 async def test_only_its_own_queues_are_served_and_the_first_one_first(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     other = await make.queued(queue="other")
     slow, fast = await make.queued(queue="slow"), await make.queued(queue="fast")
-    async with running_worker(runtime_with(rt), {"noop": held}, slots=1, queues=("fast", "slow")):
-        assert (await held.next()).job.number == fast
-        held.go.set()
+    async with running_worker(
+        runtime_with(rt), {"noop": blocking}, slots=1, queues=("fast", "slow")
+    ):
+        assert (await blocking.next()).job.number == fast
+        blocking.go.set()
         assert (await wait_for_end(rt, slow)).status is S.COMPLETED
         assert await statuses(rt, other) == [S.QUEUED]
 
@@ -65,12 +67,12 @@ async def test_only_its_own_queues_are_served_and_the_first_one_first(
 async def test_a_job_that_comes_later_is_heard_of_without_polling(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
-    async with running_worker(runtime_with(rt, poll=60), {"noop": held}) as crew:
-        await until(lambda: connected(rt, crew.id), "the ear")
+    blocking = BlockingHandler()
+    async with running_worker(runtime_with(rt, poll=60), {"noop": blocking}) as process:
+        await until(lambda: connected(rt, process.id), "the ear")
         number = await make.queued(queue="default")
-        assert (await held.next()).job.number == number
-        held.go.set()
+        assert (await blocking.next()).job.number == number
+        blocking.go.set()
         await wait_for_end(rt, number)
 
 
@@ -82,13 +84,13 @@ async def connected(rt: Runtime, worker: object) -> bool:
 async def test_jobs_ahead_of_a_slot_stay_claimed_and_start_when_one_is_free(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     first, second, third = [await make.queued(queue="default") for _ in range(3)]
-    async with running_worker(runtime_with(rt, prefetch=1), {"noop": held}, slots=1):
-        await held.next()
+    async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1):
+        await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
         assert await statuses(rt, first, second, third) == [S.RUNNING, S.CLAIMED, S.QUEUED]
-        held.go.set()
+        blocking.go.set()
         for number in (first, second, third):
             assert (await wait_for_end(rt, number)).status is S.COMPLETED
     assert await event_kinds(rt, second) == [
@@ -97,21 +99,21 @@ async def test_jobs_ahead_of_a_slot_stay_claimed_and_start_when_one_is_free(
         "job_started",
         "job_completed",
     ]
-    assert held.most == 1
+    assert blocking.most == 1
 
 
 async def test_a_job_canceled_ahead_of_its_slot_is_never_started(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     [_, second, third] = [await make.queued(queue="default") for _ in range(3)]
-    async with running_worker(runtime_with(rt, prefetch=1), {"noop": held}, slots=1):
-        await held.next()
+    async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1):
+        await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
         await rt.job_control.cancel(second, make.owner)
-        held.go.set()
+        blocking.go.set()
         assert (await wait_for_end(rt, third)).status is S.COMPLETED
-        assert (await held.next()).job.number == third
+        assert (await blocking.next()).job.number == third
     assert (await rt.read_model.job(second)).status is S.CANCELED
     assert await rt.read_model.runs(second) == []
 
@@ -119,11 +121,11 @@ async def test_a_job_canceled_ahead_of_its_slot_is_never_started(
 async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with running_worker(runtime_with(rt), {"noop": held}, slots=1):
-        await held.next()
-        held.go.set()
+    async with running_worker(runtime_with(rt), {"noop": blocking}, slots=1):
+        await blocking.next()
+        blocking.go.set()
         await wait_for_end(rt, second)
     same = await value(
         conn,
@@ -137,23 +139,23 @@ async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
 async def test_a_finished_job_that_another_session_holds_is_settled_later(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     first = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": held}, slots=1) as crew:
-        await held.next()
+    async with running_worker(runtime_with(rt), {"noop": blocking}, slots=1) as process:
+        await blocking.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (first,))
-            held.go.set()
+            blocking.go.set()
             second = await make.queued(queue="default")
             assert (await wait_for_end(rt, second)).status is S.COMPLETED
             assert await statuses(rt, first) == [S.RUNNING]
-            assert not crew.worker.running
+            assert not process.worker.running
         assert (await wait_for_end(rt, first)).result == {"run": 1}
 
 
 async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, make: Factory) -> None:
     knows, does_not = runtime_with(rt), runtime_with(rt)
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     async with running_worker(does_not, {"noop": noop}):
         await make.worker_row(types=["special"])
         number = await make.queued(type="special", queue="default")
@@ -163,10 +165,10 @@ async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, mak
 
         await until(given_back, "the job given back")
         assert (await rt.read_model.job(number)).status is S.QUEUED
-        async with running_worker(knows, {"special": held}) as second:
-            assert (await held.next()).job.number == number
+        async with running_worker(knows, {"special": blocking}) as second:
+            assert (await blocking.next()).job.number == number
             assert (await rt.read_model.job(number)).worker_id == second.id
-            held.go.set()
+            blocking.go.set()
             await wait_for_end(rt, number)
     returned = await last_event(rt, number, "job_returned")
     assert returned.payload["reason"] == "this worker does not handle the type"
@@ -228,17 +230,17 @@ async def test_one_result_that_the_database_refuses_fails_alone(
 async def test_a_job_claimed_before_an_outage_is_not_forgotten(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     first, second = [await make.queued(queue="default") for _ in range(2)]
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db, prefetch=1), {"noop": held}, slots=1),
+        running_worker(runtime_with(rt, db, prefetch=1), {"noop": blocking}, slots=1),
     ):
-        await held.next()
+        await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
         wire.cut()
-        held.go.set()
-        await said.wait("worker: database unavailable, retrying")
+        blocking.go.set()
+        await captured.wait("worker: database unavailable, retrying")
         wire.mend()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await wait_for_end(rt, second)).status is S.COMPLETED
@@ -248,18 +250,18 @@ async def test_a_job_claimed_before_an_outage_is_not_forgotten(
 async def test_a_job_whose_claim_was_never_heard_of_is_claimed_again_and_spends_nothing(
     rt: Runtime, make: Factory, database_url: str, prefetch: int
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db, prefetch=prefetch), {"noop": held}, slots=1),
+        running_worker(runtime_with(rt, db, prefetch=prefetch), {"noop": blocking}, slots=1),
     ):
         if prefetch:
             await make.queued(queue="default")
-            await held.next()
+            await blocking.next()
         wire.drop_reply(b"unheard")
         number = await make.queued(queue="default", tags=("unheard",))
         await before_deadline(wire.lost.wait())
-        held.go.set()
+        blocking.go.set()
         job = await wait_for_end(rt, number)
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
 
@@ -267,17 +269,17 @@ async def test_a_job_whose_claim_was_never_heard_of_is_claimed_again_and_spends_
 async def test_a_job_whose_start_was_never_heard_of_is_started_again_and_spends_nothing(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     first = await make.queued(queue="default")
     second = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db, prefetch=1), {"noop": held}, slots=1),
+        running_worker(runtime_with(rt, db, prefetch=1), {"noop": blocking}, slots=1),
     ):
-        await held.next()
+        await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
         wire.drop_reply_to(b"COMMIT")
-        held.go.set()
+        blocking.go.set()
         await before_deadline(wire.lost.wait())
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         job = await wait_for_end(rt, second)
@@ -287,17 +289,17 @@ async def test_a_job_whose_start_was_never_heard_of_is_started_again_and_spends_
 async def test_a_result_whose_reply_was_lost_is_settled_once_and_forgotten(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db), {"noop": held}, slots=1) as crew,
+        running_worker(runtime_with(rt, db), {"noop": blocking}, slots=1) as process,
     ):
-        await held.next()
+        await blocking.next()
         wire.drop_reply(b"completed")
-        held.go.set()
+        blocking.go.set()
         await before_deadline(wire.lost.wait())
-        await until(lambda: nothing_left(crew), "the result forgotten")
+        await until(lambda: nothing_left(process), "the result forgotten")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert (await event_kinds(rt, number)).count("job_completed") == 1
 

@@ -57,15 +57,15 @@ async def later(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool
 
 
 async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
-        ctx = await held.next()
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
+        ctx = await blocking.next()
         beats: asyncio.Queue[None] = asyncio.Queue()
         worker_run(ctx).on_heartbeat(lambda: beats.put_nowait(None))
-        row, run = await row_of(rt, crew.id), await run_of(rt, number)
+        row, run = await row_of(rt, process.id), await run_of(rt, number)
         assert row is not None
-        await until(lambda: later(rt, crew.id, row.heartbeat_at), "the worker's beat")
+        await until(lambda: later(rt, process.id, row.heartbeat_at), "the worker's beat")
         await before_deadline(beats.get())
         await before_deadline(beats.get())
         assert (await run_of(rt, number)).heartbeat_at > run.heartbeat_at
@@ -74,49 +74,49 @@ async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
 async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default", on_lost="fail")
-    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
-        ctx = await held.next()
-        assert await rescue(rt, crew.id) == 1
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
+        ctx = await blocking.next()
+        assert await rescue(rt, process.id) == 1
         before = await rt.read_model.job_events(number)
-        await said.wait(f"D-{number} lost its lease; the run was stopped without a result")
-        assert (worker_run(ctx).stopping, crew.worker.leases()) == ("lost", [])
+        await captured.wait(f"D-{number} lost its lease; the run was stopped without a result")
+        assert (worker_run(ctx).stopping, process.worker.leases()) == ("lost", [])
     assert await rt.read_model.job_events(number) == before
 
 
 async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     await make.queued(queue="default", on_lost="fail")
-    async with running_worker(runtime_with(rt, heartbeat=20), {"noop": held}) as crew:
-        ctx = await held.next()
+    async with running_worker(runtime_with(rt, heartbeat=20), {"noop": blocking}) as process:
+        ctx = await blocking.next()
         beats = []
         worker_run(ctx).on_heartbeat(lambda: beats.append(1))
-        await crew.heartbeat.beat()
+        await process.heartbeat.beat()
         assert beats == [1]
-        await rescue(rt, crew.id)
-        await crew.heartbeat.beat()
+        await rescue(rt, process.id)
+        await process.heartbeat.beat()
         assert (beats, worker_run(ctx).stopping) == ([1], "lost")
 
 
 async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs_up(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": held}),
+        running_worker(runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": blocking}),
     ):
-        ctx = await held.next()
+        ctx = await blocking.next()
         wire.cut()
-        await said.wait("stopping all runs")
+        await captured.wait("stopping all runs")
         assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
-        assert (await held.next()).job.run == 2
+        assert (await blocking.next()).job.run == 2
     assert (await rt.read_model.job(number)).attempts == 0
 
 
@@ -128,13 +128,13 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
     database_url: str,
     pool_size: int,
 ) -> None:
-    held, lease = BlockingHandler(), 1.0
+    blocking, lease = BlockingHandler(), 1.0
     number = await make.queued(queue="default")
     async with (
         small(database_url, pool_size) as db,
-        running_worker(runtime_with(rt, db, lease=lease), {"noop": held}) as crew,
+        running_worker(runtime_with(rt, db, lease=lease), {"noop": blocking}) as process,
     ):
-        await held.next()
+        await blocking.next()
         async with conn.transaction(), AsyncExitStack() as stack:
             await conn.execute(LOCK)
             for _ in range(pool_size):
@@ -146,8 +146,8 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
             await until(lambda: beaten_once(rt, number, over), "beats for longer than a lease")
             assert await runtime_with(rt, lease=lease).sweeps.rescue(LeaderTerm()) == 0
             await rt.db.run_transaction(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
-            await until(lambda: later(rt, crew.id), "the worker's row again")
-        held.go.set()
+            await until(lambda: later(rt, process.id), "the worker's row again")
+        blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
 
@@ -169,11 +169,11 @@ async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
 async def test_the_heartbeat_connects_again_after_a_cut(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
-        await held.next()
-        async with crew.worker.claim.heartbeat_session.connection(5) as mine:
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
+        await blocking.next()
+        async with process.worker.claim.heartbeat_session.connection(5) as mine:
             pid = mine.info.backend_pid
         await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
         before = (await run_of(rt, number)).heartbeat_at
@@ -183,12 +183,12 @@ async def test_the_heartbeat_connects_again_after_a_cut(
 async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    async with running_worker(runtime_with(rt), {"noop": noop}) as crew:
-        await until(lambda: connected(rt, crew.id), "the session lock")
+    async with running_worker(runtime_with(rt), {"noop": noop}) as process:
+        await until(lambda: connected(rt, process.id), "the session lock")
         await conn.execute("DELETE FROM draftsman.workers")
-        await until(lambda: later(rt, crew.id), "the worker's row")
-        await until(lambda: connected(rt, crew.id), "the session lock again")
-        row = await row_of(rt, crew.id)
+        await until(lambda: later(rt, process.id), "the worker's row")
+        await until(lambda: connected(rt, process.id), "the session lock again")
+        row = await row_of(rt, process.id)
         assert row is not None
         assert row.types == ["noop"]
 
@@ -196,10 +196,10 @@ async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(
 async def test_the_session_lock_is_held_as_long_as_the_worker_lives(
     rt: Runtime, conn: Connection
 ) -> None:
-    async with running_worker(runtime_with(rt), {"noop": noop}) as crew:
-        await until(lambda: connected(rt, crew.id), "the session lock")
+    async with running_worker(runtime_with(rt), {"noop": noop}) as process:
+        await until(lambda: connected(rt, process.id), "the session lock")
         assert await locks(conn) == 1
-    assert await row_of(rt, crew.id) is None
+    assert await row_of(rt, process.id) is None
     await until(lambda: is_free(conn), "the end of its session")
 
 
@@ -227,20 +227,20 @@ async def test_a_live_worker_elsewhere_keeps_its_runs_between_two_beats(
 ) -> None:
     """The session lock shows that it is alive; without a listener it beats more often."""
     monkeypatch.setattr(heartbeat, "TICK", 0.02)
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
     slow = runtime_with(rt, heartbeat=20, listen_url=None if ear else UNREACHABLE_URL)
-    async with running_worker(slow, {"noop": held}) as crew:
-        await held.next()
-        await until(lambda: is_there(rt, crew, ear), "the lock, or its lack")
+    async with running_worker(slow, {"noop": blocking}) as process:
+        await blocking.next()
+        await until(lambda: is_there(rt, process, ear), "the lock, or its lack")
         await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
         await clock.forward(16)
         before = await value(conn, "SELECT draftsman.now()")
         if not ear:
-            await until(lambda: later(rt, crew.id, before), "a beat for want of a lock")
+            await until(lambda: later(rt, process.id, before), "a beat for want of a lock")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0
-        held.go.set()
+        blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
 
@@ -264,14 +264,14 @@ async def test_a_job_may_come_back_while_its_lost_run_is_still_ending(
         return Done({"run": ctx.job.run})
 
     number = await make.queued(queue="default", on_lost="resume")
-    async with running_worker(runtime_with(rt, abort=0), {"noop": stubborn}) as crew:
+    async with running_worker(runtime_with(rt, abort=0), {"noop": stubborn}) as process:
         first = await before_deadline(entered.get())
-        await rescue(rt, crew.id)
+        await rescue(rt, process.id)
         second = await before_deadline(entered.get())
         assert (second.job.run, worker_run(second).stopping) == (2, None)
         await until(lambda: told(first), "the first run told")
         go[1].set()
-        await until(lambda: only(crew, 2), "the first run's end")
+        await until(lambda: only(process, 2), "the first run's end")
         began = (await run_of(rt, number, 2)).heartbeat_at
         await until(lambda: beaten(rt, number, began), "a beat of the second run")
         assert worker_run(second).stopping is None
@@ -294,14 +294,14 @@ async def beaten(rt: Runtime, number: int, after: datetime) -> bool:
 async def test_what_is_done_and_cannot_be_settled_keeps_beating(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
-        await held.next()
+    async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
+        await blocking.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
-            held.go.set()
-            await until(lambda: idle(crew), "the handler's end")
+            blocking.go.set()
+            await until(lambda: idle(process), "the handler's end")
             began = (await run_of(rt, number)).heartbeat_at
             await until(lambda: beaten_once(rt, number, began), "a beat of the finished run")
         await wait_for_status(rt, number, S.COMPLETED)
@@ -318,7 +318,7 @@ async def beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
 async def test_a_run_that_parked_may_tidy_up_in_peace(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said, tidying, go, tidied = CapturedLog(caplog), asyncio.Event(), asyncio.Event(), []
+    captured, tidying, go, tidied = CapturedLog(caplog), asyncio.Event(), asyncio.Event(), []
 
     async def handler(ctx: RunContext) -> Outcome:
         try:
@@ -330,11 +330,11 @@ async def test_a_run_that_parked_may_tidy_up_in_peace(
         return Done({})
 
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, heartbeat=20), {"noop": handler}) as crew:
+    async with running_worker(runtime_with(rt, heartbeat=20), {"noop": handler}) as process:
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await before_deadline(tidying.wait())
-        await crew.heartbeat.beat()
+        await process.heartbeat.beat()
         go.set()
-        await until(lambda: idle(crew), "the handler's end")
+        await until(lambda: idle(process), "the handler's end")
     assert tidied == [None]
-    assert said.lines("lost its job") == []
+    assert captured.lines("lost its job") == []

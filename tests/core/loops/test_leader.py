@@ -142,13 +142,13 @@ async def test_the_lease_of_a_leader_that_lives_is_left_alone(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     old = await worker_of(make, process)
-    said = CapturedLog(caplog)
+    captured = CapturedLog(caplog)
     assert await rt.sweeps.acquire(old, 3600) == 1
     async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
         assert crew.leader is not None
         await crew.leader._campaign()
         assert crew.leader._term is None
-    assert said.lines("leading") == []
+    assert captured.lines("leading") == []
 
 
 async def test_every_sweep_runs_when_somebody_begins_to_lead(
@@ -305,7 +305,7 @@ async def is_gone(rt: Runtime, worker: UUID) -> bool:
 async def test_a_leader_whose_lease_was_taken_stops_leading(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = CapturedLog(caplog)
+    captured = CapturedLog(caplog)
     other = await make.worker_row()
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
@@ -314,7 +314,7 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
             (other,),
         )
         due = await make.queued(queue="default", delay=0.001)
-        await said.wait("no longer leader, term 1")
+        await captured.wait("no longer leader, term 1")
         assert (await rt.read_model.job(due)).status is S.SCHEDULED
     assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
 
@@ -322,23 +322,23 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
 async def test_a_leader_that_cannot_renew_distrusts_its_lease(
     rt: Runtime, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = CapturedLog(caplog)
+    captured = CapturedLog(caplog)
     async with (
         open_proxied(database_url) as (wire, db),
         running_worker(runtime_with(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
     ):
-        await said.wait("became leader, term 1")
+        await captured.wait("became leader, term 1")
         wire.cut()
-        await said.wait("no longer leader, term 1")
+        await captured.wait("no longer leader, term 1")
         wire.mend()
-        await said.wait("became leader, term 2")
+        await captured.wait("became leader, term 2")
 
 
 async def test_two_that_both_think_they_lead_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first renews its lease once in five minutes, so it does not notice the second."""
-    said, ran = CapturedLog(caplog), []
+    captured, ran = CapturedLog(caplog), []
 
     async def handler(ctx: RunContext) -> Outcome:
         ran.append(ctx.job.number)
@@ -349,10 +349,10 @@ async def test_two_that_both_think_they_lead_do_no_harm(
         runtime_with(rt, sweeps=SELDOM),
     )
     async with running_worker(first, {"noop": handler}, leader=True):
-        await said.wait("became leader, term 1")
+        await captured.wait("became leader, term 1")
         await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")
         async with running_worker(second, {"noop": handler}, leader=True):
-            await said.wait("became leader, term 2")
+            await captured.wait("became leader, term 2")
             due = [await make.queued(queue="default", delay=0.000001) for _ in range(20)]
             lost = [(await make.running(queue="dead")).number for _ in range(5)]
             await conn.execute(
@@ -364,7 +364,7 @@ async def test_two_that_both_think_they_lead_do_no_harm(
                 await wait_for_status(rt, number, S.RETRYING)
             for number in due:
                 await wait_for_end(rt, number)
-            assert not said.lines("no longer leading")
+            assert not captured.lines("no longer leading")
     assert sorted(ran) == due
     for number in due:
         assert (await event_kinds(rt, number)).count("job_promoted") == 1

@@ -49,17 +49,17 @@ async def test_nothing_of_a_job_stays_after_its_run(
 ) -> None:
     caplog.set_level(logging.ERROR, "draftsman")  # captured logs keep the frames of errors
     earlier = objects()  # of other tests in this process, whose errors pytest may keep
-    async with running_worker(runtime_with(rt), {"leak": handle}, slots=50) as crew:
-        before = held(crew)
+    async with running_worker(runtime_with(rt), {"leak": handle}, slots=50) as process:
+        before = held(process)
         wanted = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
-        made = await rt.submissions.submit_many(wanted, owner)
+        jobs = await rt.submissions.submit_many(wanted, owner)
 
         async with asyncio.timeout(DEADLINE):
-            for one in reversed(made):  # the others mostly ended before the last
+            for one in reversed(jobs):  # the others mostly ended before the last
                 await rt.read_model.wait(one.number)
-        await until(lambda: _settled(crew), "the worker to have settled")
+        await until(lambda: _settled(process), "the worker to have settled")
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
-        assert held(crew) == before
+        assert held(process) == before
     assert (await rt.read_model.stats()).jobs[Status.FAILED] == JOBS // FAILING
 
 

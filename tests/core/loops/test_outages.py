@@ -38,27 +38,29 @@ async def connected(rt: Runtime, worker: object) -> bool:
 
 
 async def test_without_an_ear_jobs_are_found_by_polling(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
-    held.go.set()
-    async with running_worker(runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": held}) as crew:
+    blocking = BlockingHandler()
+    blocking.go.set()
+    async with running_worker(
+        runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": blocking}
+    ) as process:
         for _ in range(2):
             number = await make.queued(queue="default")
             assert (await wait_for_end(rt, number)).status is S.COMPLETED
-        assert not await connected(rt, crew.id)
+        assert not await connected(rt, process.id)
 
 
 async def test_an_ear_that_was_cut_off_listens_again(
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notification_listener, "RECONNECT", 0.02)
-    held = BlockingHandler()
-    held.go.set()
-    async with running_worker(runtime_with(rt, poll=60), {"noop": held}) as crew:
-        await until(lambda: connected(rt, crew.id), "the ear")
+    blocking = BlockingHandler()
+    blocking.go.set()
+    async with running_worker(runtime_with(rt, poll=60), {"noop": blocking}) as process:
+        await until(lambda: connected(rt, process.id), "the ear")
         await conn.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
         )
-        await until(lambda: connected(rt, crew.id), "the ear again")
+        await until(lambda: connected(rt, process.id), "the ear again")
         number = await make.queued(queue="default")
         assert (await wait_for_end(rt, number)).status is S.COMPLETED
 
@@ -66,15 +68,15 @@ async def test_an_ear_that_was_cut_off_listens_again(
 async def test_a_worker_whose_connections_are_all_cut_goes_on(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": held}):
-        await held.next()
+    async with running_worker(runtime_with(rt), {"noop": blocking}):
+        await blocking.next()
         await conn.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-        held.go.set()
+        blocking.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
         later = await make.queued(queue="default")
         assert (await wait_for_end(rt, later)).status is S.COMPLETED
@@ -88,27 +90,27 @@ async def test_an_outage_is_said_once_and_its_end_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(notification_listener, "RECONNECT", 0.05)
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db), {"noop": held}, slots=2) as crew,
+        running_worker(runtime_with(rt, db), {"noop": blocking}, slots=2) as process,
     ):
-        await held.next()
+        await blocking.next()
         wire.cut()
-        await said.wait("worker: database unavailable, retrying")
-        await said.wait("heartbeat: database unavailable, retrying")
+        await captured.wait("worker: database unavailable, retrying")
+        await captured.wait("heartbeat: database unavailable, retrying")
         refused = wire.refused
         await until(lambda: more(wire.refused, refused + 2), "more tries")
         wire.mend()
-        await said.wait("worker: database available again")
-        await said.wait("heartbeat: database available again")
-        held.go.set()
+        await captured.wait("worker: database available again")
+        await captured.wait("heartbeat: database available again")
+        blocking.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
-        assert await row_of(rt, crew.id) is not None
+        assert await row_of(rt, process.id) is not None
     for who in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
-        assert len(said.lines(f"{who}: database unavailable, retrying")) == 1
-        assert len(said.lines(f"{who}: database available again")) == 1
+        assert len(captured.lines(f"{who}: database unavailable, retrying")) == 1
+        assert len(captured.lines(f"{who}: database available again")) == 1
     assert (await rt.read_model.job(number)).attempts == 0
 
 
@@ -120,10 +122,10 @@ async def more(count: int, than: int) -> bool:
 async def test_what_ended_during_an_outage_is_written_after_it(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
 
     async def handler(ctx: RunContext) -> Outcome:
-        await held(ctx)
+        await blocking(ctx)
         ctx.log("it ended")
         if fails:
             raise ValueError("it failed meanwhile")
@@ -134,10 +136,10 @@ async def test_what_ended_during_an_outage_is_written_after_it(
         open_proxied(database_url) as (wire, db),
         running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
-        await held.next()
+        await blocking.next()
         wire.cut()
-        held.go.set()
-        await said.wait(f"D-{number}: database unreachable")
+        blocking.go.set()
+        await captured.wait(f"D-{number}: database unreachable")
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
         job = await wait_for_status(rt, number, S.RETRYING if fails else S.COMPLETED)
@@ -167,15 +169,15 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
     rt: Runtime, make: Factory, conn: Connection, database_url: str
 ) -> None:
     """The claim brings both; the table that is asked next is locked for a while."""
-    held = BlockingHandler()
-    held.go.set()
+    blocking = BlockingHandler()
+    blocking.go.set()
     await make.queued(type="strange", queue="default", priority=5)
     known = await make.queued(queue="default")
     async with (
         open_proxied(database_url, statement_timeout=0.2) as (_, db),
         conn.transaction(),
     ):
-        worker = runtime_with(rt, db).worker_process({"noop": held}, slots=2).worker
+        worker = runtime_with(rt, db).worker_process({"noop": blocking}, slots=2).worker
         await conn.execute("LOCK TABLE draftsman.workers IN ACCESS EXCLUSIVE MODE")
         async with background(worker.run()):
             assert (await wait_for_end(rt, known)).run_count == 1

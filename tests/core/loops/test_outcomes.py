@@ -254,16 +254,16 @@ async def test_a_run_that_lost_its_job_writes_nothing(
     number = await make.queued(type="it", queue="default", on_lost="fail")
     async with running_worker(
         runtime_with(rt, heartbeat=20), {"it": handler, "noop": noop}
-    ) as crew:
+    ) as process:
         await before_deadline(entered.wait())
         await lose(rt, make, number)
         before = await rt.read_model.job(number), await rt.read_model.job_events(number)
         go.set()
         await wait_for_end(rt, await make.queued(queue="default"))
-        await crew.heartbeat.beat()
+        await process.heartbeat.beat()
 
         async def let_go() -> bool:
-            return not crew.worker.leases()
+            return not process.worker.leases()
 
         await until(let_go, "the end of the run")
     assert (await rt.read_model.job(number), await rt.read_model.job_events(number)) == before

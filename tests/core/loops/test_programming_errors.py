@@ -174,7 +174,7 @@ async def test_it_fails_the_job_at_once_with_the_traceback_in_its_log(
     says: str,
     has_place: bool,
 ) -> None:
-    said = CapturedLog(caplog)
+    captured = CapturedLog(caplog)
     number = await make.queued(type="it", queue="default")
     async with running_worker(runtime_with(rt), {"it": handler}):
         job = await wait_for_end(rt, number)
@@ -184,7 +184,7 @@ async def test_it_fails_the_job_at_once_with_the_traceback_in_its_log(
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert "Traceback (most recent call last):" in log
     assert handler.__name__ in log
-    assert said.lines(f"D-{number} failed: ")
+    assert captured.lines(f"D-{number} failed: ")
     event = await last_event(rt, number, "job_failed")
     assert event.payload["code"] == "programming_error"
 
@@ -195,7 +195,7 @@ async def test_the_workers_log_says_failed_of_the_end_only(
     async def handler(ctx: RunContext) -> Outcome:
         raise ValueError("no luck")
 
-    said = CapturedLog(caplog)
+    captured = CapturedLog(caplog)
     number = await make.queued(type="it", queue="default", max_attempts=2)
     last = await make.queued(type="it", queue="default", max_attempts=0)
     async with running_worker(runtime_with(rt), {"it": handler}):
@@ -203,10 +203,10 @@ async def test_the_workers_log_says_failed_of_the_end_only(
         await wait_for_end(rt, last)
     assert job.next_retry_at is not None
     when = f"{job.next_retry_at:%Y-%m-%dT%H:%M:%SZ}"
-    assert said.lines(f"D-{number}") == [
+    assert captured.lines(f"D-{number}") == [
         f"D-{number}: run 1 failed (attempt 1 of 2); retrying at {when}: ValueError: no luck"
     ]
-    assert said.lines(f"D-{last}") == [
+    assert captured.lines(f"D-{last}") == [
         f"D-{last} failed (attempt 0 of 0; dead letter): ValueError: no luck"
     ]
     levels = [

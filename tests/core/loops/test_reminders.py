@@ -32,8 +32,10 @@ async def handler(ctx: RunContext) -> Outcome:
 async def _reminders(rt: Runtime, number: int) -> list[float]:
     """Return how long after the asking each reminder was written, in seconds."""
     asked = (await rt.questions.get(number, 1)).asked_at
-    found = [one for one in await deliveries_of(rt, number) if one.kind is DeliveryKind.REMINDER]
-    return [(one.created_at - asked).total_seconds() for one in found]
+    deliveries = [
+        one for one in await deliveries_of(rt, number) if one.kind is DeliveryKind.REMINDER
+    ]
+    return [(one.created_at - asked).total_seconds() for one in deliveries]
 
 
 async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
@@ -41,8 +43,8 @@ async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
 ) -> None:
     async with running_worker(
         runtime_with(rt, sweeps=SELDOM), {"noop": handler}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         number = await make.queued(queue="default", notify=("slack:C1",))
         await until(lambda: _escalated(rt, number), "the escalation")
         question = await rt.questions.get(number, 1)

@@ -59,18 +59,18 @@ class Stubborn(BlockingHandler):
 async def test_nothing_is_claimed_any_more_and_what_runs_may_finish(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     first = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, drain=60), {"noop": held}) as crew:
-        await held.next()
-        crew.shut_down("test")
-        await said.wait("draining 1 runs")
+    async with running_worker(runtime_with(rt, drain=60), {"noop": blocking}) as process:
+        await blocking.next()
+        process.shut_down("test")
+        await captured.wait("draining 1 runs")
         second = await make.queued(queue="default")
-        await until(lambda: draining(rt, crew), "the worker draining")
-        held.go.set()
+        await until(lambda: draining(rt, process), "the worker draining")
+        blocking.go.set()
         assert (await wait_for_end(rt, first)).result == {"run": 1}
     assert (await rt.read_model.job(second)).status is S.QUEUED
-    assert await row_of(rt, crew.id) is None
+    assert await row_of(rt, process.id) is None
 
 
 async def draining(rt: Runtime, crew: WorkerProcess) -> bool:
@@ -81,12 +81,12 @@ async def draining(rt: Runtime, crew: WorkerProcess) -> bool:
 async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
     rt: Runtime, make: Factory
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, drain=0.05), {"noop": held}) as crew:
-        ctx = await held.next()
+    async with running_worker(runtime_with(rt, drain=0.05), {"noop": blocking}) as process:
+        ctx = await blocking.next()
         await ctx.checkpoint({"at": 7})
-        crew.shut_down("test")
+        process.shut_down("test")
         job = await wait_for_status(rt, number, S.RESUMED)
         assert (ctx.canceled, worker_run(ctx).stopping) == (True, "shutdown")
     assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
@@ -117,9 +117,9 @@ async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make
         return Done({})
 
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": handler}) as process:
         await before_deadline(entered.wait())
-        crew.shut_down("test")
+        process.shut_down("test")
         await wait_for_status(rt, number, S.RESUMED)
     assert (await rt.checkpoints.latest(number))[0] == {"saved": "at the last moment"}
 
@@ -140,9 +140,9 @@ async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
         return Done({})
 
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": handler}) as process:
         await before_deadline(entered.wait())
-        crew.shut_down("test")
+        process.shut_down("test")
         job = await wait_for_status(rt, number, S.RESUMED, S.RETRYING)
     assert (job.status, job.attempts, job.last_error) == (S.RESUMED, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
@@ -151,12 +151,12 @@ async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
 
 
 async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     [_, second] = [await make.queued(queue="default") for _ in range(2)]
-    async with running_worker(runtime_with(rt, prefetch=1), {"noop": held}, slots=1) as crew:
-        await held.next()
+    async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1) as process:
+        await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
-        crew.shut_down("test")
+        process.shut_down("test")
         await wait_for_status(rt, second, S.QUEUED)
     assert await rt.read_model.runs(second) == []
     assert (await last_event(rt, second, "job_returned")).payload == {"reason": "shutdown"}
@@ -168,9 +168,9 @@ async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
     stubborn = Stubborn()
     number = await make.queued(queue="default")
     try:
-        async with running_worker(runtime_with(rt, abort=0.05), {"noop": stubborn}) as crew:
+        async with running_worker(runtime_with(rt, abort=0.05), {"noop": stubborn}) as process:
             await stubborn.next()
-            crew.shut_down("test")
+            process.shut_down("test")
             await before_deadline(stubborn.told.wait())
             job = await wait_for_status(rt, number, S.RESUMED)
     finally:
@@ -209,14 +209,14 @@ async def test_a_handler_that_ends_its_processes_is_not_canceled_again_and_is_wa
     monkeypatch.setattr(ClaimLoop, "_finish", note)
     slow = Ending()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, abort=0.05), {"noop": slow}) as crew:
+    async with running_worker(runtime_with(rt, abort=0.05), {"noop": slow}) as process:
         await slow.next()
-        crew.shut_down("test")
+        process.shut_down("test")
         await before_deadline(waited.wait())
         slow.go.set()
         await wait_for_status(rt, number, S.RESUMED)
     assert slow.whole
-    assert not crew.worker.running
+    assert not process.worker.running
 
 
 async def gone(task: str) -> bool:
@@ -228,9 +228,9 @@ async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
 ) -> None:
     stubborn = Stubborn()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, abort=5), {"noop": stubborn}) as crew:
+    async with running_worker(runtime_with(rt, abort=5), {"noop": stubborn}) as process:
         await stubborn.next()
-        crew.shut_down("test")
+        process.shut_down("test")
         await before_deadline(stubborn.told.wait())
         stubborn.go.set()
         assert (await wait_for_end(rt, number)).result == {"anyway": 1}
@@ -242,9 +242,11 @@ async def test_what_finishes_during_the_drain_is_settled_at_once(
     short, long = BlockingHandler(), BlockingHandler()
     first = await make.queued(type="short", queue="default")
     second = await make.queued(type="long", queue="default")
-    async with running_worker(runtime_with(rt, drain=60), {"short": short, "long": long}) as crew:
+    async with running_worker(
+        runtime_with(rt, drain=60), {"short": short, "long": long}
+    ) as process:
         await short.next(), await long.next()
-        crew.shut_down("test")
+        process.shut_down("test")
         short.go.set()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await rt.read_model.job(second)).status is S.RUNNING
@@ -255,16 +257,16 @@ async def test_what_finishes_during_the_drain_is_settled_at_once(
 async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_end(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt, drain=60), {"noop": held}) as crew:
-        await held.next()
+    async with running_worker(runtime_with(rt, drain=60), {"noop": blocking}) as process:
+        await blocking.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
-            crew.shut_down("test")
-            held.go.set()
-            await until(lambda: nothing_runs(crew), "the handler's end")
-            await crew.heartbeat.beat()
+            process.shut_down("test")
+            blocking.go.set()
+            await until(lambda: nothing_runs(process), "the handler's end")
+            await process.heartbeat.beat()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
@@ -275,17 +277,17 @@ async def nothing_runs(crew: WorkerProcess) -> bool:
 async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
         open_proxied(database_url) as (wire, db),
-        running_worker(runtime_with(rt, db, drain=60), {"noop": held}) as crew,
+        running_worker(runtime_with(rt, db, drain=60), {"noop": blocking}) as process,
     ):
-        await held.next()
+        await blocking.next()
         wire.cut()
-        crew.shut_down("test")
-        held.go.set()
-        await said.wait("worker: database unavailable, retrying")
+        process.shut_down("test")
+        blocking.go.set()
+        await captured.wait("worker: database unavailable, retrying")
         wire.mend()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
@@ -293,16 +295,16 @@ async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
 async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = BlockingHandler(), CapturedLog(caplog)
+    blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
-    crew = runtime_with(rt).worker_process({"noop": held})
-    async with background(crew.run()) as running:
-        worker_run(await held.next()).on_heartbeat(odd)
+    process = runtime_with(rt).worker_process({"noop": blocking})
+    async with background(process.run()) as running:
+        worker_run(await blocking.next()).on_heartbeat(odd)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
-    assert said.lines("Heartbeat failed: odd")
+    assert captured.lines("Heartbeat failed: odd")
     assert (await rt.read_model.job(number)).status is S.RESUMED
-    assert await row_of(rt, crew.id) is None
+    assert await row_of(rt, process.id) is None
 
 
 def odd() -> None:
@@ -310,8 +312,8 @@ def odd() -> None:
 
 
 async def test_a_stop_does_not_wait_for_the_ear(rt: Runtime) -> None:
-    async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as crew:
-        await until(lambda: listening(rt, crew), "the ear")
+    async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as process:
+        await until(lambda: listening(rt, process), "the ear")
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 0.5
 
@@ -343,23 +345,23 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
 async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_late(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = BlockingHandler()
+    blocking = BlockingHandler()
 
     async def handler(ctx: RunContext) -> Outcome:
-        outcome = await held(ctx)
+        outcome = await blocking(ctx)
         ctx.log("the last line")
         return outcome
 
     number = await make.queued(queue="default")
-    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
-        await held.next()
+    async with running_worker(runtime_with(rt), {"noop": handler}) as process:
+        await blocking.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
-            held.go.set()
+            blocking.go.set()
             async with rt.db.connection() as other:
                 await wait_blocked(other, by=conn.info.backend_pid)
-            crew.shut_down("test")
-            await until(lambda: draining(rt, crew), "the worker draining")
+            process.shut_down("test")
+            await until(lambda: draining(rt, process), "the worker draining")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
 

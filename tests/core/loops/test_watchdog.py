@@ -68,9 +68,9 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
     finally:
         for handler in (blocked, over):
             log.removeHandler(handler)
-    said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "has been blocked" in line]) == 1
-    assert "runs: none" in said[0]
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([line for line in messages if "has been blocked" in line]) == 1
+    assert "runs: none" in messages[0]
 
 
 async def test_a_loop_that_is_busy_and_yields_is_not_blocked(

@@ -83,14 +83,14 @@ async def running_worker(
     queues: tuple[str, ...] | None = None,
 ) -> AsyncIterator[WorkerProcess]:
     """Run a worker until the block ends, shut it down, and raise its error if it failed."""
-    crew = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
-    task = asyncio.create_task(crew.run())
+    process = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
+    task = asyncio.create_task(process.run())
     try:
-        await until(lambda: _is_there(rt, crew.id, task), "the worker's row")
-        yield crew
+        await until(lambda: _is_there(rt, process.id, task), "the worker's row")
+        yield process
     finally:
-        if not crew.worker.stop:
-            crew.shut_down("the end of the test")
+        if not process.worker.stop:
+            process.shut_down("the end of the test")
         async with asyncio.timeout(DEADLINE):
             await task
 

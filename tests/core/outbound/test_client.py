@@ -66,9 +66,9 @@ class Names:
     async def __call__(self, host: str, port: int) -> list[IpAddress]:
         self.asked.append(host)
         known = self.names[host]
-        found = parse_ip(known.pop(0) if len(known) > 1 else known[0])
-        assert found is not None
-        return [found]
+        parsed = parse_ip(known.pop(0) if len(known) > 1 else known[0])
+        assert parsed is not None
+        return [parsed]
 
 
 def client(*allowed: str | FaultyServer, names: Names | None = None, **settings: Any) -> HttpClient:
@@ -83,8 +83,8 @@ async def fetch(
 ) -> tuple[OutboundResponse, bytes]:
     """Ask, and read all of the answer."""
     request = HttpCall(call.pop("method", "GET"), url, **call)
-    async with client.stream(request, patience, redirects=redirects) as found:
-        return found, await found.read()
+    async with client.stream(request, patience, redirects=redirects) as response:
+        return response, await response.read()
 
 
 async def failing(client: HttpClient, url: str, patience: Timeouts = LONG, **call: Any) -> Failure:
@@ -97,10 +97,10 @@ async def failing(client: HttpClient, url: str, patience: Timeouts = LONG, **cal
 
 async def test_an_answer_comes_back_with_its_head_and_its_body(site: FaultyServer) -> None:
     site.routes["/a"] = answer(b"hello", x_mood="good")
-    found, body = await fetch(client(site), site.url("/a?key=secret#part"))
-    assert (found.status, found.reason, body) == (200, "OK", b"hello")
-    assert found.headers["x-mood"] == "good"
-    assert found.where == site.url("/a")
+    response, body = await fetch(client(site), site.url("/a?key=secret#part"))
+    assert (response.status, response.reason, body) == (200, "OK", b"hello")
+    assert response.headers["x-mood"] == "good"
+    assert response.where == site.url("/a")
     [request] = site.requests
     assert request.path == "/a?key=secret"
     assert request.headers["host"] == site.place
@@ -148,9 +148,9 @@ async def test_this_machine_is_not_called_however_it_is_written(
     ],
 )
 async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> None:
-    said = str(await failing(client(), url))
-    assert f" is {kind}, which is blocked" in said
-    entry = said.rpartition('["')[2].removesuffix('"]')
+    message = str(await failing(client(), url))
+    assert f" is {kind}, which is blocked" in message
+    entry = message.rpartition('["')[2].removesuffix('"]')
     assert (await failing(client(entry), url)).code != "address_refused"
 
 
@@ -366,7 +366,7 @@ async def test_memory_is_bounded_whatever_comes(site: FaultyServer) -> None:
     site.routes["/bomb"] = answer(bomb(), content_encoding="gzip")
     site.routes["/header"] = site.forever(b"HTTP/1.1 200 OK\r\nA: ", bytes(1024 * 1024))
     asks = client(site)
-    await failing(asks, site.url("/bomb"))  # what is loaded once counts once
+    await failing(asks, site.url("/bomb"))  # loads modules before memory is measured
     for path in ("/endless", "/bomb", "/header"):
         tracemalloc.start()
         await failing(asks, site.url(path))
@@ -389,12 +389,12 @@ async def test_body_is_decompressed(respx_mock: MockRouter, coding: str, size: i
     }[coding]
     named = {"raw": "deflate", "twice": "gzip"}.get(coding, coding)
     respx_mock.get(SITE).respond(content=pieces(packed), headers={"content-encoding": named})
-    found, body = await fetch(client(PLACE), SITE)
+    response, body = await fetch(client(PLACE), SITE)
     assert body == plain
-    assert not found.packed
+    assert not response.packed
 
 
 async def test_what_nobody_can_unpack_stays_packed(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=pieces(b"\x00\x01"), headers={"content-encoding": "br"})
-    found, body = await fetch(client(PLACE), SITE)
-    assert (found.packed, body) == (True, b"\x00\x01")
+    response, body = await fetch(client(PLACE), SITE)
+    assert (response.packed, body) == (True, b"\x00\x01")

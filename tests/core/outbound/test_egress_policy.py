@@ -1,4 +1,4 @@
-"""Which addresses are not public, and what the configuration lets through."""
+"""Addresses that are not public, and exceptions in the configuration."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_what_is_public(text: str) -> None:
     ],
 )
 def test_what_is_allowed(entry: str, host: str, address: str, port: int, fine: bool) -> None:
-    found = parse_ip(address)
-    assert found is not None
-    assert EgressPolicy([entry]).allows(host, found, port) is fine
+    parsed = parse_ip(address)
+    assert parsed is not None
+    assert EgressPolicy([entry]).allows(host, parsed, port) is fine
 
 
 def test_an_address_that_the_configuration_names_itself_is_meant() -> None:

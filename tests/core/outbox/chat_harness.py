@@ -56,9 +56,9 @@ class ChatHarness:
 
         async def look() -> bool:
             live = {"pending", "sending", "unconfirmed"}
-            found = await deliveries_of(self.rt, job)
+            deliveries = await deliveries_of(self.rt, job)
             return not [
-                one for one in found if one.status in live and one.channel is ChannelName.SLACK
+                one for one in deliveries if one.status in live and one.channel is ChannelName.SLACK
             ]
 
         await until(look, f"the deliveries of D-{job}")

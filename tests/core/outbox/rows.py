@@ -24,7 +24,7 @@ async def deliveries_of(rt: Runtime, job: int) -> list[Delivery]:
 
 async def kinds_and_statuses(rt: Runtime, job: int) -> list[tuple[str, str]]:
     """Return kind and status of each delivery of a job."""
-    return [(str(one.kind), str(one.status)) for one in await deliveries_of(rt, job)]
+    return [(str(delivery.kind), str(delivery.status)) for delivery in await deliveries_of(rt, job)]
 
 
 async def claim(

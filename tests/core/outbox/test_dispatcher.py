@@ -84,8 +84,12 @@ async def test_what_passes_is_tried_again_up_to_a_limit(
     number = await make.queued(**CHAT)
     await desk.open()
     await desk.quiet(number)
-    (one,) = await deliveries_of(rt, number)
-    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.DEAD_LETTER, 4, True)
+    (delivery,) = await deliveries_of(rt, number)
+    assert (delivery.status, delivery.attempts, delivery.in_doubt) == (
+        DeliveryStatus.DEAD_LETTER,
+        4,
+        True,
+    )
 
 
 async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
@@ -133,8 +137,8 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
     second = await make.queued(**CHAT)
     other = await make.queued(notify=("slack:C2",))
     assert [item.job for item in await claim(rt, ChannelName.SLACK)] == [other]
-    (one,) = await deliveries_of(rt, first)
-    assert (one.status, one.attempts) == (DeliveryStatus.PENDING, 0)
+    (delivery,) = await deliveries_of(rt, first)
+    assert (delivery.status, delivery.attempts) == (DeliveryStatus.PENDING, 0)
     assert asked == ["/post"]
     due = await rt.delivery_sender.next_due(ChannelName.SLACK)
     assert due is not None
@@ -190,7 +194,10 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
     number = await make.queued(**CHAT)
     await desk.quiet(number)
     under_way = [
-        one for job in stuck for one in await deliveries_of(rt, job) if one.status == "sending"
+        delivery
+        for job in stuck
+        for delivery in await deliveries_of(rt, job)
+        if delivery.status == "sending"
     ]
     assert len(under_way) <= FAST.per_target * 2 - 1
     hanging.set()
@@ -249,9 +256,9 @@ async def test_a_broken_channel_leaves_its_delivery_in_doubt(
     number = await make.queued(**CHAT)
     await desk.open()
     await desk.quiet(number)
-    (one,) = await deliveries_of(rt, number)
-    assert (one.status, one.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
-    assert one.last_error == "no reply: ValueError: a bug"
+    (delivery,) = await deliveries_of(rt, number)
+    assert (delivery.status, delivery.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
+    assert delivery.last_error == "no reply: ValueError: a bug"
 
 
 async def test_a_process_that_lost_the_database_goes_on(

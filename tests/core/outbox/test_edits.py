@@ -56,8 +56,12 @@ async def test_a_lost_reply_is_looked_for_and_not_posted_again(
     await desk.open()
     await desk.quiet(number)
     assert asked == ["/post", "/find"]
-    (one,) = await deliveries_of(rt, number)
-    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.SENT, 2, False)
+    (delivery,) = await deliveries_of(rt, number)
+    assert (delivery.status, delivery.attempts, delivery.in_doubt) == (
+        DeliveryStatus.SENT,
+        2,
+        False,
+    )
 
 
 async def test_one_that_did_not_arrive_is_posted_again_after_a_look(
@@ -164,6 +168,10 @@ async def test_a_private_word_goes_to_one_target_and_names_who_may_see_it(
     at = parse("slack:C1/9.5")
     said = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
     assert said == [1, 0]
-    (notice,) = [one for one in await deliveries_of(rt, number) if one.kind is DeliveryKind.NOTICE]
+    (notice,) = [
+        delivery
+        for delivery in await deliveries_of(rt, number)
+        if delivery.kind is DeliveryKind.NOTICE
+    ]
     assert (notice.channel, notice.thread) == (ChannelName.SLACK, "9.5")
     assert await rt.outbox.notice(number, "b", "hello") == 3

@@ -31,7 +31,11 @@ LONG = QUESTION.model_copy(update={"expires_in": 100 * HOUR})
 
 async def count(rt: Runtime, job: int) -> int:
     """Return how many reminders were written, as the question has them counted as well."""
-    found = [one for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.REMINDER]
+    found = [
+        delivery
+        for delivery in await deliveries_of(rt, job)
+        if delivery.kind is DeliveryKind.REMINDER
+    ]
     assert (await rt.questions.get(job, 1)).reminders == len(found)
     return len(found)
 
@@ -56,7 +60,7 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     await clock.forward(51 * HOUR)
     for _ in range(3):
         await rt.sweeps.names["remind"](LeaderTerm())
-    (item,) = [one for one in await claim(rt) if one.kind is DeliveryKind.REMINDER]
+    (item,) = [delivery for delivery in await claim(rt) if delivery.kind is DeliveryKind.REMINDER]
     question = await rt.questions.get(work.number, 1)
     async with rt.db.connection() as conn:
         facts = await deliveries.message_facts(conn, item.seq)
@@ -64,7 +68,9 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     assert text.startswith(f"{work.name}/1 is waiting for an answer\n")
     assert "Which one?" in text
     channels = [
-        one.channel for one in await deliveries_of(rt, work.number) if one.kind == "reminder"
+        delivery.channel
+        for delivery in await deliveries_of(rt, work.number)
+        if delivery.kind == "reminder"
     ]
     assert sorted(channels) == [ChannelName.LOG, ChannelName.SLACK]
     assert question.reminders == 1

@@ -163,12 +163,12 @@ async def test_a_question_that_closes_settles_every_copy_once(
     elif copy == "unconfirmed":
         await rt.delivery_sender.record(question, Unconfirmed("cut"))
     await _closed_by(how, make, rt, people, work)
-    found = await deliveries_of(rt, work.number)
-    settles = [one for one in found if one.kind is DeliveryKind.QUESTION_CLOSED]
+    deliveries = await deliveries_of(rt, work.number)
+    settles = [one for one in deliveries if one.kind is DeliveryKind.QUESTION_CLOSED]
     assert [(one.original, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
     (other,) = [
         one
-        for one in found
+        for one in deliveries
         if one.kind is DeliveryKind.QUESTION and one.channel is ChannelName.SLACK
     ]
     assert str(other.status) == "superseded"

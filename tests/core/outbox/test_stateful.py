@@ -122,11 +122,11 @@ class World:
     async def check_drained(self) -> None:
         """Check the end state: nothing waits, and no copy shows a closed question as open."""
         await self.check()
-        found = await deliveries_of(self.rt, self.number)
+        deliveries = await deliveries_of(self.rt, self.number)
         over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
-        assert {one.status for one in found} <= over
-        settled = {one.original for one in found if one.kind is DeliveryKind.QUESTION_CLOSED}
-        for one in found:
+        assert {one.status for one in deliveries} <= over
+        settled = {one.original for one in deliveries if one.kind is DeliveryKind.QUESTION_CLOSED}
+        for one in deliveries:
             if one.kind is DeliveryKind.QUESTION and one.status is DeliveryStatus.SENT:
                 question = await self.rt.questions.get(self.number, one.question or 0)
                 assert (question.status == "open") != (one.seq in settled)

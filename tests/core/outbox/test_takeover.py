@@ -82,8 +82,8 @@ async def successor(
 
 async def shown_once(rt: Runtime, desk: ChatHarness, number: int) -> None:
     await desk.quiet(number)
-    (one,) = await deliveries_of(rt, number)
-    assert one.status is DeliveryStatus.SENT
+    (delivery,) = await deliveries_of(rt, number)
+    assert delivery.status is DeliveryStatus.SENT
     assert list(desk.chat.seen().values()) == [1]
 
 

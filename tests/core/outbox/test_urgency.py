@@ -39,13 +39,13 @@ async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
     make: Factory, rt: Runtime
 ) -> None:
     cards = [await make.queued(**CHAT) for _ in range(3)]
-    asked = (await make.asked(**CHAT)).number
+    number = (await make.asked(**CHAT)).number
     elsewhere = await make.queued(notify=("slack:C2",))
     taken = await claim(rt)
-    assert [(item.job, item.kind) for item in taken] == [(asked, "status"), (elsewhere, "status")]
+    assert [(item.job, item.kind) for item in taken] == [(number, "status"), (elsewhere, "status")]
     await finish(rt, taken[0])
     (question,) = await claim(rt)
-    assert (question.job, question.kind, question.urgent) == (asked, "question", True)
+    assert (question.job, question.kind, question.urgent) == (number, "question", True)
     assert {item.job for item in await claim(rt, share=9)} == set(cards)
 
 
@@ -53,17 +53,17 @@ async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
 async def test_a_decision_and_a_result_are_urgent_too(
     make: Factory, rt: Runtime, what: str
 ) -> None:
-    asked = (await make.asked(**CHAT)).number
+    number = (await make.asked(**CHAT)).number
     while taken := await claim(rt):
         await finish(rt, taken[0])
     await make.queued(**CHAT)
-    await make.answer(asked, "red")
+    await make.answer(number, "red")
     if what == "result":
-        await rt.job_control.cancel(asked, make.owner)
+        await rt.job_control.cancel(number, make.owner)
     kinds = []
     while what not in kinds:
         (item,) = await claim(rt)
-        assert item.job == asked
+        assert item.job == number
         kinds.append(item.kind)
         await finish(rt, item)
 
@@ -102,8 +102,8 @@ async def test_a_card_that_was_due_earlier_by_the_head_start_goes_first(
 async def test_a_reserved_target_gives_its_urgent_ones_alone(make: Factory, rt: Runtime) -> None:
     await make.queued(**CHAT)
     assert await claim(rt, reserved=["C1"]) == []
-    asked = (await make.asked(**CHAT)).number
-    assert [item.job for item in await claim(rt, reserved=["C1"], share=9)] == [asked]
+    number = (await make.asked(**CHAT)).number
+    assert [item.job for item in await claim(rt, reserved=["C1"], share=9)] == [number]
 
 
 async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
@@ -114,12 +114,12 @@ async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
     for _ in range(2):
         await make.queued(**CHAT)
     first, second = await claim(rt, share=2)
-    asked = (await make.asked(**CHAT)).number
+    number = (await make.asked(**CHAT)).number
     (urgent,) = await claim(rt)
     try:
         assert not isinstance(await rt.delivery_sender.send(first, channel), Deferred)
         assert isinstance(await rt.delivery_sender.send(second, channel), Deferred)
-        assert urgent.job == asked
+        assert urgent.job == number
         assert not isinstance(await rt.delivery_sender.send(urgent, channel), Deferred)
     finally:
         await channel.close()
@@ -132,7 +132,7 @@ async def test_what_a_limit_puts_off_keeps_its_place(make: Factory, rt: Runtime,
     second = await make.queued(**CHAT)
     (item,) = await claim(rt)
     assert await rt.delivery_sender.record(item, outcome) is DeliveryStatus.PENDING
-    (one,) = await deliveries_of(rt, item.job)
-    assert one.next_attempt_at == item.due_at
+    (delivery,) = await deliveries_of(rt, item.job)
+    assert delivery.next_attempt_at == item.due_at
     (again,) = await claim(rt)
     assert again.job == item.job != second

@@ -36,9 +36,9 @@ async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)) as canceled:
-        ended = await first.then(rt.settlement.outcome(work, Done({"n": 1})), conn)
+        status = await first.then(rt.settlement.outcome(work, Done({"n": 1})), conn)
     assert canceled.result().requested
-    assert ended is Status.CANCELED
+    assert status is Status.CANCELED
     (run,) = await rt.read_model.runs(work.number)
     assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
 
@@ -47,10 +47,10 @@ async def test_a_cancel_that_comes_after_the_end_is_told(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(first.rt.settlement.outcome(work, Done({"n": 1}))) as ended:
+    async with first.doing(first.rt.settlement.outcome(work, Done({"n": 1}))) as status:
         with pytest.raises(Refused, match="is already completed"):
             await first.then(rt.job_control.cancel(work.number, make.owner), conn)
-    assert ended.result() is Status.COMPLETED
+    assert status.result() is Status.COMPLETED
     assert (await rt.read_model.job(work.number)).result == {"n": 1}
 
 
@@ -170,10 +170,10 @@ async def test_a_rescue_during_the_end_passes_it_by(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running(on_lost="resume")
-    async with first.doing(first.rt.settlement.outcome(work, Done())) as ended:
+    async with first.doing(first.rt.settlement.outcome(work, Done())) as status:
         async with asyncio.timeout(5):
             assert await _rescue(rt, make) == []
-    assert ended.result() is Status.COMPLETED
+    assert status.result() is Status.COMPLETED
     assert await _rescue(rt, make) == []
     assert (await rt.read_model.job(work.number)).status is Status.COMPLETED
 

@@ -26,11 +26,11 @@ from tests.support.waits import until
 
 async def test_each_role_does_its_part(as_role: As) -> None:
     anna, worker, bot, carol = [await as_role(who) for who in ("anna", "worker", "bot", "carol")]
-    made = await anna.submissions.submit(
+    job = await anna.submissions.submit(
         invocation(type="noop", queue="q", notify=("log",)), await anna.actor()
     )
     make = Factory(worker, await worker.actor())
-    work = await make.running(made.number)
+    work = await make.running(job.number)
     await worker.checkpoints.save(work.lease, {"n": 1})
     assert await worker.questions.ask(work.lease, QUESTION, invoker="anna")
     ben = Actor(Source.SLACK, "U-BEN", "Ben")
@@ -79,8 +79,8 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     assert (await known.read_model.job(lost.number)).status is not Status.RUNNING
     assert (await known.read_model.job(due)).status is Status.QUEUED
     assert [one.kind for one in await known.outbox.all(dead)] == ["result"]
-    told = {event.kind for event in await known.read_model.job_events(followed.number)}
-    assert "retry_not_created" not in told
+    kinds = {event.kind for event in await known.read_model.job_events(followed.number)}
+    assert "retry_not_created" not in kinds
     assert (await known.read_model.job(followed.number)).status in TERMINAL
 
 
@@ -122,10 +122,10 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
 async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
     anna, worker = await as_role("anna"), await as_role("worker")
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
-    made = await anna.submissions.submit(request, await anna.actor())
-    work = await Factory(worker, await worker.actor()).running(made.number)
+    job = await anna.submissions.submit(request, await anna.actor())
+    work = await Factory(worker, await worker.actor()).running(job.number)
     assert await worker.questions.ask(work.lease, QUESTION, given="red", invoker="anna")
-    assert (await worker.read_model.job(made.number)).status is Status.RESUMED
+    assert (await worker.read_model.job(job.number)).status is Status.RESUMED
 
 
 async def test_a_person_cancels_retries_and_links(as_role: As) -> None:

@@ -23,7 +23,11 @@ NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"
 
 async def results(rt: Runtime, job: int) -> list[ChannelName]:
     """Return where the result of a job is sent."""
-    return [one.channel for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.RESULT]
+    return [
+        delivery.channel
+        for delivery in await deliveries_of(rt, job)
+        if delivery.kind is DeliveryKind.RESULT
+    ]
 
 
 async def test_a_request_without_targets_is_reported_to_the_fallback_once(

@@ -40,8 +40,8 @@ async def test_text_that_looks_odd_but_can_be_kept_is_kept(make: Factory, rt: Ru
 
 async def test_the_name_of_an_actor(rt: Runtime) -> None:
     actor = Actor(Source.CLI, "root", DIRTY, owner=True)
-    made = await rt.submissions.submit(invocation(type="noop"), actor)
-    assert (await rt.read_model.job(made.number)).invoker_display_name == CLEAN
+    job = await rt.submissions.submit(invocation(type="noop"), actor)
+    assert (await rt.read_model.job(job.number)).invoker_display_name == CLEAN
 
 
 async def test_an_event(make: Factory, rt: Runtime) -> None:

@@ -46,9 +46,9 @@ async def test_nobody_in_particular_joins_nothing(rt: Runtime, people: Actors) -
 async def test_ones_own_identity_is_parted_by_oneself_or_an_operator(
     rt: Runtime, people: Actors
 ) -> None:
-    for who in (people.anna, people.olga):
+    for actor in (people.anna, people.olga):
         await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.anna)
         with pytest.raises(NotPermitted):
             await rt.people.unlink(Source.SLACK, "U1", people.ben)
-        assert await rt.people.unlink(Source.SLACK, "U1", who) == "anna"
+        assert await rt.people.unlink(Source.SLACK, "U1", actor) == "anna"
     assert (await rt.people.links()) == []

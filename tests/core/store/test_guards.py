@@ -167,11 +167,11 @@ async def test_a_new_partition_is_guarded_like_the_others(conn: Connection) -> N
 async def test_a_job_has_at_most_one_open_run_and_one_open_question(
     make: Factory, conn: Connection
 ) -> None:
-    running, asked = await make.running(), await make.asked()
+    running, work = await make.running(), await make.asked()
     async with refused(CONSISTENCY, "run 2 is not the newest run of a running job"):
         await run(conn, _COPY_RUN, {"job": running.number})
     async with refused("23505", "job_questions_open"):
-        await run(conn, _COPY_QUESTION, {"job": asked.number})
+        await run(conn, _COPY_QUESTION, {"job": work.number})
 
 
 async def test_a_run_is_opened_under_the_lease_of_a_running_job_and_no_other(

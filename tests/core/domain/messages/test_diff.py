@@ -49,10 +49,10 @@ def test_it_is_as_git_counts(tmp_path: Path) -> None:
     diff = subprocess.run(show, check=True, capture_output=True, text=True).stdout
     counted = subprocess.run([*show, "--numstat"], check=True, capture_output=True, text=True)
     wanted = [line.split("\t") for line in counted.stdout.splitlines()]
-    found = diffstat(diff).splitlines()
-    assert len(found) == len(wanted) + 1
-    for line, (plus, minus, _) in zip(found, wanted, strict=False):
-        assert line.endswith(f"| +{plus} -{minus}"), found
+    lines = diffstat(diff).splitlines()
+    assert len(lines) == len(wanted) + 1
+    for line, (plus, minus, _) in zip(lines, wanted, strict=False):
+        assert line.endswith(f"| +{plus} -{minus}"), lines
 
 
 @pytest.mark.parametrize("text", ["", "--- a\n", "no diff\n+ at all"])

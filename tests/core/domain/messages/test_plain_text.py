@@ -1,4 +1,4 @@
-"""What people read of a result: its summary, page, change and counts, and never its raw data."""
+"""Display of a result: summary, link, change and counts, never its raw data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed webhooks, checked by a receiver that is nobody's library."""
+"""Signed webhooks, checked by a receiver that uses no library of draftsman."""
 
 from __future__ import annotations
 

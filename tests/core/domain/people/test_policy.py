@@ -1,4 +1,4 @@
-"""Who may do what: the table of verbs and roles, and the rules of gates."""
+"""Permissions: the table of verbs and roles, and the rules of approvals."""
 
 from __future__ import annotations
 

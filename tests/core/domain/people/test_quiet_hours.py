@@ -33,9 +33,9 @@ anywhere = st.tuples(st.timezone_keys(allow_prefix=False), instants)
 
 
 def berlin(hours: str) -> QuietHours:
-    found = parse(hours, "Europe/Berlin")
-    assert found is not None
-    return found
+    parsed = parse(hours, "Europe/Berlin")
+    assert parsed is not None
+    return parsed
 
 
 def shown(quiet: QuietHours, at: datetime) -> bool:

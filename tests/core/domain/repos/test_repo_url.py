@@ -46,9 +46,9 @@ def test_a_port_of_its_own_is_another_server(
     scheme: str, host: str, port: int, owner: str, name: str
 ) -> None:
     own = port == PORTS[scheme]
-    found = parse(f"{scheme}://{host}:{port}/{owner}/{name}")
-    assert found.host == (host.lower() if own else f"{host.lower()}:{port}")
-    assert parse(found.url) == found, "what git is given is an address of the same repository"
+    parsed = parse(f"{scheme}://{host}:{port}/{owner}/{name}")
+    assert parsed.host == (host.lower() if own else f"{host.lower()}:{port}")
+    assert parse(parsed.url) == parsed, "what git is given is an address of the same repository"
 
 
 @given(SECRET, HOST, NAME, NAME, st.data())
@@ -106,11 +106,11 @@ def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
     list(find_repo_urls(text))
     is_repo_url(text)
     try:
-        found = parse(text)
+        parsed = parse(text)
     except UsageError:
         return
-    assert found.name
-    assert parse(found.url) == found
+    assert parsed.name
+    assert parse(parsed.url) == parsed
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
     ],
 )
 def test_less_common_shapes(text: str, wanted: tuple[str, str, str | None]) -> None:
-    found = parse(text)
-    assert (found.owner, found.name, found.url) == (*wanted[:2], wanted[2] or text)
+    parsed = parse(text)
+    assert (parsed.owner, parsed.name, parsed.url) == (*wanted[:2], wanted[2] or text)
 
 
 @pytest.mark.parametrize(

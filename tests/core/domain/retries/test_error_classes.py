@@ -49,7 +49,7 @@ E = ErrorClass
         ({"declared": "TRANSIENT_APP", "http_status": 400}, E.TRANSIENT_APP),
         ({"declared": "PERMANENT", "origin": "handler", "code": "call_timeout"}, E.PERMANENT),
         ({"declared": "INVALID_OUTPUT"}, E.INVALID_OUTPUT),
-        # A word that nobody knows, or that says that nothing failed, is not believed.
+        # An unknown class, or a class of success, is ignored.
         ({"declared": "FATAL", "http_status": 503}, E.TRANSIENT_APP),
         ({"declared": "VALID"}, E.TRANSIENT_INFRA),
         ({"declared": "DENIED"}, E.TRANSIENT_INFRA),

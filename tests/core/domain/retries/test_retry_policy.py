@@ -1,4 +1,4 @@
-"""Limits and delays: what a failure costs, and how long it is waited."""
+"""Limits and delays of retries: the budget that a failure uses, and the backoff."""
 
 from __future__ import annotations
 

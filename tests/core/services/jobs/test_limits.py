@@ -89,8 +89,8 @@ async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
     limited: Runtime, owner: Actor, make: Factory, rt: Runtime
 ) -> None:
     request = invocation(type="noop", overrides={"max_retries": 0, "timeout": 9}, max_attempts=2)
-    made = await limited.submissions.submit(request, owner)
-    work = await make.running(made.number)
+    job = await limited.submissions.submit(request, owner)
+    work = await make.running(job.number)
     assert await rt.settlement.failure(work, BUSY) is Status.DEAD_LETTER
-    again = await rt.read_model.job((await rt.job_control.retry(made.number, owner)).number)
+    again = await rt.read_model.job((await rt.job_control.retry(job.number, owner)).number)
     assert (again.max_attempts, again.max_retries, again.overrides["timeout"]) == (2, 0, 9)

@@ -86,12 +86,12 @@ async def test_a_chain_grows_from_its_root(make: Factory, rt: Runtime) -> None:
 
 async def test_a_chain_ends(make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_control, "CHAIN_LIMIT", 1)
-    made = await rt.job_control.retry(await make.canceled(), make.owner)
-    await rt.job_control.cancel(made.number, make.owner)
+    job = await rt.job_control.retry(await make.canceled(), make.owner)
+    await rt.job_control.cancel(job.number, make.owner)
     with pytest.raises(
         Refused, match="was already retried 1 times, the maximum; submit a new request"
     ):
-        await rt.job_control.retry(made.number, make.owner)
+        await rt.job_control.retry(job.number, make.owner)
 
 
 async def _canceled_with_work(make: Factory, rt: Runtime) -> int:
@@ -106,18 +106,18 @@ async def test_it_goes_on_from_the_newest_checkpoint_and_work_bundle(
     make: Factory, rt: Runtime
 ) -> None:
     number = await _canceled_with_work(make, rt)
-    made = await rt.job_control.retry(number, make.owner)
-    assert await rt.checkpoints.latest(made.number) == ({"step": 2}, b"\x00" * 3_000_000)
-    work = await make.running(made.number)
+    job = await rt.job_control.retry(number, make.owner)
+    assert await rt.checkpoints.latest(job.number) == ({"step": 2}, b"\x00" * 3_000_000)
+    work = await make.running(job.number)
     await rt.checkpoints.save(work.lease, {"step": 3}, b"mine")
-    assert await rt.checkpoints.latest(made.number) == ({"step": 3}, b"mine")
+    assert await rt.checkpoints.latest(job.number) == ({"step": 3}, b"mine")
     assert await rt.checkpoints.latest(number) == ({"step": 2}, b"\x00" * 3_000_000)
 
 
 async def test_a_fresh_one_starts_from_nothing(make: Factory, rt: Runtime) -> None:
     number = await _canceled_with_work(make, rt)
-    made = await rt.job_control.retry(number, make.owner, fresh=True)
-    assert await rt.checkpoints.latest(made.number) == (None, None)
+    job = await rt.job_control.retry(number, make.owner, fresh=True)
+    assert await rt.checkpoints.latest(job.number) == (None, None)
 
 
 async def test_answers_and_steps_do_not_carry_over(make: Factory, rt: Runtime) -> None:
@@ -126,10 +126,10 @@ async def test_answers_and_steps_do_not_carry_over(make: Factory, rt: Runtime) -
     work = await make.running(asked.number)
     await rt.checkpoints.begin_step(work.lease, "effect")
     await rt.job_control.cancel(work.number, make.owner, force=True)
-    made = await rt.job_control.retry(work.number, make.owner)
-    assert await rt.questions.of_job(made.number) == ([], [])
-    assert await rt.questions.of_key(made.number, "pick") is None
-    assert await rt.checkpoints.steps(made.number) == []
+    job = await rt.job_control.retry(work.number, make.owner)
+    assert await rt.questions.of_job(job.number) == ([], [])
+    assert await rt.questions.of_key(job.number, "pick") is None
+    assert await rt.checkpoints.steps(job.number) == []
 
 
 async def test_a_completed_job_needs_to_be_asked_for_again(make: Factory, rt: Runtime) -> None:
@@ -220,7 +220,7 @@ async def test_an_answer_of_somebody_who_may_not_answer_is_not_carried_on_with(
 
 
 async def test_a_retry_can_be_done_like_any_other_job(make: Factory, rt: Runtime) -> None:
-    made = await rt.job_control.retry(await make.dead(), make.owner)
-    work = await make.running(made.number)
+    job = await rt.job_control.retry(await make.dead(), make.owner)
+    work = await make.running(job.number)
     assert (work.retry_of, work.attempts, work.max_attempts) == (1, 0, 0)
     assert await rt.settlement.outcome(work, Done()) is Status.COMPLETED

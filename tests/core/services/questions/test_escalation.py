@@ -131,7 +131,7 @@ async def test_every_target_is_asked_again_and_every_copy_settled(
     assert (await kinds_and_statuses(rt, work.number))[-1] == ("question", "pending")
     await send_all(rt)
     await make.answer(work.number, "red")
-    kinds = [str(one.kind) for one in await deliveries_of(rt, work.number)]
+    kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
     assert (kinds.count("question"), kinds.count("question_closed")) == (2, 2)
     assert not any((await rt.read_model.invariants()).values())
 
@@ -142,7 +142,7 @@ async def test_a_copy_that_nobody_has_seen_yet_is_not_followed_by_another(
     work = await make.asked(ASK, **LOG)
     await clock.forward(110)
     await rt.sweeps.expire(LeaderTerm())
-    kinds = [str(one.kind) for one in await deliveries_of(rt, work.number)]
+    kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
     assert kinds.count("question") == 1
 
 
@@ -155,7 +155,7 @@ async def test_it_brings_reminders_of_its_own(make: Factory, rt: Runtime, clock:
         await rt.sweeps.names["remind"](LeaderTerm())
         seen.append((await rt.questions.get(work.number, 1)).reminders)
     assert seen == [1, 2, 2, 3, 3]
-    kinds = [str(one.kind) for one in await deliveries_of(rt, work.number)]
+    kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
     assert kinds.count("reminder") == 3
 
 

@@ -132,8 +132,8 @@ async def test_a_person_who_retries_the_end_of_a_chain_gives_it_its_attempts_aga
 ) -> None:
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=1)
     chain = await _lose_all(make, rt, number)
-    made = await rt.job_control.retry(chain[-1], make.owner)
-    more = await _lose_all(make, rt, made.number)
+    job = await rt.job_control.retry(chain[-1], make.owner)
+    more = await _lose_all(make, rt, job.number)
     assert (len(chain), len(more)) == (2, 2)
     last = await rt.read_model.job(more[-1])
     assert (last.status, last.chain_length) == (Status.DEAD_LETTER, 3)
