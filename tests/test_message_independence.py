@@ -1,4 +1,4 @@
-"""No code reads our sentences: the front ends work as well when the core speaks gibberish."""
+"""No code parses our sentences: the front ends also work when the core's texts are gibberish."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES: Final = (
     "tests/bots/trello/test_render.py",
     "tests/bots/trello/test_tokens.py::test_they_are_read_and_never_shown",
 )
-"""Tests of the front ends, but for WORDED."""
+"""Tests of the front ends, except WORDED."""
 WORDED: Final = (
     "test_all_that_is_wrong_is_said_beside_its_field",
     "test_what_needs_more_than_a_field_is_beside_it_too",
@@ -38,7 +38,7 @@ WORDED: Final = (
     "test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer",
     "test_a_private_word_is_addressed",
 )
-"""Those that check words of the core."""
+"""Tests that check texts of the core."""
 
 
 @pytest.mark.timeout(240)

@@ -1,9 +1,9 @@
-"""PostgreSQL sessions that one test opens and the next ones use again.
+"""PostgreSQL sessions that a test opens and later tests use again.
 
 A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 10 ms
-more. Where code closes a session of a lent database, its backend is reset to what a new one is and
-waits; who connects with the same parameters gets it. A backend that cannot be reset, or that may
-have begun under settings of its database, is closed for good.
+more. If code closes a session of a lent database, its backend is reset to the state of a new
+backend and kept for the next connection with the same parameters. A backend that cannot be reset,
+or that may have started with settings of its database, is closed.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 IDLE: Final = "draftsman-tests-idle"
-"""Name of a backend that waits."""
+"""Application name of an idle backend."""
 KEPT: Final = 3
-"""Backends that wait for each set of parameters."""
+"""Maximum idle backends for each set of parameters."""
 KEPT_IN_ALL: Final = 10
-"""Backends of a process that wait; the server allows a hundred to all processes."""
+"""Maximum idle backends of a process; the server allows a hundred to all processes."""
 UNSET: Final = """
 SELECT FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
 WHERE datname = current_database()
 """
-"""Finds rows where a database has settings, which only new backends have."""
+"""Returns rows if a database has settings, which only new backends apply."""
 RESET: Final = f"""
 CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; DEALLOCATE ALL; UNLISTEN *;
 SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES;
 SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush(); {UNSET}
 """.encode()
-"""`DISCARD ALL`, but for the plans of triggers."""
+"""`DISCARD ALL`, except the plans of triggers."""
 RESUME: Final = f"RESET application_name; {UNSET}".encode()
 
 
 class Sessions:
-    """The backends of one pytest process, by database and parameters."""
+    """Backends of a pytest process, by database and parameters."""
 
     def __init__(self) -> None:
         self._idle: dict[str, dict[str, list[Any]]] = {}
@@ -48,7 +48,7 @@ class Sessions:
         self._closed.finish()
 
     def install(self) -> None:
-        """Use backends again in all asynchronous connections of this process."""
+        """Reuse backends in all asynchronous connections of this process."""
         sessions = self
 
         def connect(
@@ -72,14 +72,14 @@ class Sessions:
         AsyncConnection.close = close  # type: ignore[method-assign, assignment]
 
     def uninstall(self) -> None:
-        """Close all that wait, and leave connections as they were."""
+        """Close all idle backends, and restore the connection class."""
         del AsyncConnection._connect_gen
         AsyncConnection.close = self._close  # type: ignore[method-assign]
         for database in list(self._idle):
             self.end(database)
 
     def begin(self, database: str, url: str) -> None:
-        """Keep the backends of a database that are connected directly, not through a proxy."""
+        """Reuse the backends of a database that are connected directly, not through a proxy."""
         self._idle[database] = {}
         self._hosts[database] = conninfo_to_dict(url).get("host")
 
@@ -122,6 +122,6 @@ class Sessions:
 
 
 def _run(backend: Any, statements: bytes) -> bool:
-    """Run the statements; return whether all went well and the last one found no rows."""
+    """Run the statements; return whether all succeeded and the last returned no rows."""
     result = backend.exec_(statements)
     return bool(result.status == ExecStatus.TUPLES_OK and result.ntuples == 0)

@@ -63,7 +63,7 @@ JSON_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     "people import": {"changes.what": "kind"},
     "people remove": {"changes.what": "kind"},
     "people set": {"changes.what": "kind"},
-    "retry": {"how": "outcome"},
+    "retry": {"how": "outcome", "wanted": "matches"},
     "show": {
         "chain": "retry_chain",
         "joined": "joined_requests",
