@@ -1,1 +1,1 @@
-"""What draftsman costs, beside what the same statements cost without it: `make bench`."""
+"""Benchmarks of draftsman and of other job queues: `make bench`."""

@@ -1,4 +1,4 @@
-"""`python -m bench`: draftsman beside its peers, everybody in turn, and the goals."""
+"""`python -m bench`: benchmarks of draftsman and its peers in alternation, and the goals."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from draftsman.errors import DraftsmanError
 from tests.servers.installations import MAJORS
 
 README = Path(__file__).with_name("README.md")
-MEASURES = [one.name for one in scenarios(0, 0)]
+MEASURES = [scenario.name for scenario in scenarios(0, 0)]
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, str]]:
-    """Measure; return the results and what they were measured on."""
+    """Run the benchmarks; return the results and a description of the environment."""
     results, past = Results(), Backlog(given.history, given.waiting)
     sides = await load_contestants(given.peers, results)
     async with session(url) as admin:
@@ -39,12 +39,16 @@ async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, s
         try:
             durable = await checks.durable(admin)
             version = await admin.value("SHOW server_version")
-            wanted = [one for one in scenarios(given.jobs, given.minutes) if one.name in given.only]
-            majors = given.servers if any(one.hosts for one in wanted) else []
+            selected = [
+                scenario
+                for scenario in scenarios(given.jobs, given.minutes)
+                if scenario.name in given.only
+            ]
+            majors = given.servers if any(scenario.hosts for scenario in selected) else []
             match = BenchRun(place, sides, None if given.no_history else past, server, results)
             async with hosts(majors, results.missing) as match.hosts:
                 await match.prepare()
-                await match.run(given.rounds, wanted)
+                await match.run(given.rounds, selected)
         finally:
             await place.leave()
     if server is None:
@@ -61,7 +65,7 @@ async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, s
 
 
 async def load_contestants(names: list[str], results: Results) -> list[Contestant]:
-    """Return who can run here, draftsman first; note the others with the reason."""
+    """Return the queues that can run here, draftsman first; record why the others cannot."""
     programs, missing = install.programs(names)
     sides = []
     for name, program in {OURS: install.ours(), **programs}.items():
@@ -76,7 +80,7 @@ async def load_contestants(names: list[str], results: Results) -> list[Contestan
 
 
 def arguments() -> argparse.Namespace:
-    """Return the command line, or end with what is wrong with it."""
+    """Parse the command line; exits with a message if it is invalid."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add, known = parser.add_argument, ", ".join(install.PEERS)
     add("--peers", default=",".join(install.PEERS), help=f"of {known}; none for none (all)")
@@ -113,13 +117,13 @@ def arguments() -> argparse.Namespace:
 
 
 def text(results: Results, about: dict[str, str]) -> str:
-    """Return everything that was measured, as Markdown."""
-    said = "\n".join(f"- {name}: {value}" for name, value in about.items())
-    return "\n\n".join((said, tables(results), footer(results.missing), goals(results)))
+    """Render all results as Markdown."""
+    description = "\n".join(f"- {name}: {value}" for name, value in about.items())
+    return "\n\n".join((description, tables(results), footer(results.missing), goals(results)))
 
 
 def written(page: str, measured: str) -> str:
-    """Return a page with the text between its two markers. Raises Broken without them."""
+    """Return a page with the text between its two markers; raises BenchError without them."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -128,12 +132,12 @@ def written(page: str, measured: str) -> str:
 
 
 def main() -> int:
-    """Print the tables, or JSON, on stdout; return 1 when draftsman did not keep a promise."""
+    """Print the tables, or JSON, on stdout; return 1 if draftsman broke a promise."""
     given = arguments()
     for name in [
         name for name in os.environ if name.startswith("DRAFTSMAN_") and name != SERVER_URL
     ]:
-        del os.environ[name]  # what is configured here is not what is measured
+        del os.environ[name]  # the configuration of this shell must not affect the results
     try:
         with server() as url:
             results, about = asyncio.run(run(url, given))

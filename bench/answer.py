@@ -1,4 +1,4 @@
-"""What only draftsman has: an answer, and the run that goes on with it."""
+"""Latency from an answer to the resumed run, which only draftsman has."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ ME = Actor(Source.CLI, "bench", "bench", owner=True)
 
 
 async def answer(run: Run) -> Figures:
-    """Answer a question: from before the call to the start of the run that goes on.
+    """Answer questions: the time from before the call to the start of the resumed run.
 
-    Each is followed by the submission of a job; `pair` is the median of what the first of the two
-    took for each millisecond that the second took.
+    Each answer is followed by the submission of a job; `pair` is the median ratio of the two times.
     """
     after, times, ratios = await run.newest(), list[float](), list[float]()
     settings = Settings.model_validate({"database_url": run.url})

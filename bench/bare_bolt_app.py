@@ -18,7 +18,7 @@ from draftsman_bots.http import bind
 
 
 def application() -> Starlette:
-    """Return the app behind the same framework as draftsman's."""
+    """Return the app on the same framework as draftsman's."""
     client = AsyncWebClient(os.environ["BENCH_BOT_TOKEN"], base_url=os.environ["BENCH_API"])
     app = AsyncApp(client=client, signing_secret=os.environ["BENCH_SIGNING_SECRET"])
 

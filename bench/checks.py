@@ -1,4 +1,4 @@
-"""What has to hold for a figure of draftsman to count: its guards, durable commits, every row."""
+"""Checks of the database without which the figures do not count: guards, durability and rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INDEXES = {
     "job_answers_input",
     "job_answers_vote",
 }
-"""Each of these three lists what draftsman would be faster without, and not draftsman."""
+"""Triggers, constraints and indexes without which draftsman would be faster but incorrect."""
 
 Found: dict[str, tuple[LiteralString, set[str]]] = {
     "triggers": (
@@ -77,22 +77,22 @@ DRAINED = ["job_claimed", "job_completed", "job_created", "job_started"]
 
 
 async def durable(admin: Session) -> dict[str, str]:
-    """Return the server's settings for durable commits. Raises Broken where one is off."""
-    said = {name: await admin.value("SELECT current_setting(%s)", name) for name in DURABLE}
-    if off := [name for name, value in said.items() if value != "on"]:
+    """Return the server's settings for durable commits; raises BenchError if one is off."""
+    settings = {name: await admin.value("SELECT current_setting(%s)", name) for name in DURABLE}
+    if off := [name for name, value in settings.items() if value != "on"]:
         raise BenchError(f"the server has {', '.join(off)} off; figures count with durable commits")
-    return said
+    return settings
 
 
 async def guarded(url: str) -> None:
-    """Raise Broken unless the database has what keeps draftsman's promises, and uses it."""
-    async with session(url) as asked:
-        for kind, (query, wanted) in Found.items():
-            if missing := wanted - set(await asked.value(query) or ()):
+    """Check that the guards of the schema exist and are active; raises BenchError."""
+    async with session(url) as checked:
+        for kind, (query, required) in Found.items():
+            if missing := required - set(await checked.value(query) or ()):
                 raise BenchError(
                     f"without the {kind} {', '.join(sorted(missing))} no figure counts"
                 )
-        role = await asked.value("SELECT current_setting('session_replication_role')")
+        role = await checked.value("SELECT current_setting('session_replication_role')")
         if role != "origin":
             raise BenchError(
                 f"session_replication_role is {role}: no trigger fires, no figure counts"
@@ -101,24 +101,24 @@ async def guarded(url: str) -> None:
 
 async def newest(url: str) -> int:
     """Return the number of the newest job, 0 without any."""
-    async with session(url) as asked:
-        return int(await asked.value("SELECT coalesce(max(number), 0) FROM draftsman.jobs"))
+    async with session(url) as database:
+        return int(await database.value("SELECT coalesce(max(number), 0) FROM draftsman.jobs"))
 
 
 async def submitted(url: str, after: int, jobs: int) -> None:
-    """Raise Broken unless so many jobs came after that one, each with its one event."""
+    """Check that `jobs` jobs were created after that job, with an event each; raises BenchError."""
     await _whole(url, after, jobs, "queued", CREATED, "NULL")
 
 
 async def drained(url: str, after: int, jobs: int) -> None:
-    """Raise Broken unless each completed with its four events and its one completed run."""
+    """Check that each job completed with four events and one completed run; raises BenchError."""
     await _whole(url, after, jobs, "completed", DRAINED, "ARRAY['completed']")
 
 
 async def answered(url: str, after: int, jobs: int) -> None:
-    """Raise Broken unless so many questions were answered, each by one accepted answer."""
-    async with session(url) as asked:
-        whole = await asked.value(
+    """Check that `jobs` questions have an accepted answer each; raises BenchError."""
+    async with session(url) as database:
+        whole = await database.value(
             """
             SELECT count(*) FROM draftsman.job_questions q
              WHERE q.job > %s AND q.status = 'answered'
@@ -135,8 +135,8 @@ async def answered(url: str, after: int, jobs: int) -> None:
 async def _whole(
     url: str, after: int, jobs: int, status: str, kinds: list[str], runs: LiteralString
 ) -> None:
-    async with session(url) as asked:
-        whole = await asked.value(
+    async with session(url) as database:
+        whole = await database.value(
             f"""
             SELECT count(*) FROM draftsman.jobs j
              WHERE j.number > %s AND j.status::text = %s
@@ -149,7 +149,7 @@ async def _whole(
             status,
             kinds,
         )
-        total = await asked.value("SELECT count(*) FROM draftsman.jobs WHERE number > %s", after)
+        total = await database.value("SELECT count(*) FROM draftsman.jobs WHERE number > %s", after)
     if not whole == total == jobs:
         raise BenchError(
             f"of {total} jobs {whole} are {status} with {len(kinds)} events, not {jobs}"

@@ -1,6 +1,6 @@
-"""The shipped dashboard on a terminal: how soon it paints, what it costs, whether it grows.
+"""The dashboard on a terminal: time to the first frame, CPU and memory.
 
-200 changes a second go on meanwhile, by jobs that are submitted and done: each is four changes.
+Meanwhile jobs are submitted and completed, with 200 changes a second: four for each job.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from bench.screen import Screen, Terminal
 from bench.server import Session, session
 
 SMALL = Backlog(900, 100)
-"""What the large past is held against."""
+"""Figure of a small database that the figure over a large history is compared with."""
 COMMAND = (sys.executable, "-m", "draftsman_tui", "dashboard")
 AT_ONCE, EVERY = 5, 0.1
-"""Jobs, and the seconds between two times of submitting so many: 50 a second."""
+"""Number of jobs, and the seconds between submissions of that many: 50 a second."""
 STARTS = 5
-"""Times that it is started."""
+"""Number of starts."""
 GAP = (0.15, 0.45)
-"""Seconds between two keys, changing, so that they come at any moment of its looks."""
+"""Range of seconds between two keys, so that they fall at any moment of a refresh."""
 SETTLE = 5.0
-"""Seconds after the start until it is called idle."""
+"""Seconds from the start until it counts as idle."""
 IDLE = 60.0
-"""Seconds for which nothing happens and nobody types."""
+"""Seconds without changes and keys."""
 SAMPLING = 10.0
-"""Seconds between two samples of memory."""
+"""Seconds between two samples of the memory."""
 FIRST = 4
-"""The line of the first row."""
+"""Line of the first row."""
 VIEWS = (("inbox", "2"), ("runs", "4"), ("events", "7"), ("workers", "6"), ("jobs", "1"))
 MIB = 2**20
 
 
 async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
-    """Measure start, keys, an idle time and, over a long past, so many minutes of memory."""
+    """Measure start, keys and idle time, and over a long history the memory for some minutes."""
     if not run.past:
         async with session(run.url) as into:
             await seed_draftsman(into.conn, SMALL)
@@ -64,7 +64,7 @@ async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
 
 
 async def _starts(where: dict[str, str]) -> Figures:
-    """Start it anew and anew: from the start of the process, and from when it took the screen."""
+    """Start it repeatedly: the times from the start of the process and from the first frame."""
     whole, painted = list[float](), list[float]()
     for _ in range(STARTS):
         terminal = Terminal(COMMAND, where)
@@ -76,14 +76,14 @@ async def _starts(where: dict[str, str]) -> Figures:
 
 
 async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
-    """Press keys while things change; then go on for so long, and look at the memory."""
+    """Press keys during changes, then continue for some minutes and sample the memory."""
     figures: Figures = {}
-    async with session(run.url) as asked:
-        others = await _backends(asked)
+    async with session(run.url) as admin:
+        others = await _backends(admin)
         terminal = Terminal(COMMAND, where)
         await terminal.shows(_has_rows, "the first paint")
         await asyncio.sleep(SETTLE)
-        own, server = _cpu(terminal.pid), await _backends(asked, others)
+        own, server = _cpu(terminal.pid), await _backends(admin, others)
         began = time.monotonic()
         for name, press in KEYS.items():
             await terminal.key("1", lambda now: _titled(now, "jobs"))
@@ -91,7 +91,7 @@ async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
             figures |= {f"{name}_{key}": value for key, value in percentiles(times).items()}
         took = time.monotonic() - began
         figures["busy_cpu"] = (_cpu(terminal.pid) - own) / took * 100
-        figures["busy_server"] = _used(await _backends(asked, others), server) / took * 100
+        figures["busy_server"] = _used(await _backends(admin, others), server) / took * 100
     if minutes:
         figures |= await _memory(terminal, minutes)
     await terminal.close("q")
@@ -99,21 +99,21 @@ async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
 
 
 async def _idle(run: Run, where: dict[str, str], seconds: float) -> Figures:
-    """Let it be, while nothing happens: what it and its sessions in the database cost."""
+    """Measure the CPU of the idle dashboard and of its database sessions."""
     terminal = Terminal(COMMAND, where)
     await terminal.shows(_has_rows, "the first paint")
     await asyncio.sleep(SETTLE)
-    async with session(run.url) as asked:
-        own, server = _cpu(terminal.pid), await _backends(asked)
+    async with session(run.url) as admin:
+        own, server = _cpu(terminal.pid), await _backends(admin)
         await asyncio.sleep(seconds)
         cost = {"idle_cpu": (_cpu(terminal.pid) - own) / seconds * 100}
-        cost["idle_server"] = _used(await _backends(asked), server) / seconds * 100
+        cost["idle_server"] = _used(await _backends(admin), server) / seconds * 100
     await terminal.close("q")
     return cost
 
 
 async def _memory(terminal: Terminal, minutes: float) -> Figures:
-    """Press a key each second; return what it has resident, and what is added in a minute."""
+    """Press a key each second; return the resident memory and its growth per minute."""
     process, samples = psutil.Process(terminal.pid), list[tuple[float, float]]()
     began = time.monotonic()
     for keys in _wander():
@@ -129,7 +129,7 @@ async def _memory(terminal: Terminal, minutes: float) -> Figures:
 
 
 def _wander() -> Iterator[str]:
-    """Go through the tables, up and down, and through a filter, for ever."""
+    """Move through tables, rows and a filter, without end."""
     while True:
         for view in "123456781":
             yield view
@@ -138,7 +138,7 @@ def _wander() -> Iterator[str]:
 
 
 async def _down(terminal: Terminal, nth: int) -> float:
-    """Go to the next row. Rows come faster than a person goes down, so from the first one."""
+    """Move to the next row, starting at the first row, since new rows arrive at a high rate."""
     await terminal.key("g", lambda now: _cursor(now) == FIRST)
     await _gap()
     below = _row(terminal.screen, 1)
@@ -146,7 +146,7 @@ async def _down(terminal: Terminal, nth: int) -> float:
 
 
 async def _page(terminal: Terminal, nth: int) -> float:
-    """Go to the next screen."""
+    """Open the next screen."""
     await terminal.key("g", lambda now: _cursor(now) == FIRST)
     await _gap()
     was = _row(terminal.screen)
@@ -154,14 +154,14 @@ async def _page(terminal: Terminal, nth: int) -> float:
 
 
 async def _switch(terminal: Terminal, nth: int) -> float:
-    """Go to another table."""
+    """Open another table."""
     await _gap()
     name, key = VIEWS[nth % len(VIEWS)]
     return await terminal.key(key, lambda now: _titled(now, name))
 
 
 async def _filter(terminal: Terminal, nth: int) -> float:
-    """Type a filter, and hand it in; only what comes after that counts."""
+    """Enter a filter; the time starts at its submission."""
     await terminal.key("\x1b", lambda now: _titled(now, "jobs") and "/no" not in _title(now))
     await terminal.key("/", lambda now: now.lines[-1].strip().startswith("/"))
     terminal.press("noop")
@@ -181,7 +181,7 @@ def _title(screen: Screen) -> str:
 
 
 def _titled(screen: Screen, name: str) -> bool:
-    """Return whether a table is shown, with what was found."""
+    """Return whether a table is displayed, with its number of rows."""
     title = _title(screen)
     return title.strip().startswith(f"{name} ·") and "looking" not in title
 
@@ -196,7 +196,7 @@ def _cursor(screen: Screen) -> int:
 
 
 def _row(screen: Screen, below: int = 0) -> str:
-    """Return what the row under the cursor is called, or the one so many below it."""
+    """Return the name of the row under the cursor, or of a row below it."""
     words = screen.lines[_cursor(screen) + below].lstrip("▸● ").split()
     return words[0] if _cursor(screen) and words else ""
 
@@ -206,9 +206,9 @@ def _cpu(pid: int) -> float:
     return float(used.user + used.system)
 
 
-async def _backends(asked: Session, others: Collection[int] = ()) -> dict[int, float]:
-    """Return the processor seconds of each session of draftsman in this database, but of others."""
-    pids = await asked.value(
+async def _backends(admin: Session, others: Collection[int] = ()) -> dict[int, float]:
+    """Return the CPU seconds of draftsman's sessions in this database, except given sessions."""
+    pids = await admin.value(
         "SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name = 'draftsman'"
     )
@@ -216,9 +216,9 @@ async def _backends(asked: Session, others: Collection[int] = ()) -> dict[int, f
 
 
 def _spent(pid: int) -> float:
-    """Return the processor seconds of a process, by the nanosecond where that is told."""
-    told = Path(f"/proc/{pid}/schedstat")
-    return int(told.read_text().split()[0]) / 1e9 if told.exists() else _cpu(pid)
+    """Return the CPU seconds of a process, in nanosecond resolution if available."""
+    schedstat = Path(f"/proc/{pid}/schedstat")
+    return int(schedstat.read_text().split()[0]) / 1e9 if schedstat.exists() else _cpu(pid)
 
 
 def _used(after: dict[int, float], before: dict[int, float]) -> float:
@@ -226,7 +226,7 @@ def _used(after: dict[int, float], before: dict[int, float]) -> float:
 
 
 def _slope(samples: list[tuple[float, float]]) -> float:
-    """Return by how much the second value grows with the first, by least squares."""
+    """Return the slope of a least-squares line."""
     x, y = (sum(values) / len(samples) for values in zip(*samples, strict=True))
     over = sum((one - x) * (other - y) for one, other in samples)
     return float(over / max(1e-9, sum((one - x) ** 2 for one, _ in samples)))
@@ -234,7 +234,7 @@ def _slope(samples: list[tuple[float, float]]) -> float:
 
 @asynccontextmanager
 async def _changes(run: Run) -> AsyncIterator[None]:
-    """Submit and do fifty jobs a second."""
+    """Submit and complete fifty jobs a second."""
     async with (
         run.side.child("work", run.url, "fast", NEVER) as worker,
         run.side.child("produce", run.url) as producer,

@@ -1,4 +1,4 @@
-"""What draftsman wants to reach. A goal that is missed is said, and fails nothing."""
+"""Performance goals of draftsman. A missed goal is reported and does not fail the benchmark."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ PAINTS = ("paint_ms", "down_p50_ms", "page_p50_ms", "view_p50_ms", "filter_p50_m
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A figure of draftsman, or its ratio to somebody's, and the limit that it has to keep."""
+    """A figure of draftsman, or its ratio to that of another queue, and the limit."""
 
     measure: str
     figure: str
     limit: float
     least: bool = True
-    """Is the limit the least that will do, or the most?"""
+    """Whether the limit is a minimum, not a maximum."""
     against: str = ""
     past: bool = False
-    """Is it the ratio of the figure over a past and without one?"""
+    """Whether it is the ratio of the figures with and without a history."""
     over: bool = False
-    """Is it the figure over a past?"""
+    """Whether it is the figure with a history."""
     host: str = ""
-    """Is it the ratio of the figure on this server and on the bench's own?"""
+    """Whether it is the ratio of the figures on this server and on the bench's own server."""
 
     @property
     def name(self) -> str:
-        """Return what is held against what."""
+        """Name of the comparison."""
         if self.past:
             figure = "" if self.least else f" {self.figure}"
             return f"{self.measure}{figure}, over a past / without"
@@ -42,7 +42,7 @@ class Goal:
         return f"{what} / {self.against}" if self.against else what
 
     def measured(self, results: Results) -> float | None:
-        """Return what was reached, or None where that was not measured."""
+        """Return the measured value, or None if it was not measured."""
         ours = Key(self.measure, OURS)
         if self.past:
             over = Key(self.measure, OURS, True)
@@ -56,18 +56,18 @@ class Goal:
         return results.median(Key(self.measure, OURS, self.over), self.figure)
 
     def verdict(self, results: Results) -> tuple[str, str, str, str]:
-        """Return its line: name, what was measured, the goal, and whether it is met."""
+        """Return the report of the goal: name, measured value, limit, and whether it is met."""
         value = self.measured(results)
-        wanted = f"{'>=' if self.least else '<='} {self.limit:g}"
+        limit = f"{'>=' if self.least else '<='} {self.limit:g}"
         if value is None:
-            return self.name, "", wanted, "not measured"
+            return self.name, "", limit, "not measured"
         met = value >= self.limit if self.least else value <= self.limit
         missed = f"missed by {abs(value - self.limit) / self.limit:.0%}"
-        return self.name, number(value), wanted, "met" if met else missed
+        return self.name, number(value), limit, "met" if met else missed
 
 
 def most(measure: str, figure: str, limit: float, against: str = "") -> Goal:
-    """Return a goal of at most so much."""
+    """Create a goal with a maximum."""
     return Goal(measure, figure, limit, least=False, against=against)
 
 
@@ -95,7 +95,7 @@ GOALS = (
 
 
 def goals(results: Results) -> str:
-    """Return a line for each goal, and how many of them are met."""
+    """Render a line for each goal, and the number of goals that are met."""
     lines = [goal.verdict(results) for goal in GOALS]
     met = sum(line[-1] == "met" for line in lines)
     left = sum(line[-1] == "not measured" for line in lines)

@@ -1,4 +1,4 @@
-"""A database with a past: finished jobs, and jobs that wait. Seeded set by set, in SQL."""
+"""Databases with a history of finished and waiting jobs, seeded with SQL in chunks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bench.queue_process import Contestant
 from bench.server import BenchError, BenchServer, Session, session
 
 STEP = 50_000
-"""Jobs a statement."""
+"""Jobs per statement."""
 SAMPLES = 3
-"""Jobs that really run before their rows are copied."""
+"""Number of jobs that really run before their rows are copied."""
 WORKER = UUID(int=1)
 _PARTS = re.split(r"^-- name: (\w+)\n", Path(__file__).with_suffix(".sql").read_text(), flags=re.M)
 SQL = dict(zip(_PARTS[1::2], (cast(LiteralString, part) for part in _PARTS[2::2]), strict=True))
@@ -24,7 +24,7 @@ SQL = dict(zip(_PARTS[1::2], (cast(LiteralString, part) for part in _PARTS[2::2]
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many jobs there are before anything is measured."""
+    """Numbers of jobs that exist before a measurement."""
 
     finished: int
     waiting: int
@@ -34,7 +34,7 @@ class Backlog:
 
 
 async def seed(place: BenchServer, side: Contestant, database: str, past: Backlog) -> None:
-    """Fill a database that has the tables of a queue. Raises Broken."""
+    """Seed a database that has the tables of a queue; raises BenchError."""
     url = place.url(database)
     async with session(url) as into:
         await into.conn.execute("SET synchronous_commit = off")
@@ -47,7 +47,7 @@ async def seed(place: BenchServer, side: Contestant, database: str, past: Backlo
 
 
 async def seed_draftsman(conn: AsyncConnection, past: Backlog) -> None:
-    """Write that past into a migrated, empty database, as nobody but a superuser may."""
+    """Seed the history into a migrated, empty database; requires a superuser."""
     await conn.execute("SET session_replication_role = replica")
     total = past.finished + past.waiting
     for first in range(1, total + 1, STEP):
@@ -59,7 +59,7 @@ async def seed_draftsman(conn: AsyncConnection, past: Backlog) -> None:
 
 
 async def _copy(into: Session, side: Contestant, url: str, past: Backlog) -> None:
-    """Let a few jobs run, and copy the rows that one of them left in each of its states."""
+    """Run a few jobs, and copy the rows of a job in each of its states."""
     waiting, finished = side.about["waiting"], side.about["finished"]
     if not waiting:
         raise BenchError("its rows cannot be copied in SQL")

@@ -16,7 +16,7 @@ from tests.servers.packages import Unavailable
 
 
 def name(major: int) -> str:
-    """Return what draftsman's figures on a server with default settings are called."""
+    """Return the name of draftsman's figures on a server with default settings."""
     return f"on PostgreSQL {major}"
 
 
@@ -25,11 +25,11 @@ NAMES = [name(major) for major in MAJORS]
 
 @asynccontextmanager
 async def hosts(majors: Sequence[int], missing: dict[str, str]) -> AsyncIterator[list[Host]]:
-    """Start the servers; yield those that could be had, and note why others could not.
+    """Start the servers; yield those that started, and record why the others did not.
 
     Their data is in the same folder as that of the bench's own server.
     """
-    folder, found = Path(tempfile.gettempdir()), list[Host]()
+    folder, started = Path(tempfile.gettempdir()), list[Host]()
     async with AsyncExitStack() as stack:
         for major in majors:
             try:
@@ -40,5 +40,5 @@ async def hosts(majors: Sequence[int], missing: dict[str, str]) -> AsyncIterator
             admin = await stack.enter_async_context(session(url))
             place = BenchServer(url, admin)
             stack.push_async_callback(place.leave)
-            found.append(Host(name(major), place, server_cpu(admin.conn)))
-        yield found
+            started.append(Host(name(major), place, server_cpu(admin.conn)))
+        yield started

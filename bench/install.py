@@ -1,4 +1,4 @@
-"""The environments of the peers, in `.bench`: made on first need, kept while the pins stay."""
+"""Environments of the peers, in `.bench`: created on first use, kept until the pins change."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ PEERS = (*PYTHON, *NODE)
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """How the processes of a queue are started."""
+    """Command and environment of a queue's processes."""
 
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
 
 
 def ours() -> Program:
-    """Return the program for draftsman: this very Python."""
+    """Return the program of draftsman: this interpreter."""
     return Program((sys.executable, "-m", "bench.peers.child"))
 
 
 def programs(names: list[str]) -> tuple[dict[str, Program], dict[str, str]]:
-    """Install what these peers need; return how each is started, and why some are not."""
-    found: dict[str, Program] = {}
+    """Install the requirements of these peers; return programs, and the errors of failed peers."""
+    installed: dict[str, Program] = {}
     missing: dict[str, str] = {}
     for known, install in ((PYTHON, _python), (NODE, _node)):
-        if wanted := [name for name in names if name in known]:
+        if selected := [name for name in names if name in known]:
             try:
-                found |= dict.fromkeys(wanted, install())
+                installed |= dict.fromkeys(selected, install())
             except (OSError, subprocess.CalledProcessError) as error:
-                missing |= dict.fromkeys(wanted, _reason(error))
-    return found, missing
+                missing |= dict.fromkeys(selected, _reason(error))
+    return installed, missing
 
 
 def _python() -> Program:
@@ -61,12 +61,14 @@ def _python() -> Program:
 
 
 def _one_by_one(pip: tuple[str, ...], folder: Path) -> None:
-    """Install each requirement that can be; a peer that lacks one says so when it is started."""
-    one = folder / "one.txt"
+    """Install each installable requirement; a peer without its own fails when it starts."""
+    requirement = folder / "one.txt"
     for block in re.split(r"\n(?=[a-z])", LOCK.read_text()):
         if "==" in block.partition("\n")[0]:
-            one.write_text(block)
-            if subprocess.run([*pip, "-r", str(one)], capture_output=True, check=False).returncode:
+            requirement.write_text(block)
+            if subprocess.run(
+                [*pip, "-r", str(requirement)], capture_output=True, check=False
+            ).returncode:
                 print(f"bench: cannot install {block.split()[0]}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""The figures that every queue has; each function measures once, in one database."""
+"""Figures that every queue has; each function takes a single measurement in a database."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from bench.resource_usage import ServerCpu, resident_mb
 from bench.server import BenchServer, session
 
 WARM = 20
-"""Calls that do not count: connections and prepared statements are made with them."""
+"""Calls that are not counted, since they open connections and prepare statements."""
 WARM_SAMPLES = 5
 NEVER = 10**9
-"""Starts of which a worker does not have to tell."""
+"""Starts that a worker does not report."""
 SETTLE = 1.0
-"""Seconds for a worker to fall asleep."""
+"""Seconds until a worker is idle."""
 GAP = (0.01, 0.05)
-"""Seconds between two samples: the worker sleeps by then, at changing moments."""
+"""Range of seconds between two samples, after which the worker is idle."""
 SAMPLING = 5.0
-"""Seconds after which the samples of a slow poller are enough."""
+"""Seconds after which the samples of a slow poller are sufficient."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement: of whom, where, with which settings, and how large."""
+    """A measurement: queue, database, settings and size."""
 
     place: BenchServer
     side: Contestant
@@ -38,25 +38,25 @@ class Run:
     jobs: int
     server: ServerCpu | None
     past: bool = False
-    """Is the database used again? What is submitted has to be done then."""
+    """Whether the database is used again, so that submitted jobs must be completed."""
 
     @property
     def url(self) -> str:
-        """Return the URL of its database."""
+        """URL of the database."""
         return self.place.url(self.database)
 
     async def newest(self) -> int:
-        """Return the number of draftsman's newest job; what is checked comes after it."""
+        """Return the number of draftsman's newest job, after which the checked jobs start."""
         return await checks.newest(self.url) if self.side.ours else 0
 
     async def until_idle(self) -> int:
-        """Return when no job is left to be done, with the number of queries that took."""
+        """Wait until no job is left; return the number of queries that this took."""
         async with session(self.url) as looking:
             await looking.until(f"SELECT NOT ({self.side.about['unfinished']})", "all jobs to end")
             return looking.asked
 
     async def clear(self) -> None:
-        """Do what was only submitted, without a measurement."""
+        """Complete jobs that were only submitted, without a measurement."""
         async with self.side.child("work", self.url, "fast", target=NEVER) as worker:
             await worker.hear("ready")
             worker.say("go")
@@ -67,7 +67,7 @@ class Run:
 
 
 async def submit(run: Run) -> Figures:
-    """Submit one by one, each call awaited before the next."""
+    """Submit jobs individually, each call awaited before the next."""
     after = await run.newest()
     async with run.side.child("produce", run.url) as producer:
         await producer.hear("ready")
@@ -96,10 +96,11 @@ async def batches(run: Run) -> Figures:
 
 
 async def drain(run: Run) -> Figures:
-    """Let one worker empty a full queue: from the first start to the last completion.
+    """Drain a full queue with a single worker: from the first start to the last completion.
 
-    The WAL begins after a checkpoint, so it holds the full image of each page touched. It, the
-    server's CPU and the commits are those since the worker was told to go, or was started.
+    The WAL starts at a checkpoint, so it has the full image of each changed page. The WAL, the
+    server's CPU and the commits are counted from the command to start, or from the start of the
+    worker.
     """
     place, side, jobs = run.place, run.side, run.jobs
     after = await run.newest()
@@ -117,14 +118,14 @@ async def drain(run: Run) -> Figures:
         worker.say("go")
         first = await worker.hear("first")
         await worker.hear("counted")
-        asked = await run.until_idle()
+        queries = await run.until_idle()
         seconds = (time.monotonic_ns() - first["at"]) / 1e9
         wal = await place.written() - wal
         cpu = run.server.seconds() - cpu if run.server else 0.0
         resident = resident_mb(worker.pid)
         worker.say("stop")
         end = await worker.hear("end")
-    commits = await place.commits(run.database) - commits - asked
+    commits = await place.commits(run.database) - commits - queries
     if side.ours:
         await checks.drained(run.url, after, jobs)
     figures = {

@@ -1,4 +1,4 @@
-"""pgbench with the statement of a submission: what the database alone makes of it."""
+"""pgbench with the statement of a submission: the speed of the database without a queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from draftsman.store.queries import load
 
 
 async def submit(run: Run) -> Figures:
-    """Let pgbench send it, prepared, with one client. Raises Broken."""
+    """Run the prepared statement with a single client of pgbench; raises BenchError."""
     async with open_runtime(Settings.model_validate({"database_url": run.url})) as rt:
         request = row(invocation(type="noop", payload={"i": 0}), ME, rt.limits)
     columns = json.dumps(request, default=str)
@@ -32,18 +32,18 @@ async def submit(run: Run) -> Figures:
     )
     out, err = await process.communicate(_script().encode())
     async with session(run.url) as after:
-        made = await after.value("SELECT count(*) FROM draftsman.jobs")
-    found = re.search(r"^tps = ([\d.]+)", out.decode(), re.MULTILINE)
-    if process.returncode or not found or made != jobs:
-        raise BenchError(f"pgbench made {made} of {jobs} jobs: {err.decode().strip()[-200:]}")
-    return {"rate": float(found[1])}
+        created = await after.value("SELECT count(*) FROM draftsman.jobs")
+    rate = re.search(r"^tps = ([\d.]+)", out.decode(), re.MULTILINE)
+    if process.returncode or not rate or created != jobs:
+        raise BenchError(f"pgbench made {created} of {jobs} jobs: {err.decode().strip()[-200:]}")
+    return {"rate": float(rate[1])}
 
 
 def _script() -> str:
-    """Return the statement of a submission, with a new id and key at each call."""
+    """Return the statement of a submission, with a new id and key for each call."""
     new = "jsonb_build_object('id', u, 'idempotency_key', u)"
     rows = f"(SELECT jsonb_build_array({new}) FROM gen_random_uuid() u)"
-    statement = re.sub(r"--.*", "", load("intake")["submit"]).replace("%(rows)s::jsonb", rows)
+    statement = re.sub(r"--.*", "", load("submissions")["submit"]).replace("%(rows)s::jsonb", rows)
     for name in ("shared", "actor"):
         statement = statement.replace(f"%({name})s", f":{name}")
     return " ".join(statement.split()) + ";\n"

@@ -1,4 +1,4 @@
-"""One queue as the bench sees it: who it is, and its processes."""
+"""Processes of a measured queue."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ from bench.server import DEADLINE, BenchError
 ROOT = Path(__file__).parents[1]
 DRAFTSMAN = "draftsman"
 LINE = 2**24
-"""Bytes: a producer tells the time of each call in one line."""
+"""Limit of a line in bytes: a producer reports the times of all calls in a line."""
 
 
 class Child:
-    """A process that is told what to do, and tells what happens, a line each."""
+    """A process that reads commands and writes events, a line each."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.pid = process.pid
 
     async def hear(self, event: str) -> dict[str, Any]:
-        """Return the next thing it tells, which has to be this event. Raises Broken."""
+        """Return the next event, which must be of this kind; raises BenchError."""
         assert self._process.stdout is not None
         try:
             async with asyncio.timeout(DEADLINE):
                 while line := await self._process.stdout.readline():
-                    if line.startswith(b'{"event"'):  # libraries print what they like
+                    if line.startswith(b'{"event"'):  # libraries print lines of their own
                         break
         except TimeoutError:
             raise BenchError(f"no {event} within {DEADLINE:.0f} s") from None
-        told: dict[str, Any] = json.loads(line) if line else {"event": "the end"}
-        if told["event"] != event:
-            raise BenchError(f"{event} had to come, {told['event']} came")
-        return told
+        received: dict[str, Any] = json.loads(line) if line else {"event": "the end"}
+        if received["event"] != event:
+            raise BenchError(f"{event} had to come, {received['event']} came")
+        return received
 
     def say(self, order: Mapping[str, object] | str) -> None:
-        """Tell it what to do."""
+        """Send a command."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
 
     async def submit(self, first: int, jobs: int, *, many: bool) -> dict[str, Any]:
-        """Let a producer submit so many jobs; return when it began and what it took, in ns."""
+        """Submit `jobs` jobs with a producer; return the start time and the duration in ns."""
         self.say({"first": first, "jobs": jobs, "many": many})
         return await self.hear("done")
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A queue, with what it told about itself."""
+    """A queue with its description."""
 
     name: str
     program: tuple[str, ...]
@@ -65,7 +65,7 @@ class Contestant:
 
     @property
     def ours(self) -> bool:
-        """Is it draftsman?"""
+        """Whether it is draftsman."""
         return self.name == DRAFTSMAN
 
     @property
@@ -74,20 +74,20 @@ class Contestant:
         return f"{self.about['distribution']} {self.about['version']}"
 
     def settings(self, preset: str) -> dict[str, Any]:
-        """Return its settings; fast ones are set beyond the default."""
+        """Return the settings; the fast settings are additions to the default."""
         chosen: dict[str, Any] = dict(self.about["default"])
         return chosen | self.about["fast"] if preset == "fast" else chosen
 
-    def jobs(self, preset: str, wanted: int) -> int:
-        """Return how many jobs it gets where another gets so many."""
+    def jobs(self, preset: str, count: int) -> int:
+        """Return its number of jobs in a measurement of so many jobs of others."""
         share: float = self.about["share"][preset == "fast"]
-        return max(50, round(wanted * share))
+        return max(50, round(count * share))
 
     @asynccontextmanager
     async def child(
         self, role: str, url: str = "", preset: str = "default", target: int = 0
     ) -> AsyncIterator[Child]:
-        """Start a process in a role; it has ended when this ends. Raises Broken."""
+        """Start a process in a role, and stop it on exit; raises BenchError."""
         settings = json.dumps(self.settings(preset)) if url else "{}"
         program = (*self.program, self.name, role, url, settings, str(target))
         async with start_process(program, self.environment) as child:
@@ -98,7 +98,7 @@ class Contestant:
 async def start_process(
     program: tuple[str, ...], environment: Mapping[str, str]
 ) -> AsyncIterator[Child]:
-    """Start a program; what went wrong with it is said with the last words it had."""
+    """Start a program; an error is reported with the last lines of its stderr."""
     with tempfile.TemporaryFile() as words:
         process = await asyncio.create_subprocess_exec(
             *program,
@@ -130,14 +130,14 @@ async def _last(process: asyncio.subprocess.Process, words: Any) -> str:
             await process.wait()
     words.seek(0)
     lines = [line.strip() for line in words.read().decode(errors="replace").splitlines()]
-    said = [line for line in lines if line and not line.startswith(("at ", "File "))]
-    return f": {said[-1][:200]}" if said else ""
+    lines_left = [line for line in lines if line and not line.startswith(("at ", "File "))]
+    return f": {lines_left[-1][:200]}" if lines_left else ""
 
 
 async def load_contestant(
     name: str, program: tuple[str, ...], environment: Mapping[str, str]
 ) -> Contestant:
-    """Return a queue that can run here. Raises Broken."""
+    """Return a queue that can run here; raises BenchError."""
     async with start_process((*program, name, "about"), environment) as child:
         about = await child.hear("about")
     return Contestant(name, program, environment, about)

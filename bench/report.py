@@ -1,4 +1,4 @@
-"""Medians, ratios of them, and the tables that show them."""
+"""Medians, ratios of medians, and the tables of results."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ COSTS = {
     "commits": "commits",
     "rss_mb": "RSS MB",
 }
-"""Figures of a drain, per job but for the memory."""
+"""Figures of a drain, per job except the memory."""
 
 
 class Key(NamedTuple):
-    """What a series of figures is about."""
+    """Key of a series of figures."""
 
     measure: str
     queue: str
     past: bool = False
-    """Over seeded jobs?"""
+    """Whether the database had seeded jobs."""
 
 
 @dataclass(slots=True)
 class Results:
-    """Every round of every figure, and what could not be measured."""
+    """All rounds of all figures, and the reasons of missing figures."""
 
     rounds: dict[Key, list[Figures]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
 
     def add(self, key: Key, figures: Figures) -> None:
-        """Add what one round gave."""
+        """Add the figures of a round."""
         self.rounds.setdefault(key, []).append(figures)
 
     def median(self, key: Key, figure: str) -> float | None:
-        """Return the median over the rounds, or None where there is none."""
-        values = [one[figure] for one in self.rounds.get(key, ()) if figure in one]
+        """Return the median over the rounds, or None without rounds."""
+        values = [figures[figure] for figures in self.rounds.get(key, ()) if figure in figures]
         return median(values) if values else None
 
     def ratio(self, above: Key, below: Key, figure: str) -> float | None:
-        """Return the ratio of two medians, or None where one is missing."""
+        """Return the ratio of two medians, or None if a median is missing."""
         over, under = self.median(above, figure), self.median(below, figure)
         return over / under if over is not None and under else None
 
     def queues(self, measure: str) -> list[str]:
-        """Return who has figures of a measure, draftsman first."""
+        """Return the queues that have figures of a measure, draftsman first."""
         return list(dict.fromkeys(key.queue for key in self.rounds if key.measure == measure))
 
     def measures(self) -> list[str]:
-        """Return what was measured, in order."""
+        """Return the measures, in order."""
         return list(dict.fromkeys(key.measure for key in self.rounds))
 
     def document(self) -> list[dict[str, object]]:
-        """Return all of it for JSON."""
+        """Return all results as JSON data."""
         return [
             {
                 **key._asdict(),
@@ -73,8 +73,8 @@ DASHBOARD = {
     "start_ms": "process started to first paint, ms",
     "paint_ms": "screen taken to first paint, ms",
     **{
-        f"{key}_{part}_ms": f"{said} to paint, {part}, ms"
-        for key, said in (
+        f"{key}_{part}_ms": f"{title} to paint, {part}, ms"
+        for key, title in (
             ("down", "cursor down"),
             ("page", "page down"),
             ("view", "another table"),
@@ -89,11 +89,11 @@ DASHBOARD = {
     "rss_mib": "resident at the end, MiB",
     "grows_mib": "grows in a minute, MiB",
 }
-"""Figures of a dashboard, over a thousand jobs and over a past."""
+"""Figures of a dashboard, with a thousand jobs and with a history."""
 
 
 def tables(results: Results) -> str:
-    """Return one table a measure. A ratio is draftsman's figure to the other's."""
+    """Render a table per measure; a ratio is draftsman's figure divided by the other's."""
     return "\n\n".join(
         _dashboard(results) if measure == "dashboard" else _table(results, measure)
         for measure in results.measures()
@@ -101,7 +101,7 @@ def tables(results: Results) -> str:
 
 
 def footer(missing: Mapping[str, str]) -> str:
-    """Say what could not be measured, each with its reason."""
+    """List the missing figures, each with its reason."""
     lines = [f"- {what}: {why}" for what, why in missing.items()]
     return "\n".join([f"Could not be measured: {len(missing)}", *lines])
 
@@ -110,12 +110,12 @@ def _dashboard(results: Results) -> str:
     few, many = Key("dashboard", OURS), Key("dashboard", OURS, True)
     rows = [
         (
-            said,
+            title,
             number(results.median(few, figure)),
             number(results.median(many, figure)),
             number(results.ratio(many, few, figure)),
         )
-        for figure, said in DASHBOARD.items()
+        for figure, title in DASHBOARD.items()
     ]
     return grid(("dashboard", "1,000 jobs", "over a past", "past / 1,000"), rows)
 
@@ -152,7 +152,7 @@ def _table(results: Results, measure: str) -> str:
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table that also reads well where nobody renders it."""
+    """Render a Markdown table that is also readable as text."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     lines = [heads, ["-" * width for width in widths], *rows]
     return "\n".join(
@@ -167,7 +167,7 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return three digits or more of it, or nothing."""
+    """Format a number with at least three digits, or an empty string."""
     if value is None:
         return ""
     if value < 0:

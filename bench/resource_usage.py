@@ -1,4 +1,4 @@
-"""What a process tree has used of the processor and of memory, seen from outside."""
+"""CPU and memory of a process tree, read from /proc."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ MEGABYTE = 1_000_000
 
 
 class ServerCpu:
-    """The processor time of a PostgreSQL on this machine; its resolution is 10 ms a process."""
+    """CPU time of a PostgreSQL server on this machine, in steps of 10 ms per process."""
 
     def __init__(self, postmaster: psutil.Process) -> None:
         self._postmaster = postmaster
 
     def seconds(self) -> float:
-        """Return what the postmaster, its processes and those that ended have used."""
+        """Return the CPU seconds of the postmaster, its processes and its ended processes."""
         used = self._postmaster.cpu_times()
         total = used.user + used.system + used.children_user + used.children_system
         for process in self._postmaster.children():
             try:
                 own = process.cpu_times()
             except psutil.Error:
-                continue  # it ended just now, and is in the postmaster's sum the next time
+                continue  # it ended meanwhile, and is part of the postmaster's sum next time
             total += own.user + own.system
         return float(total)
 
 
 def server_cpu(conn: AsyncConnection) -> ServerCpu | None:
-    """Return the clock of the server behind a connection; None where it is not seen from here."""
+    """Return the CPU clock of the server of a connection; None if its processes are invisible."""
     host, address = conn.info.host, conn.info.hostaddr
     local = host.startswith("/") or bool(address and ipaddress.ip_address(address).is_loopback)
     try:
@@ -44,7 +44,7 @@ def server_cpu(conn: AsyncConnection) -> ServerCpu | None:
 
 
 def resident_mb(pid: int) -> float:
-    """Return the most that a process had resident, or has now where only that is told."""
+    """Return the maximum resident memory of a process, or the current value if unavailable."""
     status = Path(f"/proc/{pid}/status")
     if status.exists():
         for line in status.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Every figure of everybody in every round, in turn."""
+"""Order of the benchmarks: every measure for every queue in every round, in alternation."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from bench.resource_usage import ServerCpu
 from bench.server import BenchError, BenchServer
 
 FAILURES = (BenchError, psycopg.Error, OSError)
-"""What a peer may fail with while the others go on."""
+"""Errors of a peer after which the others continue."""
 Measure = Callable[[Run], Awaitable[Figures]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A measure, the settings under which peers take part, and the jobs it takes."""
+    """A measure, the settings of the peers, and its number of jobs."""
 
     name: str
     measure: Measure
     preset: str
     jobs: int
     same: bool = False
-    """Does everybody get the same number of jobs, however slow?"""
+    """Whether every queue gets the same number of jobs, however slow."""
     alone: bool = False
-    """Does draftsman alone have it?"""
+    """Whether only draftsman has it."""
     once: bool = False
-    """Is one round of it enough?"""
+    """Whether a single round is enough."""
     against: tuple[str, Measure] | None = None
-    """Something that is no queue, against which draftsman's figure is held."""
+    """Program other than a queue that draftsman's figure is compared with."""
     hosts: bool = False
-    """Is draftsman also measured on the servers with default settings?"""
+    """Whether draftsman is also measured on the servers with default settings."""
 
 
 def scenarios(jobs: int, minutes: float) -> list[Scenario]:
-    """Return what is measured, with so many jobs in the largest drain, and minutes of memory."""
+    """Return the measures, for the jobs of the largest drain and the minutes of memory."""
     samples = max(20, jobs // 160)
     return [
         Scenario(
@@ -84,7 +84,7 @@ def scenarios(jobs: int, minutes: float) -> list[Scenario]:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A server beside that of the bench, on which draftsman alone is measured."""
+    """A server besides that of the bench, on which only draftsman is measured."""
 
     name: str
     place: BenchServer
@@ -93,7 +93,7 @@ class Host:
 
 @dataclass(slots=True)
 class BenchRun:
-    """Who takes part, and what came of it."""
+    """The participants of a benchmark, and its results."""
 
     place: BenchServer
     sides: list[Contestant]
@@ -101,11 +101,11 @@ class BenchRun:
     server: ServerCpu | None
     results: Results
     seeded: dict[str, str] = field(default_factory=dict)
-    """Databases with a past, by queue."""
+    """Databases with a history, by queue."""
     hosts: list[Host] = field(default_factory=list)
 
     async def prepare(self) -> None:
-        """Make everybody's tables. Raises Broken when draftsman's are not what they must be."""
+        """Create the tables of all queues; raises BenchError if draftsman's are incomplete."""
         for side in list(self.sides):
             try:
                 await _prepare(side, self.place)
@@ -116,14 +116,14 @@ class BenchRun:
                 for host in self.hosts:
                     await _prepare(side, host.place)
 
-    async def run(self, rounds: int, wanted: Sequence[Scenario]) -> None:
-        """Measure everything. Raises Broken when draftsman fails or breaks a promise."""
+    async def run(self, rounds: int, selected: Sequence[Scenario]) -> None:
+        """Measure everything; raises BenchError if draftsman fails or breaks a promise."""
         async with AsyncExitStack() as stack:
             if self.past is not None:
                 for side in self.sides:
                     await self._seed(side, self.past, stack)
             for number in range(1, rounds + 1):
-                for scenario in wanted:
+                for scenario in selected:
                     if scenario.once and number > 1:
                         continue
                     await self._turn(f"[{number}/{rounds}]", scenario, number == 1)
@@ -141,7 +141,7 @@ class BenchRun:
         _say(f"{past}: {side.name} {_now() - began:.1f} s")
 
     async def _turn(self, label: str, scenario: Scenario, first: bool) -> None:
-        """Measure everybody once; over a past the peers only in the first round."""
+        """Measure every queue once; with a history, the peers only in the first round."""
         for side in self.sides if not scenario.alone else self.sides[:1]:
             await self._once(label, scenario, side)
             if side.ours and scenario.against is not None:
@@ -192,7 +192,7 @@ class BenchRun:
 
 
 async def _prepare(side: Contestant, place: BenchServer) -> None:
-    """Make the tables of a queue; draftsman's are checked."""
+    """Create the tables of a queue; draftsman's are checked."""
     template = place.template(side.name)
     await place.create(template)
     async with side.child("prepare", place.url(template)) as child:

@@ -1,4 +1,4 @@
-"""A terminal's screen, as far as a program of ours draws on it, and the terminal itself."""
+"""A terminal and its screen, as far as our programs use it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bench.server import DEADLINE, BenchError
 
 COLUMNS, LINES = 120, 40
 PATIENCE = 30.0
-"""Seconds after which what has to be shown counts as broken."""
+"""Seconds after which missing output is an error."""
 CONTROLLED = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""
-"""Makes the terminal the one that controls the program."""
+"""Makes the terminal the controlling terminal of the program."""
 _SYNC = b"\x1b[?2026$p"
-"""Asks whether the terminal shows frames as a whole; it does."""
+"""Query of synchronized output, which the terminal supports."""
 _PART = re.compile(
     r"\x1b\[(?P<given>[0-9;?<>=]*)[ !$]*(?P<verb>[@-~])"
     r"|\x1b[\]P_^][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-Z]|\x1b[=>78cM]"
@@ -36,7 +36,7 @@ _CUT = re.compile(r"\x1b(?:\[[0-9;?<>= !$]*|[\]P_^][^\x07]*|[()])?\Z")
 
 
 class Screen:
-    """Cells of one width; colours are left out."""
+    """Cells of equal width, without colors."""
 
     def __init__(self) -> None:
         self.cells = [[" "] * COLUMNS for _ in range(LINES)]
@@ -46,17 +46,17 @@ class Screen:
 
     @property
     def lines(self) -> list[str]:
-        """What each line says."""
+        """The text of each line."""
         return ["".join(line).rstrip() for line in self.cells]
 
     def feed(self, data: bytes) -> None:
-        """Draw."""
+        """Process output of the program."""
         text = self._rest + self._decoder.decode(data)
         cut = _CUT.search(text)
         self._rest = text[cut.start() :] if cut else ""
         for part in _PART.finditer(text, 0, cut.start() if cut else len(text)):
-            if (said := part["text"]) is not None:
-                self._write(said)
+            if (characters := part["text"]) is not None:
+                self._write(characters)
             elif part["verb"]:
                 self._move(part["given"], part["verb"])
             elif part["control"] == "\n":
@@ -64,15 +64,19 @@ class Screen:
             elif part["control"] == "\r":
                 self._x = 0
 
-    def _write(self, said: str) -> None:
-        for letter in said:
+    def _write(self, text: str) -> None:
+        for letter in text:
             if self._x < COLUMNS:
                 self.cells[self._y][self._x] = letter
             self._x += 1
 
     def _move(self, given: str, verb: str) -> None:
         if verb == "H":
-            y, x = ([int(one or 1) for one in given.split(";")] + [1, 1])[:2] if given else (1, 1)
+            y, x = (
+                ([int(number or 1) for number in given.split(";")] + [1, 1])[:2]
+                if given
+                else (1, 1)
+            )
             self._y, self._x = min(LINES, y) - 1, x - 1
         elif verb == "C":
             self._x += int(given or 1)
@@ -83,12 +87,12 @@ class Screen:
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program on its own terminal."""
 
     def __init__(self, program: Sequence[str], environment: Mapping[str, str]) -> None:
         self.screen = Screen()
         self.taken: float | None = None
-        """When the program wrote its first bytes."""
+        """Time of the program's first output."""
         self._fd, end = pty.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._awaited: tuple[Callable[[Screen], bool], asyncio.Future[float]] | None = None
@@ -107,7 +111,7 @@ class Terminal:
         asyncio.get_running_loop().add_reader(self._fd, self._read)
 
     async def shows(self, look: Callable[[Screen], bool], what: str) -> float:
-        """Return when the screen first looked like that. Raises Broken."""
+        """Wait until the screen matches; return the time of the first match; raises BenchError."""
         if look(self.screen):
             return time.monotonic()
         self._awaited = look, asyncio.get_running_loop().create_future()
@@ -121,17 +125,17 @@ class Terminal:
             self._awaited = None
 
     async def key(self, keys: str, look: Callable[[Screen], bool]) -> float:
-        """Press; return the milliseconds until the screen looks like that."""
+        """Press a key; return the milliseconds until the screen matches."""
         began = time.monotonic()
         self.press(keys)
         return (await self.shows(look, repr(keys)) - began) * 1e3
 
     def press(self, keys: str) -> None:
-        """Press, and wait for nothing."""
+        """Press keys without waiting."""
         os.write(self._fd, keys.encode())
 
     async def close(self, keys: str) -> int:
-        """Leave by these keys; return the exit code, or that of a kill."""
+        """Exit with these keys; return the exit code, also that of a kill."""
         self.press(keys)
         try:
             async with asyncio.timeout(DEADLINE):
@@ -154,6 +158,6 @@ class Terminal:
             os.write(self._fd, b"\x1b[?2026;2$y")
         self.screen.feed(data)
         if self._awaited is not None and self._awaited[0](self.screen):
-            found = self._awaited[1]
-            if not found.done():
-                found.set_result(now)
+            awaited = self._awaited[1]
+            if not awaited.done():
+                awaited.set_result(now)

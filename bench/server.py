@@ -1,4 +1,4 @@
-"""Where the bench runs: a throw-away server, and a new database for each figure."""
+"""Servers of the bench: a temporary server, and a new database for each figure."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ SERVER_URL = "DRAFTSMAN_BENCH_URL"
 IDLE_STOP = 120.0
 """Seconds after which the server of a killed bench stops by itself."""
 DEADLINE = 120.0
-"""Seconds after which what has to come counts as broken."""
+"""Seconds after which a missing result is an error."""
 POLL = 0.005
-"""Seconds between two looks whether all is done."""
+"""Seconds between two polls for the end."""
 
 
 class BenchError(Exception):
-    """A promise did not hold, so that the figures mean nothing."""
+    """A broken promise, which makes the figures meaningless."""
 
 
 class Session:
-    """A connection on which each statement is a transaction, and which counts them."""
+    """A connection that counts its statements, each of which is a transaction."""
 
     def __init__(self, conn: AsyncConnection[Any]) -> None:
         self.conn = conn
@@ -41,11 +41,11 @@ class Session:
     async def value(self, query: LiteralString, *params: Any) -> Any:
         """Return the first value of a query."""
         self.asked += 1
-        found = await (await self.conn.execute(query, params or None)).fetchone()
-        return None if found is None else found[0]
+        row = await (await self.conn.execute(query, params or None)).fetchone()
+        return None if row is None else row[0]
 
     async def until(self, query: LiteralString, what: str) -> None:
-        """Return once the query says true. Raises Broken."""
+        """Wait until the query returns true; raises BenchError."""
         deadline = time.monotonic() + DEADLINE
         while await self.value(query) is not True:
             if time.monotonic() > deadline:
@@ -54,13 +54,13 @@ class Session:
 
 
 class BenchServer:
-    """A server, on which each queue has a template with its tables."""
+    """A server with a template database for each queue."""
 
     def __init__(self, url: str, admin: Session) -> None:
         self._url = url
         self._prefix = f"bench_{uuid4().hex[:8]}"
         self.admin = admin
-        """Connected to another database, so that it counts in none that is measured."""
+        """Connection to another database, so that it is in no count of a measured database."""
 
     def url(self, database: str) -> str:
         """Return the URL of a database on this server."""
@@ -71,12 +71,12 @@ class BenchServer:
         return f"{self._prefix}_{queue}"
 
     async def create(self, name: str) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
         await self._run("CREATE DATABASE {}", name)
 
     @asynccontextmanager
     async def database(self, queue: str) -> AsyncIterator[str]:
-        """Yield the name of a new database with the tables of a queue."""
+        """Create a database with the tables of a queue; yield its name."""
         name = f"{self.template(queue)}_{uuid4().hex[:8]}"
         await self.quiet(self.template(queue))
         await self._run("CREATE DATABASE {} TEMPLATE {}", name, self.template(queue))
@@ -86,7 +86,7 @@ class BenchServer:
             await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     async def leave(self) -> None:
-        """Remove what was made here, also what a killed measurement left."""
+        """Remove all databases of the bench, also those of a killed run."""
         query: LiteralString = (
             "SELECT array_agg(datname::text) FROM pg_database WHERE datname ^@ %s"
         )
@@ -94,7 +94,7 @@ class BenchServer:
             await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     async def quiet(self, database: str) -> None:
-        """Wait until nobody is connected: what sessions counted is in the statistics then."""
+        """Wait until no session is connected, so that the statistics are complete."""
         deadline = time.monotonic() + DEADLINE
         query: LiteralString = (
             "SELECT count(*) FROM pg_stat_activity"
@@ -106,13 +106,13 @@ class BenchServer:
             await asyncio.sleep(0.01)
 
     async def commits(self, database: str) -> int:
-        """Return how many transactions a quiet database has committed."""
+        """Return the number of committed transactions of an idle database."""
         await self.quiet(database)
         query: LiteralString = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
         return int(await self.admin.value(query, database))
 
     async def written(self) -> int:
-        """Return how many bytes of WAL the server has written."""
+        """Return the number of bytes of WAL that the server has written."""
         return int(await self.admin.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
 
     async def _run(self, statement: LiteralString, *names: str) -> None:
@@ -122,16 +122,16 @@ class BenchServer:
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Yield the URL of a server: the one of DRAFTSMAN_BENCH_URL, or a new one in a new folder."""
+    """Yield the URL of a server: that of DRAFTSMAN_BENCH_URL, or a new server in a new folder."""
     if given := os.environ.get(SERVER_URL):
         yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="draftsman-bench-"))
-    folder.chmod(0o755)  # as root the server runs as somebody else, who has to get in
+    folder.chmod(0o755)  # as root, the server runs as another user, who needs access
     embedded = EmbeddedServer(folder, IDLE_STOP)
     try:
         embedded.ensure()
-        yield embedded.secret_url()  # not every peer's driver reads a password file
+        yield embedded.secret_url()  # some drivers of peers read no password file
     finally:
         embedded.stop("immediate")
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Slack by HTTP: from a signed event to the job that it makes, and to Slack's answer.
+"""Slack over HTTP: from a signed event to the job and to the acknowledgment.
 
-Against it: a Bolt app behind the same ASGI server that does nothing but acknowledge.
+The reference is a Bolt app behind the same ASGI server that only acknowledges.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.report import Figures
 from bench.server import DEADLINE, BenchError
 
 AT_ONCE = 16
-"""Connections, each with one event on its way."""
+"""Number of connections, each with an event in flight."""
 SECRET = "0123456789abcdef0123456789abcdef"
 SERVES = "serving HTTP on 127.0.0.1:"
 CONFIG = """
@@ -45,7 +45,7 @@ BARE = (sys.executable, "-m", "bench.bare_bolt_app")
 
 
 async def events(run: Run) -> Figures:
-    """Send mentions to `draftsman bots`; each that is acknowledged has to be a job."""
+    """Send mentions to `draftsman bots`; each acknowledged mention must be a job."""
     after = await run.newest()
     with tempfile.TemporaryDirectory() as folder:
         async with _api() as api:
@@ -60,23 +60,25 @@ async def events(run: Run) -> Figures:
 
 
 async def bare(run: Run) -> Figures:
-    """Send as many to Bolt alone."""
+    """Send as many mentions to the bare Bolt app."""
     async with _api() as api, _served(BARE, {"BENCH_API": api}) as port:
         return await _sent(port, run.jobs)
 
 
 async def _sent(port: int, count: int) -> Figures:
-    """Send events, all signed before the first goes out; raises Broken where one is refused."""
+    """Send events, all signed in advance; raises BenchError if any is rejected."""
     requests = [_request(number) for number in range(WARM + count)]
     await _through(port, iter(requests[:WARM]))
     left, began = iter(requests[WARM:]), time.monotonic()
     lines = await asyncio.gather(*(_through(port, left) for _ in range(AT_ONCE)))
     took = time.monotonic() - began
-    return {"rate": count / took} | percentiles([one * 1e3 for line in lines for one in line])
+    return {"rate": count / took} | percentiles(
+        [seconds * 1e3 for line in lines for seconds in line]
+    )
 
 
 async def _through(port: int, requests: Iterator[bytes]) -> list[float]:
-    """Send one after the other on a connection; return the seconds to each answer."""
+    """Send requests in sequence on a connection; return the seconds to each response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     times = []
     try:
@@ -103,7 +105,7 @@ async def _answer(
 
 
 def _request(number: int) -> bytes:
-    """Return a mention that nobody made before, signed now."""
+    """Return a new mention, signed now."""
     now = time.time()
     ts = f"{int(now)}.{number:06d}"
     event = {
@@ -139,7 +141,7 @@ def _request(number: int) -> bytes:
 
 
 async def _ready(port: int) -> None:
-    """Return once the bot knows who it is."""
+    """Wait until the bot knows its identity."""
     ask, deadline = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", time.monotonic() + DEADLINE
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     while await _answer(reader, writer, ask) != 200:
@@ -151,11 +153,16 @@ async def _ready(port: int) -> None:
 
 @asynccontextmanager
 async def _api() -> AsyncIterator[str]:
-    """Yield the address of a Web API that agrees to everything."""
-    said = {"ok": True, "team_id": "T000000001", "user_id": "U00000BOT1", "bot_id": "B000000001"}
+    """Yield the address of a Web API that accepts everything."""
+    identity = {
+        "ok": True,
+        "team_id": "T000000001",
+        "user_id": "U00000BOT1",
+        "bot_id": "B000000001",
+    }
 
     async def answer(_: web.Request) -> web.Response:
-        return web.json_response(said | {"channel": "C000000001", "ts": f"{time.time():.6f}"})
+        return web.json_response(identity | {"channel": "C000000001", "ts": f"{time.time():.6f}"})
 
     app = web.Application()
     app.add_routes([web.route("*", "/api/{method}", answer)])
@@ -170,7 +177,7 @@ async def _api() -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _served(command: tuple[str, ...], more: dict[str, str]) -> AsyncIterator[int]:
-    """Start a server; yield its port. It is ended as `kill` does it. Raises Broken."""
+    """Start a server; yield its port and kill it on exit; raises BenchError."""
     secrets = {"BENCH_BOT_TOKEN": "xoxb-bench", "BENCH_SIGNING_SECRET": SECRET}
     process = await asyncio.create_subprocess_exec(
         *command,

@@ -1,6 +1,6 @@
 -- The schema, the record of applied migrations, the clock, and the kinds of sessions.
 --
--- Apply the files in the order of their names, each in one transaction: `draftsman migrate`, or
+-- Apply the files in the order of their names, each in a transaction: `draftsman migrate`, or
 -- `psql -1 -f`.
 
 CREATE SCHEMA IF NOT EXISTS draftsman;
@@ -18,7 +18,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0001_schema');
 
 -- The kind of a session depends on its login role only, never on a setting. A role that may create
 -- objects in the schema is an owner. SQL-standard bodies are parsed here, once, so that no
--- search_path of a session can change what they call.
+-- search_path of a session can change their meaning.
 CREATE FUNCTION draftsman.session_kind() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE WHEN has_schema_privilege(session_user, 'draftsman', 'CREATE') THEN 'owner'
          WHEN pg_has_role(session_user, to_regrole('draftsman_worker')::oid, 'MEMBER') THEN 'worker'
@@ -39,7 +39,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
                                       'api:' || session_user)
          ELSE false END;
 
--- The actor of the session's writes. NULL where none is set and the statement knows a better one.
+-- The actor of the session's writes. NULL: none is set, and the statement has a better default.
 CREATE FUNCTION draftsman.session_actor() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE WHEN coalesce(current_setting('draftsman.actor', true), '') = ''
          THEN CASE WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user END

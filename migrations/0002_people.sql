@@ -50,7 +50,7 @@ CREATE TABLE draftsman.people_groups (
     PRIMARY KEY (name, member)
 );
 
--- At most one row; without it every switch is off.
+-- At most a single row; without it every switch is off.
 CREATE TABLE draftsman.approval_policy (
     single         boolean PRIMARY KEY DEFAULT true CHECK (single),
     self_approval  boolean NOT NULL DEFAULT false

@@ -14,7 +14,7 @@ CREATE TYPE draftsman.error_class AS ENUM (
     'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
--- Gaps of 100 leave room to move a job between two others with one write.
+-- Gaps of 100 leave room to move a job between two others with a single write.
 CREATE SEQUENCE draftsman.job_positions INCREMENT BY 100 START WITH 100;
 CREATE SEQUENCE draftsman.lease_tokens;
 
@@ -96,11 +96,11 @@ CREATE TABLE draftsman.jobs (
 -- the id of the job, which has an index of its own.
 --   jobs_pkey      a job by its number; the newest jobs
 --   jobs_id        a job by its id, or by a prefix of it
---   jobs_key       intake: one job for a type and a given idempotency key
+--   jobs_key       submission: a single job for a type and a given idempotency key
 --   jobs_claim     the claim, in queue order
 --   jobs_status    lists and counts by status
 --   jobs_due       jobs that are due; the earliest due time for the leader's timer
---   jobs_subject   one live job for a subject
+--   jobs_subject   a single live job for a subject
 CREATE UNIQUE INDEX jobs_id ON draftsman.jobs (id) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX jobs_key ON draftsman.jobs (type, idempotency_key) WITH (fillfactor = 50)
     WHERE NOT starts_with(idempotency_key, 'auto:');

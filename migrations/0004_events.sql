@@ -3,7 +3,7 @@
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0004_events');
 
--- The epoch of the event cursor. A restored dump starts a new one: its transaction ids cannot be
+-- The epoch of the event cursor. A restored dump starts a new epoch: its transaction ids cannot be
 -- compared with those of the server that it was taken from.
 CREATE TABLE draftsman.event_epoch (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
@@ -55,8 +55,8 @@ CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events_de
 -- Partitions ----------------------------------------------------------------------------------
 
 -- Creates the partition of a month; false when it exists, or when the default partition already
--- has rows of the month. The events of a job come one after the other: a fill factor of 30 leaves
--- room for the later ones on the index page of the first (0.2 kB less WAL a job).
+-- has rows of the month. The events of a job arrive in sequence: a fill factor of 30 leaves
+-- room for later events on the index page of the first (0.2 kB less WAL a job).
 CREATE FUNCTION draftsman.make_event_partition(month date) RETURNS boolean LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -78,7 +78,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- Creates the partitions of this month and of so many after it; returns how many were missing.
+-- Creates the partitions of this month and of some later months; returns the number of missing.
 CREATE FUNCTION draftsman.make_event_partitions(ahead int) RETURNS int LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -105,8 +105,8 @@ CREATE VIEW draftsman.event_months AS
 
 -- Archives ------------------------------------------------------------------------------------
 
--- Events leave the database in one way only: the partition of a month is dropped after its events
--- were archived. No event is ever deleted.
+-- Events leave the database only when the partition of a month is dropped after its events were
+-- archived. No event is ever deleted.
 CREATE TABLE draftsman.event_archives (
     month        date PRIMARY KEY CHECK (extract(day FROM month) = 1),
     events       bigint NOT NULL CHECK (events >= 0),

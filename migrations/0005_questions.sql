@@ -42,7 +42,7 @@ CREATE TABLE draftsman.job_questions (
     CONSTRAINT job_questions_resolved CHECK ((resolution IS NOT NULL) = (status <> 'open')),
     CONSTRAINT job_questions_answered CHECK (status <> 'answered' OR answered_at IS NOT NULL)
 );
---   job_questions_open    one open question a job
+--   job_questions_open    a single open question a job
 --   job_questions_expiry  the sweep of expired questions; the inbox, page by page
 CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job) WHERE status = 'open';
 CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
@@ -89,8 +89,8 @@ CREATE TABLE draftsman.job_answers (
     CONSTRAINT job_answers_event UNIQUE (job, question, source_event_id),
     CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL)
 );
---   job_answers_input  one accepted answer of an input
---   job_answers_vote   one accepted vote of each kind a person: who approved may still deny
+--   job_answers_input  a single accepted answer of an input
+--   job_answers_vote   an accepted vote of each kind a person, who may deny after an approval
 CREATE UNIQUE INDEX job_answers_input ON draftsman.job_answers (job, question)
     WHERE accepted AND kind = 'input';
 CREATE UNIQUE INDEX job_answers_vote
@@ -133,8 +133,8 @@ CREATE VIEW draftsman.questions AS
 
 -- Immutability --------------------------------------------------------------------------------
 
--- A resolved question stays resolved; only an answered or expired one may be superseded when it is
--- asked again.
+-- A resolved question stays resolved; only an answered or expired question may be superseded when
+-- it is asked again.
 CREATE TRIGGER job_questions_immutable BEFORE UPDATE ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status <> 'open' AND NOT (OLD.status IN ('answered', 'expired')
           AND NEW.status = 'superseded'))
@@ -196,7 +196,7 @@ CREATE TRIGGER job_questions_reminder AFTER UPDATE OF status, expires_at ON draf
           AND (NEW.status <> 'open' OR NEW.expires_at IS DISTINCT FROM OLD.expires_at))
     EXECUTE FUNCTION draftsman.schedule_reminder();
 
--- Who may answer ------------------------------------------------------------------------------
+-- Permission to answer ------------------------------------------------------------------------
 
 -- An accepted answer comes from a session that may act for its channel, in the name of the person
 -- of its identity, and that person may answer the question.
@@ -250,7 +250,7 @@ END $$;
 CREATE TRIGGER job_answers_session BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_answer();
 
--- Counts refused answers one by one, those of a person under their own name.
+-- Counts a refused answer, under the name of the person or channel identity.
 CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -61,8 +61,8 @@ BEGIN
         USING ERRCODE = 'DM002';
 END $$;
 
--- Who may submit a job: a person their own requests, a bot the requests of people in its channels,
--- a worker the retries of lost jobs. A retry repeats the earlier request under the key of its
+-- Permission to submit a job: a person submits own requests, a bot requests of people in its
+-- channels, a worker retries of lost jobs. A retry repeats the earlier request under the key of its
 -- chain, on behalf of the person who made that request or of an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -153,8 +153,8 @@ CREATE TRIGGER jobs_inserted AFTER INSERT ON draftsman.jobs
 --
 -- A session plans the statements of a trigger once, for the first batch that it sees, and the plan
 -- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number`
--- is immutable, so each new row has its old one and the full join is an inner one. The CASE keeps
--- the planner from turning it into one. Runs and questions are looked up by index
+-- is immutable, so each new row has its old row and the full join is an inner join. The CASE keeps
+-- the planner from replacing it by an inner join. Runs and questions are looked up by index
 -- (enable_seqscan). JIT is off because PostgreSQL before 18 adds 1e10 to the cost of a disabled
 -- node and would compile the plan: 0.5 to 1.6 s for a change of 1 ms.
 CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql

@@ -1,4 +1,4 @@
--- Deliveries (the outbox): messages to targets, written in the transaction of what they report.
+-- Deliveries (the outbox): messages to targets, written in the transaction that they report.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
 
@@ -31,9 +31,9 @@ CREATE INDEX job_targets_thread ON draftsman.job_targets (target, thread)
 CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
     WHERE channel = 'trello';
 
--- `original` is the delivery whose message this one updates, or the dead letter that it replaces.
--- `sender_lock_id` is the number of the session lock of the process that claimed the delivery, as in
--- `workers.lock_id`; NULL when it had none. A call starts with a statement that proves the lease, and
+-- `original` is the delivery whose message it updates, or the dead letter that it replaces.
+-- `sender_lock_id` is the number of the session lock of the process that claimed the delivery, as
+-- in `workers.lock_id`; NULL: it had none. A call starts with a statement that proves the lease, and
 -- ends at `call_ends_at` at the latest.
 CREATE TABLE draftsman.deliveries (
     seq              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -79,11 +79,11 @@ CREATE TABLE draftsman.deliveries (
 --   deliveries_id       a delivery by the marker in its message
 --   deliveries_job      the deliveries of a job
 --   deliveries_thread   the first unfinished delivery of a thread
---   deliveries_head     at most one delivery of a thread is due or being sent: keeps their order
+--   deliveries_head     a single delivery of a thread is due or being sent, which keeps the order
 --   deliveries_due      the claim: the delivery of each target that has been due longest
 --   deliveries_urgent   the claim: the same for urgent deliveries
 --   deliveries_status   lists and counts by status
---   deliveries_pending  one pending status message a thread, updated to the newest status
+--   deliveries_pending  a single pending status message a thread, updated to the newest status
 --   deliveries_dedupe   deduplication
 --   deliveries_slack    the job of a posted message, to recognize replies to it
 --   deliveries_trello   whether a comment was posted by the bot
@@ -132,7 +132,7 @@ CREATE TABLE draftsman.unnotified_jobs (
 
 -- Order within a thread -----------------------------------------------------------------------
 
--- Questions, reminders, decisions and results are urgent, and so is what precedes them in their
+-- Questions, reminders, decisions and results are urgent, and so are earlier deliveries of their
 -- thread.
 CREATE FUNCTION draftsman.mark_urgent() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -144,10 +144,10 @@ CREATE TRIGGER deliveries_set_urgent BEFORE INSERT ON draftsman.deliveries FOR E
     WHEN (NEW.kind IN ('question', 'reminder', 'question_closed', 'result'))
     EXECUTE FUNCTION draftsman.mark_urgent();
 
--- In each thread one delivery has its turn: it is due at a time, or being sent. The others have no
--- time; when it ends, the first of them is next. A session that adds a delivery to a thread or
--- finishes one holds the lock of the job, so that none is added behind one that has just ended and
--- then waits forever. Nothing is sorted: a sort is a disabled node in the sessions of workers.
+-- In each thread a single delivery is next: it has a due time, or is being sent. The others have no
+-- due time; when it ends, the first of them is next. A session that adds a delivery to a thread or
+-- finishes it holds the lock of the job; otherwise a delivery added after a delivery that has just
+-- ended would wait forever. There is no sort, which is a disabled node in the sessions of workers.
 CREATE FUNCTION draftsman.release_threads(threads text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     channels draftsman.delivery_channel[];
@@ -195,11 +195,11 @@ CREATE TRIGGER deliveries_updated AFTER UPDATE ON draftsman.deliveries
     REFERENCING NEW TABLE AS new_deliveries
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.order_deliveries();
 
--- What writes deliveries ----------------------------------------------------------------------
+-- Triggers that write deliveries --------------------------------------------------------------
 
 -- A job changed its status. A pending status message is updated, which locks it: no sender can
--- claim it with the previous status before this transaction commits. One that is being sent is
--- followed by another. A job leaves an open approval only by an approval, or by a denial that it
+-- claim it with the previous status before this transaction commits. A message that is being sent
+-- is followed by another. A job leaves an open approval only by an approval, or by a denial that it
 -- accepts.
 CREATE FUNCTION draftsman.enqueue_deliveries() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -322,8 +322,8 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
--- Triggers run in the order of their names: this one after jobs_deliveries, which writes to the
--- targets.
+-- Triggers run in the order of their names: this trigger runs after jobs_deliveries, which writes
+-- to the targets.
 CREATE TRIGGER jobs_unnotified AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
     WHEN (NEW.status = 'dead_letter' AND OLD.status <> 'dead_letter')
     EXECUTE FUNCTION draftsman.record_unnotified();

@@ -1,4 +1,4 @@
--- Repositories that are known by name, the labels that stand for them, and their profiles.
+-- Known repositories, the labels that are mapped to them, and their profiles.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0008_repos');
 
@@ -40,7 +40,7 @@ CREATE UNIQUE INDEX repo_mappings_name
     ON draftsman.repo_mappings (lower(trello_label_name), repo, path) WHERE trello_label_id IS NULL;
 CREATE INDEX repo_mappings_repo ON draftsman.repo_mappings (repo);
 
--- How a repository, or one folder of it, is set up, validated and fixed.
+-- Setup, validation and fix commands of a repository or of a folder in it.
 CREATE TABLE draftsman.repo_profiles (
     id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     repo                 bigint NOT NULL REFERENCES draftsman.repos ON DELETE CASCADE,

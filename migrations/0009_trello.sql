@@ -22,10 +22,10 @@ CREATE TABLE draftsman.trello_board_configs (
 );
 
 -- A label on a card. An episode begins when the label is seen after it was absent; a label that
--- was there before the board was first read is episode 0. A `pending` label becomes a job; that of a
--- `submitted` one is to be replaced; a `done` one needs nothing more. `seen_at` is the time
+-- existed before the first poll of the board is episode 0. A `pending` label will create a job, a
+-- `submitted` label will be replaced, and a `done` label needs nothing more. `seen_at` is the time
 -- (by our clock) when `present` last changed, `changed_at` the latest time, by Trello's clock or
--- ours, that it rests on.
+-- ours, that it is based on.
 CREATE TABLE draftsman.trello_labels (
     card        text NOT NULL CHECK (card <> ''),
     label       text NOT NULL CHECK (label <> ''),
@@ -41,11 +41,11 @@ CREATE TABLE draftsman.trello_labels (
     CONSTRAINT trello_labels_absent CHECK (present OR stage = 'done')
 ) WITH (fillfactor = 80);
 --   trello_labels_board  the labels of a board when it was last read
---   trello_labels_due    labels that become a job or are to be replaced
+--   trello_labels_due    labels that will create a job or be replaced
 CREATE INDEX trello_labels_board ON draftsman.trello_labels (board) WHERE present;
 CREATE INDEX trello_labels_due ON draftsman.trello_labels (board, seen_at) WHERE stage <> 'done';
 
--- How far the actions of a board were read, by Trello's clock.
+-- Position up to which the actions of a board were read, by Trello's clock.
 CREATE TABLE draftsman.poll_cursors (
     board          text PRIMARY KEY
                    REFERENCES draftsman.trello_board_configs ON DELETE CASCADE,

@@ -6,7 +6,7 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
 -- Questions -----------------------------------------------------------------------------------
 
 -- Closes a question and resumes or ends its job; the caller holds the locks of both. For a denial
--- the error of the job names the person who denied and the reason.
+-- the error of the job contains the person who denied and the reason.
 CREATE FUNCTION draftsman.resolve_question(
     job bigint, ordinal int, status draftsman.question_status, resolution jsonb,
     job_status draftsman.job_status, actor text, detail text, kind text, error text
@@ -93,7 +93,7 @@ END $$;
 
 -- Tokens --------------------------------------------------------------------------------------
 
--- A new token replaces the unused one of the same approver.
+-- A new token replaces the unused token of the same approver.
 CREATE FUNCTION draftsman.mint_token(
     token_hash text, job bigint, question int, approver text, minted_by text
 ) RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -179,12 +179,12 @@ BEGIN
 END $$;
 
 -- Records a request that joined the live job of its subject: once for each key, and once for each
--- person and digest, so that a repeated request leaves one event; at most 200 events a job.
+-- person and digest, so that a repeated request has a single event; at most 200 events a job.
 CREATE FUNCTION draftsman.join_request(job bigint, actor text, request jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.may_act_as(actor) AND (
-           draftsman.session_kind() = 'bot'  -- a board asks, too
+           draftsman.session_kind() = 'bot'  -- also for a board
            OR (draftsman.has_role(draftsman.person_of_actor(actor), 'invoker')
                AND request ->> 'requester' = draftsman.person_of_actor(actor)))) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s may not ask for D-%s', actor, job));

@@ -1,5 +1,5 @@
--- Privileges of the group roles: workers, bots and people write what their role allows; the owner
--- of the schema may do everything.
+-- Privileges of the group roles of workers, bots, people and readers; the owner of the schema has
+-- all privileges.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_grants');
 
@@ -148,7 +148,7 @@ BEGIN
     END IF;
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
-        -- one column of each allows SELECT ... FOR UPDATE; no update passes the triggers
+        -- a column of each allows SELECT ... FOR UPDATE; no update passes the triggers
         GRANT UPDATE (id) ON draftsman.jobs TO draftsman_bot;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_bot;
         GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits, draftsman.leases

@@ -1,7 +1,8 @@
-"""What every test may use: a server, a database of its own, people, a clock, jobs in any state.
+"""Fixtures of all tests: a server, a database of the test, people, a clock, jobs in any state.
 
-By default the server is the embedded PostgreSQL, started on first need, shared by all processes of
-the session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` takes another one, as a superuser there.
+By default the server is the embedded PostgreSQL, started on first use and shared by all processes
+of the session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` uses another server, as a superuser
+there.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ GIVEN = "DRAFTSMAN_TEST_URL"
 SERVER = pytest.StashKey[Server]()
 QUICK = hypothesis.settings(database=None, deadline=None, derandomize=True, max_examples=30)
 hypothesis.settings.register_profile("draftsman", QUICK)
-# more examples, other ones each time: tests/soak/soak_properties.py
+# more and other examples: tests/soak/soak_properties.py
 hypothesis.settings.register_profile("soak", QUICK, derandomize=False, max_examples=500)
 hypothesis.settings.load_profile("draftsman")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find the session's server, and forget what this machine and this user have configured.
+    """Find the session's server, and remove the configuration of this machine and user.
 
-    Tests and the processes that they start are compiled once, not each time. Ctrl-C and SIGHUP end
-    them also where a script started this in its background or after `nohup`, which ignore them.
+    Tests and their processes are compiled once. Ctrl-C and SIGHUP end them even if a script started
+    this in the background or with `nohup`, which ignore these signals.
     """
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
@@ -73,19 +74,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a process of pytest-xdist where the session's server is."""
+    """Pass the location of the session's server to a process of pytest-xdist."""
     server: Server = node.config.stash[SERVER]
     node.workerinput |= {"home": str(server.home), "url": server.given}
 
 
 def pytest_collection_finish() -> None:
-    """Leave out what is there for good when garbage is looked for: a tenth of the tests' time."""
+    """Exclude permanent objects from garbage collection, which saves a tenth of the time."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Disconnect; the process that began the session also cleans up."""
+    """Disconnect; the process that started the session also cleans up."""
     if (server := config.stash.get(SERVER, None)) is None:
         return
     if hasattr(config, "workerinput"):
@@ -95,7 +96,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say on which PostgreSQL this runs; `make soak` takes every other one of the machine."""
+    """Print the version of PostgreSQL; `make soak` uses the other installed versions."""
     return f"postgresql: {config.stash[SERVER].version}"
 
 
@@ -106,20 +107,20 @@ def _no_system_config(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def server(pytestconfig: pytest.Config) -> Server:
-    """Give the PostgreSQL of this session."""
+    """Provide the PostgreSQL server of this session."""
     return pytestconfig.stash[SERVER]
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Give an empty folder in which a server of the test's own can have its data."""
+    """Provide an empty folder for the data of a server of the test."""
     with open_folder() as path:
         yield path
 
 
 @pytest.fixture
 def empty_url(server: Server) -> Iterator[str]:
-    """Give the URL of a database with nothing in it."""
+    """Provide the URL of an empty database."""
     name = server.create(migrated=False)
     yield server.url(name)
     server.leave(name)
@@ -127,7 +128,7 @@ def empty_url(server: Server) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def databases(server: Server) -> Iterator[Databases]:
-    """Give the databases that the tests of this process have one after another."""
+    """Provide the databases that the tests of this process use in turn."""
     sessions = Sessions()
     sessions.install()
     databases = Databases(server, sessions)
@@ -138,7 +139,7 @@ def databases(server: Server) -> Iterator[Databases]:
 
 @pytest.fixture
 def database(databases: Databases) -> Iterator[str]:
-    """Give the name of a migrated database that only this test uses meanwhile."""
+    """Provide the name of a migrated database that only this test uses at the moment."""
     name = databases.acquire()
     yield name
     databases.release(name)
@@ -146,7 +147,7 @@ def database(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def own_database(server: Server) -> Iterator[str]:
-    """Give the name of a migrated database that no other test has before or after."""
+    """Provide the name of a migrated database that no other test ever uses."""
     name = server.create()
     yield name
     server.leave(name)
@@ -154,13 +155,13 @@ def own_database(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(server: Server, database: str) -> str:
-    """Give the URL of a migrated database that only this test uses."""
+    """Provide the URL of a migrated database that only this test uses."""
     return server.url(database)
 
 
 @pytest.fixture(scope="session")
 def common_settings() -> Settings:
-    """Give the configuration that all tests have in common, without a database."""
+    """Provide the common configuration of all tests, without a database."""
     return Settings.model_validate(
         {
             "database": {"pool_size": 20},
@@ -173,14 +174,14 @@ def common_settings() -> Settings:
 
 @pytest.fixture
 def settings(common_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
-    """Give a configuration with that database and the people of the tests."""
+    """Provide a configuration with that database and the people of the tests."""
     own = {"database_url": SecretStr(database_url), "data_dir": tmp_path / "data"}
     return common_settings.model_copy(update=own, deep=True)
 
 
 @pytest.fixture
 async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
-    """Give that database, open."""
+    """Provide that database, open."""
     db = Database(database_url, settings.database)
     await db.open()
     yield db
@@ -189,7 +190,7 @@ async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def conn(db: Database) -> AsyncIterator[Connection]:
-    """Give a session of its own in that database, on which each statement is a transaction."""
+    """Provide a session in that database, on which each statement is a transaction."""
     conn = await db.dedicated_connection()
     yield conn
     await conn.close()
@@ -197,29 +198,29 @@ async def conn(db: Database) -> AsyncIterator[Connection]:
 
 @pytest.fixture
 def rt(settings: Settings, db: Database) -> Runtime:
-    """Give the services over that database, as on a server: people decide who may do what."""
+    """Provide the services over that database, as on a server: roles decide on permissions."""
     return wire(settings, db, False)
 
 
 @pytest.fixture
 def owner() -> Actor:
-    """Give the owner of an embedded database, who may do everything."""
+    """Provide the owner of an embedded database, who has all permissions."""
     return Actor(Source.CLI, "root", "Root", person="root", owner=True)
 
 
 @pytest.fixture
 def people(rt: Runtime) -> People:
-    """Give the people of the tests: `people.anna`."""
+    """Provide the people of the tests: `people.anna`."""
     return People(rt.policy)
 
 
 @pytest.fixture
 def make(rt: Runtime, owner: Actor) -> Factory:
-    """Give jobs in any state."""
+    """Provide jobs in any state."""
     return Factory(rt, owner)
 
 
 @pytest.fixture
 def clock(server: Server, database: str, db: Database) -> Clock:
-    """Give the clock of that database, to be moved."""
+    """Provide the movable clock of that database."""
     return Clock(db, server, database)

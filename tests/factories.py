@@ -1,4 +1,4 @@
-"""Jobs in any state, brought there by the real arrows."""
+"""Jobs in any state, brought there by real transitions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.support.waits import until
 
 QUESTION = QuestionSpec(key="pick", text="Which one?", choices=("red", "blue"))
 EVENTS = count(1)
-"""Of channels: each is another click or message."""
+"""Ids of channel events: each is another click or message."""
 GATE = QuestionSpec(
     key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol", "dave")
 )
 
 
 class Factory:
-    """Makes jobs of type `noop`, each in a queue of its own unless one is named."""
+    """Factory of jobs of type `noop`, each in its own queue unless a queue is named."""
 
     def __init__(self, rt: Runtime, owner: Actor) -> None:
         self.rt = rt
@@ -55,11 +55,11 @@ class Factory:
         return await self._claim(number, 0, 1, **fields)
 
     async def running(self, number: int | None = None, **fields: Any) -> ClaimedJob:
-        """Claim and start a job, one that exists or a new one."""
+        """Claim and start an existing or a new job."""
         return await self._claim(number, 1, 0, **fields)
 
     async def asked(self, item: QuestionSpec = QUESTION, **fields: Any) -> ClaimedJob:
-        """Let a new job's run ask; the question is the job's first."""
+        """Ask in the run of a new job, as the job's first question."""
         work = await self.running(**fields)
         assert await self.rt.questions.ask(work.lease, item) == f"{work.name}/1"
         return work
@@ -77,14 +77,14 @@ class Factory:
         return work.number
 
     async def retrying(self, **fields: Any) -> int:
-        """Run a job that fails for a passing reason."""
+        """Run a job that fails with a transient error."""
         work = await self.running(**fields)
         failure = Failure("busy", http_status=503)
         assert await self.rt.settlement.failure(work, failure) is Status.RETRYING
         return work.number
 
     async def set_due(self, number: int, seconds: float) -> None:
-        """Let a job that is retrying be due so many seconds from now."""
+        """Make a retrying job due in `seconds`."""
         async with self.rt.db.connection() as conn:
             await conn.execute(
                 "UPDATE draftsman.jobs SET next_retry_at = draftsman.now()"
@@ -93,26 +93,26 @@ class Factory:
             )
 
     async def due(self, number: int) -> None:
-        """Let a job that is retrying be tried now."""
+        """Make a retrying job due now."""
         await self.set_due(number, 0)
         await self.rt.sweeps.promote(LeaderTerm())
         assert (await self.rt.read_model.job(number)).status is Status.QUEUED
 
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
-        """Run a job to its good end."""
+        """Run a job to completion."""
         work = await self.running(**fields)
         assert await self.rt.settlement.outcome(work, Done(result or {})) is Status.COMPLETED
         return work.number
 
     async def failed(self, **fields: Any) -> int:
-        """Run a job that fails for good."""
+        """Run a job that fails permanently."""
         work = await self.running(**fields)
         failure = Failure("no such thing", declared="PERMANENT")
         assert await self.rt.settlement.failure(work, failure) is Status.FAILED
         return work.number
 
     async def dead(self, **fields: Any) -> int:
-        """Run a job that has no attempts to lose."""
+        """Run a job that has no attempts left."""
         work = await self.running(**{"max_attempts": 0} | fields)
         assert await self.rt.settlement.failure(work, Failure("gone")) is Status.DEAD_LETTER
         return work.number
@@ -124,7 +124,7 @@ class Factory:
         return number
 
     async def expired(self, **fields: Any) -> int:
-        """Let a job ask, and nobody answer in time."""
+        """Ask in a job, without an answer until the question expires."""
         item = QUESTION.model_copy(update={"expires_in": 0.000001})
         work = await self.asked(item, **fields)
         assert await self.rt.sweeps.expire(LeaderTerm()) == 1
@@ -132,8 +132,8 @@ class Factory:
 
     async def job_in(self, status: Status, **fields: Any) -> int:
         """Bring a new job into a status."""
-        made = await self._makers()[status](**fields)
-        return made if isinstance(made, int) else made.number
+        created = await self._makers()[status](**fields)
+        return created if isinstance(created, int) else created.number
 
     async def answer(self, job: int, text: str, actor: Actor | None = None, n: int = 1) -> Verdict:
         """Answer a question, as a new event of the channel."""
@@ -141,13 +141,13 @@ class Factory:
         return await self.rt.questions.answer(job, n, response, actor or self.owner)
 
     async def decide(self, job: int, yes: bool, actor: Actor, n: int = 1, **more: Any) -> Verdict:
-        """Approve or deny a gate, as a new event of the channel."""
+        """Approve or deny an approval, as a new event of the channel."""
         event = f"event-{next(EVENTS)}"
         response = Response(source_event_id=event, decision=yes, **more)
         return await self.rt.questions.answer(job, n, response, actor)
 
     async def worker_row(self, **fields: Any) -> UUID:
-        """Register a worker that no process stands behind, on another host."""
+        """Register a worker on another host, without a process."""
         id = fields.pop("id", None) or uuid4()
         row: dict[str, Any] = {
             "host": "far",
@@ -182,7 +182,7 @@ class Factory:
                 )
             return bool(got)
 
-        # who tells people of it holds its lock for a moment, and claims pass by what is locked
+        # a notification holds its lock for a moment, and claims skip locked jobs
         await until(look, f"D-{job.number} to be claimed")
         assert [work.number for work in got] == [job.number]
         return got[0]

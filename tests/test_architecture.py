@@ -1,4 +1,4 @@
-"""What holds for every file: who imports whom, where SQL stands, and how large a file may be."""
+"""Rules for every file: imports, places of SQL, and size."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("core", "tui", "bots", "soak")
 LINES = 400
 REFERENCES = {"config/draftsman.toml", "tests/docs/data_model.toml"}
-"""Every key of the configuration, every column of the tables: as long as there are such."""
+"""Reference files, as long as the number of their keys and columns requires."""
 HEAVY = {"textual", "slack_bolt", "slack_sdk", "trello", "psycopg", "psycopg_pool"}
-"""What a command line that only talks about itself has no time to load."""
+"""Packages that `--help` and similar commands must not import."""
 SQL = re.compile(
     r"""^\s*(?:SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|CREATE|ALTER|DROP|TRUNCATE|GRANT|REVOKE|LISTEN
         |UNLISTEN|NOTIFY|SET|RESET|SHOW|COPY|CALL|LOCK|VACUUM|ANALYZE|EXPLAIN|BEGIN|COMMIT|ROLLBACK)
@@ -37,11 +37,13 @@ REGISTRY = re.compile(
 
 @cache
 def _ours() -> tuple[Path, ...]:
-    """Return what is tracked or about to be: files that git neither ignores nor lost."""
-    # A checkout may belong to somebody else than who tests it.
+    """Return tracked and new files: those that git neither ignores nor lacks."""
+    # the checkout may belong to another user than the tests
     command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
-    wanted = ["--cached", "--others", "--exclude-standard"]
-    done = subprocess.run([*command, *wanted], cwd=ROOT, capture_output=True, text=True, check=True)
+    options = ["--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(
+        [*command, *options], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     paths = (ROOT / name for name in done.stdout.split("\0") if name)
     return tuple(sorted(path for path in paths if path.is_file()))
 
@@ -66,7 +68,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each string literal, pieces of f-strings too, docstrings not."""
+    """Yield line and text of each string literal, also parts of f-strings, except docstrings."""
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         match node:
@@ -75,7 +77,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _in_order(tree: ast.Module) -> bool:
-    """Whether a docstring comes first, and the future import next if any code follows."""
+    """Whether a docstring is first, followed by the future import if there is code."""
     if not ast.get_docstring(tree):
         return False
     match tree.body[1:]:
@@ -110,14 +112,14 @@ def test_help_loads_no_front_end_and_no_database_driver() -> None:
     assert HEAVY & set(loaded.split()) == set()
 
 
-def test_sql_stands_in_sql_files() -> None:
-    found = [
+def test_sql_is_only_in_sql_files() -> None:
+    statements = [
         f"{_name(path)}:{line}: {text.strip()[:60]!r}"
         for path in _modules(*SOURCES)
         for line, text in _texts(_tree(path))
         if SQL.search(text)
     ]
-    assert found == []
+    assert statements == []
 
 
 @pytest.mark.parametrize(
@@ -138,19 +140,19 @@ def test_sql_stands_in_sql_files() -> None:
         ("SETTINGS", False),
     ],
 )
-def test_sql_is_told_from_english(text: str, is_sql: bool) -> None:
+def test_sql_is_distinguished_from_english(text: str, is_sql: bool) -> None:
     assert bool(SQL.search(text)) is is_sql
 
 
 def test_no_file_is_over_400_lines() -> None:
     ours = [path for path in _ours() if path.suffix in {".py", ".sql", ".sh", ".tcss", ".toml"}]
-    ours.remove(ROOT / "config" / "draftsman.toml")  # as long as there are settings
+    ours.remove(ROOT / "config" / "draftsman.toml")  # as long as the number of settings
     sizes = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
     long = {name: size for name, size in sizes.items() if size > LINES}
     assert long.keys() <= REFERENCES, long
 
 
-def test_every_module_says_what_it_is_and_defers_annotations() -> None:
+def test_every_module_has_a_docstring_and_defers_annotations() -> None:
     modules = _modules(*SOURCES, "tests", "bench")
     assert [_name(path) for path in modules if not _in_order(_tree(path))] == []
 
@@ -159,11 +161,11 @@ def test_nothing_tracked_names_a_package_registry() -> None:
     named = []
     for path in _ours():
         text = path.read_bytes().decode("utf-8", "replace")
-        named += [f"{_name(path)}: {found[0]}" for found in REGISTRY.finditer(text)]
+        named += [f"{_name(path)}: {match[0]}" for match in REGISTRY.finditer(text)]
     assert named == []
 
 
-def test_the_lock_is_the_one_that_make_lock_writes() -> None:
+def test_lock_file_matches_make_lock() -> None:
     assert not (ROOT / "uv.lock").exists()
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert "://" not in text

@@ -1,4 +1,4 @@
-"""`config/draftsman.toml` and the settings say the same: every key, and every default."""
+"""`config/draftsman.toml` and the settings agree: every key, and every default."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from draftsman.resources import config_example
 from draftsman.settings import LimitSettings, SecretSettings, Section, Settings, load
 
 SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
-"""Before a commented setting or table; prose has a space after its `#`."""
+"""Start of a commented setting or table; prose has a space after its `#`."""
 EXAMPLES = {
     *("handlers", "types", "profiles", "people", "groups", "tools", "llm", "webhooks"),
     *("credentials", "agents", "keys"),
 }
-"""Tables that are empty by default, or hold unset limits: what the file shows are examples."""
+"""Tables that are empty by default or have unset limits: their values in the file are examples."""
 
 
 @pytest.fixture(autouse=True)
 def _as_root_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give everybody the defaults that the file shows: those of root, in a bare shell."""
+    """Use the defaults in the file: those of root, without variables."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         monkeypatch.delenv(name)
@@ -35,7 +35,7 @@ def _as_root_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def shown() -> dict[str, Any]:
-    """Return what the file says when every setting in it is uncommented."""
+    """Return the settings of the file with every setting uncommented."""
     return tomllib.loads(SETTING.sub("", config_example()))
 
 
@@ -49,31 +49,31 @@ def _sections(annotation: Any) -> list[type[Section]]:
     """Return the models inside an annotation such as `dict[str, TypeSettings]`."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
-    return [found for part in getattr(annotation, "__args__", ()) for found in _sections(part)]
+    return [section for part in getattr(annotation, "__args__", ()) for section in _sections(part)]
 
 
 def _tables(value: Any, annotation: Any) -> list[dict[str, Any]]:
-    """Return the tables that stand for the model of the annotation, one for a plain section."""
+    """Return the tables of the annotation's model, a single table for a section."""
     if isinstance(annotation, type) or get_origin(annotation) is UnionType:
         return [value]
     return list(value.values()) if isinstance(value, dict) else list(value)
 
 
-def _missing(model: type[BaseModel], tables: list[dict[str, Any]], place: str) -> Iterator[str]:
+def _missing(model: type[BaseModel], tables: list[dict[str, Any]], prefix: str) -> Iterator[str]:
     if model is SecretSettings and any(tables):
         return  # either of its keys, never both
     for name, field in model.model_fields.items():
         values = [table[name] for table in tables if name in table]
         if not values:
-            yield f"{place}{name}"
+            yield f"{prefix}{name}"
             continue
         for section in _sections(field.annotation):
             inside = [table for value in values for table in _tables(value, field.annotation)]
-            yield from _missing(section, inside, f"{place}{name}.")
+            yield from _missing(section, inside, f"{prefix}{name}.")
 
 
 def _unset(model: type[BaseModel]) -> Iterator[str]:
-    """Yield every key whose default is None, those of nested tables included."""
+    """Yield every key whose default is None, also of nested tables."""
     for name, field in model.model_fields.items():
         if not field.is_required() and field.get_default(call_default_factory=True) is None:
             yield name
@@ -81,13 +81,13 @@ def _unset(model: type[BaseModel]) -> Iterator[str]:
             yield from _unset(section)
 
 
-def _defaults(model: BaseModel, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each key that is set, with its value."""
+def _defaults(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each set key with its value."""
     for name, value in model:
         if isinstance(value, BaseModel):
-            yield from _defaults(value, f"{place}{name}.")
+            yield from _defaults(value, f"{prefix}{name}.")
         elif value is not None and name not in EXAMPLES:
-            yield f"{place}{name}", value
+            yield f"{prefix}{name}", value
 
 
 def _prose_above(line: int) -> str:
@@ -98,44 +98,44 @@ def _prose_above(line: int) -> str:
     return " ".join(lines[start:line]).lower()
 
 
-def test_the_file_as_it_is_changes_nothing(tmp_path: Path) -> None:
+def test_unchanged_file_gives_the_defaults(tmp_path: Path) -> None:
     assert _load(tmp_path, config_example()) == Settings()
 
 
-def test_every_key_is_there(shown: dict[str, Any]) -> None:
+def test_file_contains_every_key(shown: dict[str, Any]) -> None:
     assert list(_missing(Settings, [shown], "")) == []
 
 
-def test_a_key_that_the_file_lacks_is_noticed(shown: dict[str, Any]) -> None:
+def test_missing_key_is_detected(shown: dict[str, Any]) -> None:
     del shown["worker"]["drain"], shown["people"]["anna"]["roles"]
     assert list(_missing(Settings, [shown], "")) == ["worker.drain", "people.roles"]
 
 
-def test_every_default_is_the_one_shown(tmp_path: Path) -> None:
+def test_file_shows_every_default(tmp_path: Path) -> None:
     uncommented = dict(_defaults(_load(tmp_path, SETTING.sub("", config_example()))))
     defaults = dict(_defaults(Settings()))
     assert {key: uncommented[key] for key in defaults} == defaults
 
 
-def test_the_agent_shown_is_the_one_that_is_there(tmp_path: Path) -> None:
-    shown, there = (
+def test_file_shows_the_default_agent(tmp_path: Path) -> None:
+    shown, default = (
         settings.agents["tidy"]
         for settings in (_load(tmp_path, SETTING.sub("", config_example())), Settings())
     )
-    assert shown.model_dump(exclude=set(LimitSettings.model_fields)) == there.model_dump(
+    assert shown.model_dump(exclude=set(LimitSettings.model_fields)) == default.model_dump(
         exclude=set(LimitSettings.model_fields)
     )
-    assert there.limits() == {}
+    assert default.limits() == {}
 
 
 @pytest.mark.parametrize("key", sorted(set(_unset(Settings))))
-def test_an_example_of_what_is_unset_says_so(key: str) -> None:
+def test_comment_of_an_unset_key_says_unset(key: str) -> None:
     lines = config_example().splitlines()
-    places = [place for place, line in enumerate(lines) if line.startswith(f"#{key} = ")]
-    assert any("unset" in _prose_above(at) for at in places)
+    numbers = [number for number, line in enumerate(lines) if line.startswith(f"#{key} = ")]
+    assert any("unset" in _prose_above(at) for at in numbers)
 
 
-def test_every_setting_is_explained() -> None:
+def test_every_setting_has_a_comment() -> None:
     inside_a_list = False
     for at, line in enumerate(config_example().splitlines()):
         if line.startswith(("[", "#[")):

@@ -1,4 +1,4 @@
-"""A database that a test has after another one is as new, whatever was done to it."""
+"""A database that is used again by another test is as new, whatever changed in it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
 
 @pytest.fixture
 def databases(server: Server) -> Iterator[Databases]:
-    """Give databases of which this test has all."""
+    """Provide databases that only this test uses."""
     databases = Databases(server)
     yield databases
     databases.close()
@@ -39,7 +39,7 @@ def databases(server: Server) -> Iterator[Databases]:
 
 @asynccontextmanager
 async def lent(server: Server, databases: Databases) -> AsyncIterator[tuple[str, Runtime]]:
-    """Lend one, with the services over it."""
+    """Lend a database, with the services over it."""
     name = databases.acquire()
     url = server.url(name)
     settings = Settings.model_validate({"database_url": url})
@@ -51,7 +51,7 @@ async def lent(server: Server, databases: Databases) -> AsyncIterator[tuple[str,
 
 
 async def rest(server: Server, databases: Databases) -> None:
-    """Leave as many others as one rests behind."""
+    """Leave as many others idle as after a test."""
     for name in [databases.acquire() for _ in range(MAX_IDLE)]:
         databases.release(name)
 
@@ -75,25 +75,25 @@ async def test_rows_numbers_and_the_clock_are_as_new(
 
 
 async def left_over(conn: Connection) -> list[str]:
-    """Return the tables with rows that no migration puts there."""
-    found = await rows(conn, "SELECT tablename FROM pg_tables WHERE schemaname = 'draftsman'")
-    names = sorted({name for (name,) in found} - {"schema_migrations", "event_epoch"})
+    """Return the tables with rows that no migration inserts."""
+    tables = await rows(conn, "SELECT tablename FROM pg_tables WHERE schemaname = 'draftsman'")
+    names = sorted({name for (name,) in tables} - {"schema_migrations", "event_epoch"})
     return [name for name in names if await value(conn, f"SELECT count(*) FROM draftsman.{name}")]
 
 
 @pytest.mark.parametrize("stain", STAINS)
-async def test_what_deleting_rows_does_not_mend_is_lent_to_nobody(
+async def test_database_that_cannot_be_emptied_is_dropped(
     server: Server, databases: Databases, stain: str
 ) -> None:
     async with lent(server, databases) as (first, rt), rt.db.connection() as conn:
         await run(conn, f"SET session_replication_role = replica; {stain}")
     await rest(server, databases)
     assert databases.acquire() != first
-    there = "SELECT FROM pg_database WHERE datname = %s"
-    assert server.admin.execute(there, (first,)).fetchall() == []
+    query = "SELECT FROM pg_database WHERE datname = %s"
+    assert server.admin.execute(query, (first,)).fetchall() == []
 
 
-async def test_one_that_is_in_use_is_lent_to_nobody(server: Server, databases: Databases) -> None:
+async def test_database_in_use_is_not_lent(server: Server, databases: Databases) -> None:
     async with lent(server, databases) as (first, rt):
         left = await rt.db.dedicated_connection()
     await rest(server, databases)
@@ -101,7 +101,7 @@ async def test_one_that_is_in_use_is_lent_to_nobody(server: Server, databases: D
     await left.close()
 
 
-async def test_nobody_gets_one_for_ever(server: Server, databases: Databases) -> None:
+async def test_database_is_dropped_after_its_last_use(server: Server, databases: Databases) -> None:
     names = []
     for _ in range((MAX_IDLE + 1) * MAX_REUSES + 1):
         names.append(databases.acquire())

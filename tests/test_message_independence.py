@@ -1,4 +1,4 @@
-"""No code reads our sentences: the front ends work as well when the core speaks gibberish."""
+"""No code parses our sentences: the front ends also work when the core's texts are gibberish."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FILES: Final = (
     "tests/bots/trello/inbound/test_labels.py::test_label_added_again_creates_a_job_after_the_first_ends",
     "tests/bots/trello/test_tokens.py::test_they_are_read_and_never_shown",
 )
-"""Tests of the front ends, but for WORDED."""
+"""Tests of the front ends, except WORDED."""
 WORDED: Final = (
     "test_every_error_is_shown_beside_its_field",
     "test_errors_of_the_whole_request_are_shown_beside_a_field",
@@ -50,7 +50,7 @@ WORDED: Final = (
     "test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer",
     "test_a_private_word_is_addressed",
 )
-"""Those that check words of the core."""
+"""Tests that check texts of the core."""
 SLOW: Final = ("test_any_text_gives", "test_any_message_is", "test_a_question_keeps_its_controls")
 """Those that pass a few hundred texts of their own."""
 

@@ -1,7 +1,7 @@
-"""The built wheel holds all that a run needs, and works wherever it is installed.
+"""The built wheel is complete, and works wherever it is installed.
 
-The environment it is installed into is fresh, but borrows the libraries of the running one: what
-is proved is our wheel, without a network.
+The environment is new, but uses the libraries of the running environment: the test covers our
+wheel, without a network.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ PACKAGES = ("core/draftsman", "tui/draftsman_tui", "bots/draftsman_bots")
 
 
 def _run(command: Sequence[str | Path], cwd: Path) -> str:
-    """Run in a bare environment, so that nothing of the checkout helps; return stdout."""
-    kept = {"PATH": os.defpath, "HOME": str(cwd), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    """Run without variables, so that nothing of the checkout is used; return stdout."""
+    environment = {"PATH": os.defpath, "HOME": str(cwd), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -97,7 +99,7 @@ def test_the_wheel_holds_migrations_and_configuration_inside_the_package(wheel: 
         assert {f"draftsman/{file.relative_to(ROOT)}" for file in files} - inside == set()
 
 
-def test_the_wheel_puts_nothing_else_into_an_environment(wheel: Path) -> None:
+def test_wheel_installs_no_other_files(wheel: Path) -> None:
     inside = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {name for name in inside if not name.endswith(".dist-info")} == {
         "draftsman",
@@ -118,9 +120,9 @@ def test_the_installed_package_finds_its_own_files(environment: Path, place: Pat
     assert has_example == "True"
 
 
-def test_the_installed_command_says_its_version(environment: Path, place: Path) -> None:
+def test_installed_command_prints_its_version(environment: Path, place: Path) -> None:
     assert "0.1.0" in _run([environment / "draftsman", "--version"], place)
 
 
-def test_the_installed_demo_can_be_asked_what_it_does(environment: Path, place: Path) -> None:
+def test_installed_demo_prints_its_help(environment: Path, place: Path) -> None:
     assert "--answer" in _run([environment / "draftsman", "demo", "--help"], place)

@@ -1,4 +1,4 @@
-"""A backend that a test has after another one is as new."""
+"""A backend that is used again by another test is as new."""
 
 from __future__ import annotations
 

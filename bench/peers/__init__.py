@@ -1,1 +1,1 @@
-"""Each queue that is measured, draftsman among them: one file with one class each."""
+"""Adapters of the measured queues, draftsman included: a module with a class for each queue."""

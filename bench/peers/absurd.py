@@ -23,7 +23,7 @@ def _rows(prefix: str, **run: str) -> list[tuple[str, dict[str, str]]]:
 
 
 class Queue:
-    """It polls; its batch of tasks is one statement over its own function."""
+    """It polls; its batch of tasks is a single statement with a function of our own."""
 
     ABOUT = About(
         distribution="absurd-sdk",

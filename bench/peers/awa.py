@@ -1,4 +1,4 @@
-"""awa: a core in Rust over append-only partitions, whose rows it throws away by the partition."""
+"""awa: a core in Rust over append-only partitions, which it drops whole."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Noop:
 
 
 class Queue:
-    """Its queue storage is the fast one of the two that it has."""
+    """Its queue storage is the faster of its two kinds."""
 
     ABOUT = About(
         distribution="awa-pg",
         default={"max_workers": 10},
         fast={"max_workers": 256, "claim_batch_size": 512, "poll_interval_ms": 20},
-        # What has ended is an array in a receipt; its own count of it takes seconds.
+        # finished jobs are an array in a receipt; its own count takes seconds
         unfinished="SELECT (SELECT count(*) FROM awa.ready_entries) > (SELECT"
         " coalesce(sum(completed_count), 0) FROM awa.receipt_completion_batches)",
         share=(0.1, 0.5),
@@ -62,7 +62,7 @@ class Queue:
 
 
 def _without_user(url: str) -> str:
-    """Name the user among the parameters: it takes no URL with a user and no host."""
+    """Add the user to the parameters, as it accepts no URL with a user and no host."""
     parts = urlsplit(url)
     if parts.hostname:
         return url

@@ -1,4 +1,4 @@
-"""chancy: claims in batches, writes what has ended once a second."""
+"""chancy: claims in batches, writes completions once a second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chancy import Queue as ChancyQueue
 from bench.peers.peer import QUEUE, About, Probe
 
 STARTED: list[Probe] = []
-"""The probe of this process: a job's function is found by its name, and cannot be a closure."""
+"""Probe of this process: the function of a job is imported by name, and cannot be a closure."""
 
 
 @job(queue=QUEUE)

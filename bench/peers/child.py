@@ -1,7 +1,8 @@
-"""A process of one queue: `python -m bench.peers.child NAME ROLE [URL SETTINGS [TARGET]]`.
+"""A process of a queue: `python -m bench.peers.child NAME ROLE [URL SETTINGS [TARGET]]`.
 
-Its CPU is its own. It is told what to do on stdin and tells what happens on stdout, one JSON object
-a line. Roles: `about` tells who it is, `prepare` makes tables, `produce` submits, `work` works.
+Its CPU is measured separately. It reads commands on stdin and writes events on stdout, a JSON
+object per line. Roles: `about` prints the description, `prepare` creates tables, `produce` submits
+jobs, `work` runs them.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from bench.peers.peer import Peer, Probe, emit
 
 BATCH = 1000
 GRACE = 3.0
-"""Seconds for a worker to end by itself; it has told everything by then."""
+"""Seconds for a worker to exit; it has reported everything by then."""
 
 
-async def produce(peer: Peer, said: asyncio.StreamReader) -> None:
-    """Submit as told, until nobody says any more."""
+async def produce(peer: Peer, commands: asyncio.StreamReader) -> None:
+    """Submit jobs on command, until the end of stdin."""
     await peer.open()
     emit(event="ready")
-    while line := await said.readline():
+    while line := await commands.readline():
         order = json.loads(line)
         first, jobs, times = order["first"], order["jobs"], []
         began = time.monotonic_ns()
@@ -40,12 +41,12 @@ async def produce(peer: Peer, said: asyncio.StreamReader) -> None:
         emit(event="done", began=began, took=time.monotonic_ns() - began, times=times)
 
 
-async def work(peer: Peer, said: asyncio.StreamReader, target: int) -> None:
+async def work(peer: Peer, commands: asyncio.StreamReader, target: int) -> None:
     """Wait for `go`, work until `stop`."""
     emit(event="ready")
-    await said.readline()
+    await commands.readline()
     probe = Probe(target)
-    working, stop = asyncio.create_task(peer.work(probe)), asyncio.create_task(said.readline())
+    working, stop = asyncio.create_task(peer.work(probe)), asyncio.create_task(commands.readline())
     await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
     if working.done():
         working.result()
@@ -56,26 +57,26 @@ async def work(peer: Peer, said: asyncio.StreamReader, target: int) -> None:
 
 
 async def main(role: str, peer: Peer, target: int) -> None:
-    """Play a role to its end."""
-    said = asyncio.StreamReader()
-    protocol = asyncio.StreamReaderProtocol(said)
+    """Run a role to its end."""
+    commands = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(commands)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     if role == "prepare":
         await peer.prepare()
         emit(event="prepared")
     elif role == "produce":
-        await produce(peer, said)
+        await produce(peer, commands)
     else:
-        await work(peer, said, target)
+        await work(peer, commands, target)
     sys.stderr.flush()
-    os._exit(0)  # whatever threads a library keeps
+    os._exit(0)  # a library may leave threads behind
 
 
 def load(name: str) -> type[Peer]:
-    """Return the one class of a queue's file."""
+    """Return the queue class of a module."""
     module = importlib.import_module(f"bench.peers.{name}")
-    found: type[Peer] = module.Queue
-    return found
+    queue: type[Peer] = module.Queue
+    return queue
 
 
 if __name__ == "__main__":
@@ -84,8 +85,8 @@ if __name__ == "__main__":
     if role == "about":
         from importlib.metadata import version  # not in the memory of a worker
 
-        found = version(kind.ABOUT.distribution)
-        emit(event="about", version=found, **asdict(kind.ABOUT))
+        release = version(kind.ABOUT.distribution)
+        emit(event="about", version=release, **asdict(kind.ABOUT))
     else:
         url, settings, target = rest[0], json.loads(rest[1]), int(rest[2])
         asyncio.run(main(role, kind(url, settings), target))

@@ -1,4 +1,4 @@
-"""dbos: durable workflows, whose queues are polled."""
+"""dbos: durable workflows with polled queues."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATER = {
 
 
 class Queue:
-    """It has no batch: eight are submitted at once. It promises more than a queue does."""
+    """It has no batches: eight submissions run concurrently. It promises more than a queue."""
 
     ABOUT = About(
         distribution="dbos",

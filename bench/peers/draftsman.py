@@ -1,4 +1,4 @@
-"""draftsman: the shipped worker with heart, ear and leader, in its default configuration."""
+"""draftsman: the shipped worker with heartbeat, listener and leader, with default settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ME = Actor(Source.CLI, "bench", "bench", owner=True)
 
 
 class Queue:
-    """Handlers of two types: one does nothing, one asks first."""
+    """Handlers of two types: `noop` does nothing, `ask` asks first."""
 
     ABOUT = About(
         distribution="draftsman",

@@ -1,4 +1,4 @@
-"""What a queue brings to be measured. Standard library only: this runs in any environment."""
+"""Interface of a measured queue. Uses only the standard library, so it runs in any environment."""
 
 from __future__ import annotations
 
@@ -10,65 +10,65 @@ from typing import Any, ClassVar, Protocol
 
 QUEUE = "bench"
 SEEDED = 1_000_000_000
-"""Seeded rows with a number of their own have it from here on; what is measured stays below."""
+"""First number of seeded rows that have numbers of their own; measured jobs are below it."""
 
 Copies = list[tuple[str, dict[str, str]]]
-"""Tables, and for each the columns in which the copy number `g` of its newest row differs."""
+"""Tables, with expressions of the columns in which copy number `g` of the newest row differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the bench has to know of a queue without importing it."""
+    """Description of a queue that the bench reads without importing the queue."""
 
     distribution: str
     default: dict[str, Any]
-    """Its settings when nobody tunes it, but for ten slots or what comes nearest."""
+    """Default settings, except ten slots or the nearest possible number."""
     fast: dict[str, Any]
-    """What is set beyond them for throughput."""
+    """Additional settings for throughput."""
     unfinished: str
-    """A query: is any job left that was not seeded and has not ended?"""
+    """A query that returns whether an unseeded job is unfinished."""
     finished: Copies = field(default_factory=list)
-    """How a finished job is copied; none: it keeps no such rows."""
+    """Copies of a finished job; empty: it keeps no such rows."""
     waiting: Copies = field(default_factory=list)
-    """How a job that is far from due is copied; none: it cannot be copied in SQL."""
+    """Copies of a job that is due much later; empty: it cannot be copied in SQL."""
     share: tuple[float, float] = (1.0, 1.0)
-    """Of the jobs of a drain, default and fast: what it can do in seconds, not minutes."""
+    """Share of the jobs of a drain with default and fast settings, to limit the time."""
 
 
 class Peer(Protocol):
-    """One queue: in a producer's process, or in a worker's."""
+    """A queue, in the process of a producer or of a worker."""
 
     ABOUT: ClassVar[About]
 
     def __init__(self, url: str, settings: dict[str, Any]) -> None: ...
 
     async def prepare(self) -> None:
-        """Make its tables in an empty database."""
+        """Create its tables in an empty database."""
 
     async def open(self) -> None:
-        """Open one connection to submit on."""
+        """Open a connection for submissions."""
 
     async def submit(self, number: int) -> None:
-        """Submit one job; it is durable when this returns."""
+        """Submit a job; it is durable when this returns."""
 
     async def submit_many(self, numbers: range) -> None:
-        """Submit a batch, in the way it has for that."""
+        """Submit a batch with the queue's own function for batches."""
 
     async def work(self, probe: Probe) -> None:
-        """Work until canceled; each job does nothing but `probe.hit(number)`."""
+        """Work until canceled; each job only calls `probe.hit(number)`."""
 
 
 class Probe:
-    """Counts starts; CPU and the clock begin with the first of them."""
+    """Counter of starts; CPU and time are measured from the first start."""
 
     def __init__(self, target: int) -> None:
-        """With the number of starts to tell of, or 0 to tell of each."""
+        """Create a probe that reports after `target` starts, or each start if it is 0."""
         self.target = target
         self.count = 0
         self.cpu = 0.0
 
     def hit(self, number: int) -> None:
-        """Note that a job started."""
+        """Count the start of a job."""
         self.count += 1
         if self.target == 0:
             emit(event="start", number=number, at=time.monotonic_ns())
@@ -80,10 +80,10 @@ class Probe:
             emit(event="counted")
 
     def end(self) -> None:
-        """Tell what the process used since the first start, in seconds."""
+        """Report the CPU seconds of the process since the first start."""
         emit(event="end", cpu=time.process_time() - self.cpu)
 
 
 def emit(**fields: Any) -> None:
-    """Write one line to who started this process, at once."""
+    """Write an event to the parent process, without a buffer."""
     os.write(1, (json.dumps(fields) + "\n").encode())

@@ -12,7 +12,7 @@ from bench.peers.peer import SEEDED, About, Probe
 
 
 class Queue:
-    """Its batch is ten by default, and twice as many may run at once."""
+    """Its batch is ten by default, and twice as many may run concurrently."""
 
     ABOUT = About(
         distribution="pgqueuer",

@@ -1,4 +1,4 @@
-"""procrastinate: one job a fetch, one call to finish it, events by row triggers."""
+"""procrastinate: fetches and finishes jobs individually, writes events with row triggers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.peers.peer import QUEUE, SEEDED, About, Probe
 
 
 class Queue:
-    """It has no setting for batches, so that fast is what it is by default."""
+    """It has no setting for batches, so fast equals default."""
 
     ABOUT = About(
         distribution="procrastinate",

@@ -14,31 +14,31 @@ from tests.support import waits
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes take their time to start on a busy machine."""
+    """Double the timeouts, because processes start slowly on a busy machine."""
     for module in (waits, workers):
         monkeypatch.setattr(module, "DEADLINE", DEADLINE)
 
 
 @pytest.fixture
 def database(own_database: str) -> str:
-    """Give a database that no process of another test can come back to."""
+    """Provide a database that no process of another test can connect to."""
     return own_database
 
 
 @pytest.fixture
-def places(database_url: str, tmp_path: Path) -> Iterator[Callable[[str], Installation]]:
-    """Give places by name, as many hosts on one database."""
-    made: dict[str, Installation] = {}
+def installations(database_url: str, tmp_path: Path) -> Iterator[Callable[[str], Installation]]:
+    """Provide installations by name, as several hosts on one database."""
+    created: dict[str, Installation] = {}
 
-    def place(name: str) -> Installation:
-        return made.setdefault(name, Installation(tmp_path / name, database_url))
+    def create(name: str) -> Installation:
+        return created.setdefault(name, Installation(tmp_path / name, database_url))
 
-    yield place
-    for one in made.values():
-        one.close()
+    yield create
+    for created_installation in created.values():
+        created_installation.close()
 
 
 @pytest.fixture
-def place(places: Callable[[str], Installation]) -> Installation:
-    """Give one place."""
-    return places("here")
+def installation(installations: Callable[[str], Installation]) -> Installation:
+    """Provide an installation."""
+    return installations("here")

@@ -24,7 +24,7 @@ from tests.support.waits import until
 
 COMMAND = (sys.executable, "-m", "draftsman_tui")
 DEADLINE = 30.0
-"""Seconds after which a process that does not end counts as stuck."""
+"""Seconds after which a running process is stuck."""
 ROLES = ["invoker", "responder", "approver", "operator"]
 
 
@@ -41,7 +41,7 @@ class Process:
 
     @property
     def output_text(self) -> str:
-        """Return the output so far, of both streams."""
+        """The output so far, of both streams."""
         return self.output.read_text(errors="replace")
 
     async def says(self, part: str) -> None:
@@ -60,12 +60,12 @@ class Process:
         self.popen.send_signal(number)
 
     def children(self) -> list[int]:
-        """Return the pids of what it started itself."""
+        """Return the pids of its child processes."""
         return [child.pid for child in psutil.Process(self.pid).children()]
 
 
 class Installation:
-    """A configuration, a folder for data, and the processes that use them."""
+    """A configuration, a data folder, and the processes that use them."""
 
     def __init__(self, folder: Path, url: str | None) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class Installation:
         self.configure()
 
     def configure(self, agent: str | None = None, **settings: Any) -> None:
-        """Write the configuration: dotted keys, with `__` for the dots; `agent` is code of one."""
+        """Write the configuration: keys with `__` for dots; `agent` is the code of an agent."""
         me = pwd.getpwuid(os.getuid()).pw_name
         values: dict[str, Any] = {"people.me.login": me, "people.me.roles": ROLES}
         if agent is not None:
@@ -96,7 +96,7 @@ class Installation:
         self.config.write_text("\n".join(lines) + "\n")
 
     def environment(self, **env: str) -> dict[str, str]:
-        """Return what its processes get."""
+        """Return the environment of its processes."""
         return self._env | env
 
     def start(
@@ -106,7 +106,7 @@ class Installation:
         through: Sequence[str] = (),
         **options: Any,
     ) -> Process:
-        """Start a command, through another program if wanted."""
+        """Start a command, through another program if given."""
         output = self.folder / f"{len(self._started)}-{args[0]}.log"
         with output.open("wb") as file:
             streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file}
@@ -120,7 +120,7 @@ class Installation:
         return self._started[-1]
 
     def on_terminal(self, *args: str, env: Mapping[str, str]) -> tuple[Process, int]:
-        """Start a command on a terminal of its own; return the terminal's other end, too."""
+        """Start a command on its own terminal; return the other end of the terminal, too."""
         screen, end = pty.openpty()
         streams = {"stdin": end, "stdout": end, "stderr": end, "start_new_session": True}
         through = (sys.executable, "-c", CONTROLLING_TERMINAL)
@@ -130,7 +130,7 @@ class Installation:
             os.close(end)
 
     async def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, its streams being pipes."""
+        """Run a command to its end, with pipes as streams."""
         return await asyncio.to_thread(
             subprocess.run,
             [*COMMAND, *args],
@@ -144,7 +144,7 @@ class Installation:
         )
 
     def close(self) -> None:
-        """Kill what still runs, what lost its parent included."""
+        """Kill running processes, also orphans."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if self._is_ours(process):
@@ -153,9 +153,10 @@ class Installation:
             started.popen.wait(DEADLINE)
 
     def _is_ours(self, process: psutil.Process) -> bool:
-        """Return whether we started it, or a supervisor that we started did.
+        """Return whether the process was started by us, or by our supervisor.
 
-        The environment of ours is closed to an ordinary user; that of what they started is not.
+        The environment of our own processes is not readable for an ordinary user; that of their
+        children is.
         """
         if process.pid in (pids := [started.pid for started in self._started]):
             return True

@@ -1,4 +1,4 @@
-"""SIGTERM during each built-in handler: handed back, resumed elsewhere, the effect made once."""
+"""SIGTERM during each built-in handler: handed back, resumed elsewhere, with a single effect."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ STREAM = (
 IN_ITS_THREAD = """
 INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind)
 VALUES (%(job)s, 'log', 'log', 'D-' || %(job)s::bigint || ' log:log', 'notice')"""
-"""Holds up, until it is rolled back, whoever adds to that thread."""
+"""Blocks inserts into that thread until it is rolled back."""
 REST = b'"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
 
-def configure(place: Installation, site: FaultyServer, **settings: Any) -> None:
-    """Give a place a model, a receiver and a tool."""
+def configure(installation: Installation, site: FaultyServer, **settings: Any) -> None:
+    """Configure an installation with a model, a receiver and a tool."""
     code = TOOL.format(url=site.url("/tool"))
     values = {
         "http.allow": [site.place],
@@ -50,11 +50,11 @@ def configure(place: Installation, site: FaultyServer, **settings: Any) -> None:
         "tools.it.command": ["{python}", "-I", "-S", "-c", code],
         "tools.it.network": True,
     }
-    place.configure(None, **values, **settings)
+    installation.configure(None, **values, **settings)
 
 
 async def streams(site: FaultyServer, writer: Any) -> None:
-    """Say half of a stream, and the rest once the test lets go."""
+    """Send half of a stream, and the rest when the test continues it."""
     writer.write(STREAM)
     await writer.drain()
     await site.go.wait()
@@ -64,7 +64,7 @@ async def streams(site: FaultyServer, writer: Any) -> None:
 
 @pytest.fixture
 def jobs(tmp_path: Any) -> dict[str, dict[str, Any]]:
-    """Give a payload for each type."""
+    """Return a payload for each type."""
     return {
         "http_request": {"method": "POST", "json": {"pay": 1}},
         "webhook_dispatch": {"webhook": "it", "type": "a.b"},
@@ -73,10 +73,10 @@ def jobs(tmp_path: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
+async def test_sigterm_returns_each_call_and_another_worker_makes_it_once(
     rt: Runtime,
     make: Factory,
-    places: Callable[[str], Installation],
+    installations: Callable[[str], Installation],
     jobs: dict[str, dict[str, Any]],
     tmp_path: Any,
 ) -> None:
@@ -88,9 +88,9 @@ async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
             type: await make.queued(type=type, queue="default", payload=payload)
             for type, payload in jobs.items()
         }
-        here, there = places("here"), places("there")
-        for place in (here, there):
-            configure(place, site)
+        here, there = installations("here"), installations("there")
+        for installation in (here, there):
+            configure(installation, site)
         secret = {"HOOK_SECRET": SECRET}
         worker = here.start("worker", env=secret | {"DRAFTSMAN_WORKER__DRAIN": "0"})
 
@@ -113,12 +113,12 @@ async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
             assert once(site, type) == [step.invocation_id] * 2
 
 
-async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
-    rt: Runtime, make: Factory, places: Callable[[str], Installation], conn: Connection
+async def test_sigterm_returns_a_notification_and_it_is_sent_once(
+    rt: Runtime, make: Factory, installations: Callable[[str], Installation], conn: Connection
 ) -> None:
-    here, there = places("here"), places("there")
-    for place in (here, there):
-        place.configure(None, **{"notifications.log_file": str(here.folder / "told")})
+    here, there = installations("here"), installations("there")
+    for installation in (here, there):
+        installation.configure(None, **{"notifications.log_file": str(here.folder / "told")})
     payload = {"text": "the mill is down", "targets": ["log"]}
     number = await make.queued(type="send_notification", queue="default", payload=payload)
     async with conn.transaction(force_rollback=True), rt.db.connection() as watch:
@@ -134,21 +134,21 @@ async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
     assert (job.status, job.run_count, job.last_error) == (S.COMPLETED, 2, None)
     assert job.result is not None
 
-    async def told() -> bool:
+    async def is_sent() -> bool:
         [row] = await rt.outbox.all(number)
         return [row.seq] == (job.result or {})["deliveries"] and row.status == "sent"
 
-    await until(told, "the notice")
+    await until(is_sent, "the notice")
     [line] = (here.folder / "told").read_text(encoding="utf-8").splitlines()
     assert "the mill is down" in line
 
 
 def once(site: FaultyServer, type: str) -> list[str]:
-    """Return the ids by which whoever was called can tell that it is the same effect."""
+    """Return the ids by which a receiver recognizes a repeated effect."""
     path, header = {
         "http_request": ("/pay", "idempotency-key"),
         "webhook_dispatch": ("/hook", "webhook-id"),
         "llm_generate": ("/v1/chat/completions", "idempotency-key"),
         "execute_tool": ("/tool", "idempotency-key"),
     }[type]
-    return [one.headers[header] for one in site.requests if one.path == path]
+    return [request.headers[header] for request in site.requests if request.path == path]

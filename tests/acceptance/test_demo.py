@@ -14,15 +14,15 @@ from tests.core.loops.workers import event_kinds
 
 
 def repository(out: str) -> Path:
-    """Return the repository that a demo worked on, as it says."""
+    """Return the demo's repository from its output."""
     [path] = set(re.findall(r"git -C (\S+) log", out)) or {""}
     return Path(path)
 
 
-async def test_a_demo_in_a_pipe_answers_by_itself_and_another_one_as_told(
-    place: Installation, rt: Runtime
+async def test_demo_in_a_pipe_uses_the_default_or_the_given_answer(
+    installation: Installation, rt: Runtime
 ) -> None:
-    done = await place.run("demo")
+    done = await installation.run("demo")
     assert (done.returncode, done.stderr) == (0, "")
     job = await rt.read_model.job(1)
     assert job.status is Status.COMPLETED
@@ -35,7 +35,7 @@ async def test_a_demo_in_a_pipe_answers_by_itself_and_another_one_as_told(
     assert git("status", "--porcelain", cwd=repo) == ""
     assert await rt.read_model.workers() == []
 
-    again = await place.run("demo", "--answer", "nothing")
+    again = await installation.run("demo", "--answer", "nothing")
     assert (again.returncode, again.stderr) == (0, ""), again.stdout
     assert "D-2 is completed" in again.stdout
     assert "draftsman/D-2" not in again.stdout
@@ -44,10 +44,10 @@ async def test_a_demo_in_a_pipe_answers_by_itself_and_another_one_as_told(
     assert not any((await rt.read_model.invariants()).values())
 
 
-async def test_a_demo_whose_worker_is_killed_goes_on_and_completes(
-    place: Installation, rt: Runtime
+async def test_demo_completes_after_its_worker_is_killed(
+    installation: Installation, rt: Runtime
 ) -> None:
-    done = await place.run("demo", "--kill")
+    done = await installation.run("demo", "--kill")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "kill -9" in done.stdout
     assert "D-1 is completed" in done.stdout
@@ -62,7 +62,7 @@ async def test_a_demo_whose_worker_is_killed_goes_on_and_completes(
 
 
 async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
-    place: Installation, rt: Runtime, tmp_path: Path
+    installation: Installation, rt: Runtime, tmp_path: Path
 ) -> None:
     repo = tmp_path / "mine"
     await make_sample_repo(repo)
@@ -73,7 +73,7 @@ async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
     hook.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/hook\n")
     hook.chmod(0o755)
     before = contents(repo)
-    done = await place.run("demo", "--repo", str(repo))
+    done = await installation.run("demo", "--repo", str(repo))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     after = contents(repo)
     added = {name for name in after if name not in before}
@@ -87,10 +87,10 @@ async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
     assert git("log", "--format=%an", "-1", "draftsman/D-1", cwd=repo)
 
 
-async def test_an_answer_that_is_no_choice_is_refused_in_one_line(
-    place: Installation, rt: Runtime
+async def test_demo_rejects_an_unknown_choice_with_one_line(
+    installation: Installation, rt: Runtime
 ) -> None:
-    done = await place.run("demo", "--answer", "42 of them")
+    done = await installation.run("demo", "--answer", "42 of them")
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert "42 of them" in done.stderr
@@ -99,13 +99,13 @@ async def test_an_answer_that_is_no_choice_is_refused_in_one_line(
     assert await rt.read_model.workers() == []
 
 
-async def test_a_folder_that_is_no_repository_fails_and_says_so(
-    place: Installation, tmp_path: Path
+async def test_demo_rejects_a_folder_that_is_no_repository(
+    installation: Installation, tmp_path: Path
 ) -> None:
     (tmp_path / "plain").mkdir()
-    done = await place.run("demo", "--repo", str(tmp_path / "plain"))
+    done = await installation.run("demo", "--repo", str(tmp_path / "plain"))
     assert done.returncode != 0
     assert "git repository" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
-    missing = await place.run("demo", "--repo", str(tmp_path / "missing"))
+    missing = await installation.run("demo", "--repo", str(tmp_path / "missing"))
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)

@@ -1,4 +1,4 @@
-"""Whoever prunes is killed at every step: the month is there, or its archive, and never neither."""
+"""Kills during each step of pruning: the month or its archive always exists."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ STEPS = {
     "when it has its name, before that is on the disk": ("open", "archive"),
     "before it is read back": ("open", ".gz"),
 }
-"""Points of the process: an audit event, and how its first argument ends."""
+"""Points of the process: an audit event, and the end of its first argument."""
 READS = "BEGIN; SELECT FROM draftsman.job_events"
-"""Nobody detaches a partition meanwhile."""
+"""Prevents other sessions from detaching a partition."""
 WAITS = """
 SELECT pg_advisory_lock(77);
 CREATE FUNCTION draftsman.test_wait() RETURNS {kind} LANGUAGE plpgsql AS
@@ -44,13 +44,13 @@ BLOCKS = {
     + IN_DROP,
     "when it said commit": WAITS.format(kind="trigger", end="RETURN NULL;") + IN_COMMIT,
 }
-"""Points in the database, each with what lets it wait there for the session that ran this."""
+"""Points in the database, with the statement that blocks the pruning session there."""
 
 
-def pruning(place: Installation) -> Path:
-    """Configure a place to prune; return where its archives go."""
-    folder = place.folder / "archive"
-    place.configure(None, retention__events=12, retention__archive_dir=str(folder))
+def pruning(installation: Installation) -> Path:
+    """Configure an installation to prune; return the folder of its archives."""
+    folder = installation.folder / "archive"
+    installation.configure(None, retention__events=12, retention__archive_dir=str(folder))
     return folder
 
 
@@ -59,8 +59,10 @@ def settings(settings: Settings, tmp_path: Path) -> Settings:
     return with_retention(settings, tmp_path / "here" / "archive", events=12)
 
 
-async def whole(rt: Runtime, make: Factory, conn: Connection, before: bytes, folder: Path) -> None:
-    """Check that nothing was lost, and that pruning and restoring still work."""
+async def check_complete(
+    rt: Runtime, make: Factory, conn: Connection, before: bytes, folder: Path
+) -> None:
+    """Check that no event is lost, and that pruning and restoring still work."""
     assert await partition(conn) is not None
     assert await event_bytes(conn) == before
     assert list(await rt.archives.all()) == []
@@ -73,29 +75,39 @@ async def whole(rt: Runtime, make: Factory, conn: Connection, before: bytes, fol
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_killed_on_the_way_it_leaves_the_month_whole(
-    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Installation, step: str
+async def test_kill_while_pruning_keeps_the_month_complete(
+    rt: Runtime,
+    make: Factory,
+    clock: Clock,
+    conn: Connection,
+    installation: Installation,
+    step: str,
 ) -> None:
-    folder = pruning(place)
+    folder = pruning(installation)
     await age_events(make, clock)
     before = await event_bytes(conn)
     through = (sys.executable, kill_at_call.__file__, *STEPS[step])
-    process = place.start("sweep", "prune", through=through)
+    process = installation.start("sweep", "prune", through=through)
     assert await process.end() == -signal.SIGKILL, process.output_text
     assert len([*folder.glob("*.gz")]) == (step in list(STEPS)[2:])
-    await whole(rt, make, conn, before, folder)
+    await check_complete(rt, make, conn, before, folder)
 
 
 @pytest.mark.parametrize("step", BLOCKS)
-async def test_killed_in_the_database_it_leaves_the_month_or_its_archive(
-    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Installation, step: str
+async def test_kill_in_the_database_keeps_the_month_or_its_archive(
+    rt: Runtime,
+    make: Factory,
+    clock: Clock,
+    conn: Connection,
+    installation: Installation,
+    step: str,
 ) -> None:
-    folder = pruning(place)
+    folder = pruning(installation)
     await age_events(make, clock)
     before = await event_bytes(conn)
     holder = await rt.db.dedicated_connection()
     await run(holder, BLOCKS[step])
-    process = place.start("sweep", "prune")
+    process = installation.start("sweep", "prune")
     await wait_blocked(conn, by=holder.info.backend_pid)
     process.signal(signal.SIGKILL)
     assert await process.end() == -signal.SIGKILL, process.output_text
@@ -107,11 +119,11 @@ async def test_killed_in_the_database_it_leaves_the_month_or_its_archive(
         await rt.archives.restore(path, make.owner)
     await run(conn, "DROP EVENT TRIGGER IF EXISTS test_wait")
     await run(conn, "DROP FUNCTION IF EXISTS draftsman.test_wait() CASCADE")
-    await whole(rt, make, conn, before, folder)
+    await check_complete(rt, make, conn, before, folder)
 
 
 async def until_alone(conn: Connection) -> None:
-    """Return once the killed process's session has ended."""
+    """Wait until the killed process's session has ended."""
 
     async def look() -> bool:
         return not await value(conn, "SELECT count(*) FROM pg_locks WHERE objid = 1146242646")

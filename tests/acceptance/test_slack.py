@@ -21,11 +21,11 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def home(folder: Path) -> Iterator[Installation]:
-    """Give a place without a database: draftsman starts its own there."""
-    place = Installation(folder / "home", None)
-    yield place
-    place.close()
-    done = asyncio.run(place.run("db", "stop"))
+    """Provide an installation without a database: draftsman starts its own there."""
+    installation = Installation(folder / "home", None)
+    yield installation
+    installation.close()
+    done = asyncio.run(installation.run("db", "stop"))
     assert done.returncode == 0, done.stderr
 
 
@@ -56,46 +56,46 @@ class Story:
         await self.slack.sockets.wait(2)
         return started
 
-    async def anew(self, bots: Process) -> Process:
-        """Kill the bots, whatever they were at, and start them again."""
+    async def restart(self, bots: Process) -> Process:
+        """Kill the bots and start them again."""
         bots.signal(signal.SIGKILL)
         await bots.end()
         await self.slack.sockets.wait(0)
         return await self.bots()
 
-    def says(self, part: str) -> list[Json]:
-        """Return the messages that hold this, wherever they stand."""
-        found = self.slack.world.channels[self.room].messages.values()
-        return [one for one in found if part in json.dumps(one)]
+    def messages_with(self, part: str) -> list[Json]:
+        """Return the messages that contain a text, in all channels and threads."""
+        messages = self.slack.world.channels[self.room].messages.values()
+        return [message for message in messages if part in json.dumps(message)]
 
-    async def shown(self, part: str) -> Json:
-        """Return the one message that holds this, once it is there."""
-        await self.slack.until(lambda: self.says(part), part)
-        (found,) = self.says(part)
-        return found
+    async def wait_for_message(self, part: str) -> Json:
+        """Wait for the only message that contains a text; return it."""
+        await self.slack.until(lambda: self.messages_with(part), part)
+        (message,) = self.messages_with(part)
+        return message
 
-    async def told(self, *args: str) -> Any:
-        """Return what a command prints as JSON."""
+    async def json_output(self, *args: str) -> Any:
+        """Return the JSON output of a command."""
         done = await self.home.run(*args, "--json", **self.secrets)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
 
-async def test_a_story_whose_every_process_is_killed_is_told_once(
+async def test_every_message_is_posted_once_although_each_process_is_killed(
     home: Installation, tmp_path: Path
 ) -> None:
     await make_sample_repo(tmp_path / "repo")
     async with FakeSlack() as slack:
         story = Story(slack, home)
-        await story.told("repos", "add", f"{tmp_path}/repo")
+        await story.json_output("repos", "add", f"{tmp_path}/repo")
         worker, bots = home.start("worker"), await story.bots()
 
-        asked = "fix --repo=repo Tidy up, please"
-        assert (await slack.command(story.anna, story.room, asked, retries=3)).acked
-        bots = await story.anew(bots)
+        request = "fix --repo=repo Tidy up, please"
+        assert (await slack.command(story.anna, story.room, request, retries=3)).acked
+        bots = await story.restart(bots)
 
-        question = await story.shown("draftsman_answer:1")
-        bots = await story.anew(bots)
+        question = await story.wait_for_message("draftsman_answer:1")
+        bots = await story.restart(bots)
 
         pressed = await slack.press(
             story.anna, story.room, question["ts"], "draftsman_answer:1", retries=3
@@ -103,32 +103,36 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         assert pressed.acked
         worker.signal(signal.SIGKILL)
         await worker.end()
-        bots, worker = await story.anew(bots), home.start("worker")
+        bots, worker = await story.restart(bots), home.start("worker")
 
         late = pressed.sent | {"user": {"id": story.ben, "name": "ben"}}
         assert (await slack.interactive(late, retries=3)).acked
         (word,) = await slack.until(lambda: slack.ephemerals(story.room, story.ben), "the word")
         assert word["text"] == "Your answer was not accepted: D-1/1 was already answered by anna"
-        bots = await story.anew(bots)
+        bots = await story.restart(bots)
 
-        result = await story.shown("safe fixes applied")
-        bots = await story.anew(bots)
+        result = await story.wait_for_message("safe fixes applied")
+        bots = await story.restart(bots)
         await slack.until(lambda: len(slack.files) == 3, "the files of the result")
-        card = await story.shown("is completed")
+        card = await story.wait_for_message("is completed")
         for process in (bots, worker):
             process.signal(signal.SIGTERM)
             assert await process.end() == 0, process.output_text
 
         assert slack.messages(story.room) == [card], "one card, edited in place"
-        assert [one["ts"] for one in story.says("Which fixes should")] == [question["ts"]]
-        assert story.says("D-1/1 was answered by anna") == story.says("Which fixes should")
-        assert not story.says("draftsman_answer")
-        assert story.says("safe fixes applied") == [result]
+        assert [entry["ts"] for entry in story.messages_with("Which fixes should")] == [
+            question["ts"]
+        ]
+        assert story.messages_with("D-1/1 was answered by anna") == story.messages_with(
+            "Which fixes should"
+        )
+        assert not story.messages_with("draftsman_answer")
+        assert story.messages_with("safe fixes applied") == [result]
         assert result["thread_ts"] == question["thread_ts"] == card["ts"]
-        names = {one["name"] for one in slack.files}
+        names = {entry["name"] for entry in slack.files}
         assert names == {"D-1-result.md", "changes.patch", "report.md"}
         assert len(slack.ephemerals(story.room, story.ben)) == 1
-        assert [job["number"] for job in await story.told("jobs")] == [1]
-        assert (await story.told("show", "D-1"))["status"] == "completed"
+        assert [job["number"] for job in await story.json_output("jobs")] == [1]
+        assert (await story.json_output("show", "D-1"))["status"] == "completed"
         assert git("log", "--format=%s", "-1", "draftsman/D-1", cwd=tmp_path / "repo")
         assert slack.complaints == []

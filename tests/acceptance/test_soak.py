@@ -1,4 +1,4 @@
-"""`draftsman soak` for a moment: real processes, killed in earnest, on a place of their own."""
+"""Short runs of `draftsman soak`: real processes and kills on their own installation."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from tests.support.waits import until
 
 @pytest.fixture(autouse=True)
 def _more_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A soak starts a server, and fills the machine by itself."""
+    """Extend the timeouts: a soak starts a server and loads all of the machine."""
     monkeypatch.setattr(waits, "DEADLINE", PATIENCE)
 
 
-async def test_a_moment_of_it_passes_and_leaves_nothing(place: Installation, folder: Path) -> None:
-    started = soak(place, folder, *SHORT_RUN, "--workers", "2", "--json")
+async def test_short_soak_passes_and_cleans_up(installation: Installation, folder: Path) -> None:
+    started = soak(installation, folder, *SHORT_RUN, "--workers", "2", "--json")
     assert await code_of(started) == 0, started.output_text
-    # what it says on stderr comes before and after the document
-    found, _ = json.JSONDecoder().raw_decode(started.output_text[started.output_text.index("{") :])
-    assert found["passed"]
-    assert found["findings"] == []
-    assert found["kills"] > 0
-    assert found["restarts"] > 0
-    assert found["jobs"] == sum(found["ended"].values()) > 0
-    assert 0 < found["answers_accepted"] <= found["answers_given"]
-    assert found["effects"] > 0
+    # stderr comes before and after the document
+    figures, _ = json.JSONDecoder().raw_decode(
+        started.output_text[started.output_text.index("{") :]
+    )
+    assert figures["passed"]
+    assert figures["findings"] == []
+    assert figures["kills"] > 0
+    assert figures["restarts"] > 0
+    assert figures["jobs"] == sum(figures["finished"].values()) > 0
+    assert 0 < figures["answers_accepted"] <= figures["answers_given"]
+    assert figures["effects"] > 0
     assert left(folder) == []
     assert list(folder.iterdir()) == []
 
 
-async def test_a_signal_ends_all_that_it_started(place: Installation, folder: Path) -> None:
+async def test_signal_ends_all_processes_of_a_soak(
+    installation: Installation, folder: Path
+) -> None:
     background = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # as a script starts it
-    started = soak(place, folder, "--workers", "1", through=background)
+    started = soak(installation, folder, "--workers", "1", through=background)
 
     async def working() -> bool:
         return any("slots" in log.read_text() for log in folder.glob("*/*/worker-1.log"))

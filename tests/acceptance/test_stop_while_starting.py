@@ -1,4 +1,4 @@
-"""A signal at each stage of starting: every long-running command ends as cleanly as later."""
+"""A signal at each stage of startup: every long-running command ends cleanly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.fork_server import NEW_INTERPRETER
 
 STAGES = Path(__file__).with_name("stages")
 NOWHERE = "http://127.0.0.1:1/"
-"""A service that is down: a bot waits for it."""
+"""An unreachable service, which a bot waits for."""
 NUMBERS = itertools.count()
 TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 Stage = tuple[str, signal.Signals]
@@ -108,26 +108,26 @@ def test_a_stage_exists(stage: str) -> None:
 
 @asynccontextmanager
 async def halting(
-    place: Installation, stage: str
+    installation: Installation, stage: str
 ) -> AsyncIterator[tuple[dict[str, str], asyncio.Event]]:
-    """Give the environment of a process that halts at a stage, and what is set when it does.
+    """Provide the environment of a process that halts at a stage, and an event for the halt.
 
-    It goes on after the block.
+    It continues after the block.
     """
     reached, over = asyncio.Event(), asyncio.Event()
 
     async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server.close()  # its children pass
+        server.close()  # its children inherit this
         reached.set()
         await over.wait()
         writer.close()
 
-    path = place.folder / f"{next(NUMBERS)}.socket"
+    path = installation.folder / f"{next(NUMBERS)}.socket"
     server = await asyncio.start_unix_server(hold, path)
-    found = os.pathsep.join([str(STAGES), place.environment()["PYTHONPATH"]])
+    search_path = os.pathsep.join([str(STAGES), installation.environment()["PYTHONPATH"]])
     try:
         env = {
-            "PYTHONPATH": found,
+            "PYTHONPATH": search_path,
             "STAGE": stage,
             "STAGE_SOCKET": str(path),
             "PYTHONFAULTHANDLER": "1",
@@ -140,21 +140,21 @@ async def halting(
         over.set()
 
 
-async def stopped(place: Installation, stage: Stage, *args: str, **env: str) -> Process:
-    """Start a command, signal it at the stage, and return it once it ended."""
+async def stopped(installation: Installation, stage: Stage, *args: str, **env: str) -> Process:
+    """Start a command, signal it at the stage, and return it after its end."""
     where, number = stage
-    async with halting(place, where) as (halts, reached):
-        started = place.start(*args, env=halts | env)
+    async with halting(installation, where) as (halts, reached):
+        started = installation.start(*args, env=halts | env)
         await _signal(started, reached, number, where)
     await _end(started, where)
     return started
 
 
-async def stopped_on_terminal(place: Installation, stage: Stage, *args: str) -> Process:
-    """Do the same on a terminal of its own."""
+async def stopped_on_terminal(installation: Installation, stage: Stage, *args: str) -> Process:
+    """Do the same on its own terminal."""
     where, number = stage
-    async with halting(place, where) as (halts, reached):
-        started, screen = place.on_terminal(*args, env=halts | {"TERM": "xterm-256color"})
+    async with halting(installation, where) as (halts, reached):
+        started, screen = installation.on_terminal(*args, env=halts | {"TERM": "xterm-256color"})
         reading = asyncio.create_task(asyncio.to_thread(_drain, screen, started.output))
         await _signal(started, reached, number, where)
     await _end(started, where)
@@ -163,12 +163,12 @@ async def stopped_on_terminal(place: Installation, stage: Stage, *args: str) -> 
 
 
 def _drain(screen: int, output: Path) -> None:
-    """Keep what is written on a terminal until it closes."""
+    """Store the output of a terminal until it closes."""
     with output.open("ab") as file:
         try:
             while part := os.read(screen, 65536):
                 file.write(part)
-        except OSError:  # nobody holds the other end
+        except OSError:  # no process holds the other end
             pass
         finally:
             os.close(screen)
@@ -189,13 +189,13 @@ async def _end(started: Process, where: str) -> None:
     try:
         await asyncio.to_thread(started.popen.wait, PATIENCE)
     except subprocess.TimeoutExpired:
-        started.signal(signal.SIGABRT)  # it says where it stands
+        started.signal(signal.SIGABRT)  # it prints its stage
         started.popen.wait()
         pytest.fail(f"stopped at {where} it did not end: {started.output_text}")
 
 
 def clean(ended: Sequence[Process], stages: Sequence[Stage], code: int = 0) -> None:
-    """Assert how each process ended, and that it said nothing of a traceback."""
+    """Check how each process ended, and that it printed no traceback."""
     for process, stage in zip(ended, stages, strict=True):
         assert process.popen.returncode == code, (
             stage,
@@ -206,87 +206,91 @@ def clean(ended: Sequence[Process], stages: Sequence[Stage], code: int = 0) -> N
             assert part not in process.output_text, (stage, process.output_text)
 
 
-def ours(place: Installation) -> list[str]:
-    """Return what processes of the place are still there."""
-    found = []
+def ours(installation: Installation) -> list[str]:
+    """Return the remaining processes of the installation."""
+    commands = []
     for process in psutil.process_iter(["cmdline"]):
         words = " ".join(process.info["cmdline"] or ())
-        if str(place.config) in words:
-            found.append(words)
-    return found
+        if str(installation.config) in words:
+            commands.append(words)
+    return commands
 
 
-async def test_a_worker(place: Installation, rt: Runtime) -> None:
-    ended = await asyncio.gather(*(stopped(place, stage, "worker") for stage in WORKER))
+async def test_a_worker(installation: Installation, rt: Runtime) -> None:
+    ended = await asyncio.gather(*(stopped(installation, stage, "worker") for stage in WORKER))
     clean(ended, WORKER)
     assert await rt.read_model.workers() == []
 
 
 @pytest.mark.parametrize("chat", ["slack", "trello"])
-async def test_a_bot(place: Installation, chat: str) -> None:
-    place.configure(slack__api_url=NOWHERE, trello__api_url=NOWHERE)
+async def test_a_bot(installation: Installation, chat: str) -> None:
+    installation.configure(slack__api_url=NOWHERE, trello__api_url=NOWHERE)
     tokens = {"BOT": "xoxb-1", "APP": "xapp-1", "KEY": "0" * 32, "TOKEN": "0" * 64}
     names = ("slack.bot_token", "slack.app_token", "trello.key", "trello.token")
-    with place.config.open("a") as config:
+    with installation.config.open("a") as config:
         for key, name in zip(names, tokens, strict=True):
             config.write(f'{key} = {{ env = "{name}" }}\n')
     stages = BOTS[chat]
     ended = await asyncio.gather(
-        *(stopped(place, stage, "bots", f"--{chat}", **tokens) for stage in stages)
+        *(stopped(installation, stage, "bots", f"--{chat}", **tokens) for stage in stages)
     )
     clean(ended, stages)
 
 
-async def test_up_without_a_terminal(place: Installation, rt: Runtime) -> None:
-    args = ("--config", str(place.config), "up", "--headless")
-    ended = await asyncio.gather(*(stopped(place, stage, *args) for stage in UP))
+async def test_up_without_a_terminal(installation: Installation, rt: Runtime) -> None:
+    args = ("--config", str(installation.config), "up", "--headless")
+    ended = await asyncio.gather(*(stopped(installation, stage, *args) for stage in UP))
     clean(ended, UP)
-    assert ours(place) == []
+    assert ours(installation) == []
     assert await rt.read_model.workers() == []
 
 
-async def test_up_on_a_terminal(place: Installation, rt: Runtime) -> None:
-    args = ("--config", str(place.config), "up")
+async def test_up_on_a_terminal(installation: Installation, rt: Runtime) -> None:
+    args = ("--config", str(installation.config), "up")
     ended = await asyncio.gather(
-        *(stopped_on_terminal(place, stage, *args) for stage in UP_ON_TERMINAL)
+        *(stopped_on_terminal(installation, stage, *args) for stage in UP_ON_TERMINAL)
     )
     clean(ended, UP_ON_TERMINAL)
-    assert ours(place) == []
+    assert ours(installation) == []
     assert await rt.read_model.workers() == []
 
 
-async def test_the_dashboard(place: Installation) -> None:
+async def test_the_dashboard(installation: Installation) -> None:
     args = ("dashboard", "--web", "--port", "0")
     ended = await asyncio.gather(
-        *(stopped_on_terminal(place, stage, "dashboard") for stage in DASHBOARD),
-        *(stopped(place, stage, *args) for stage in WEB),
+        *(stopped_on_terminal(installation, stage, "dashboard") for stage in DASHBOARD),
+        *(stopped(installation, stage, *args) for stage in WEB),
     )
     clean(ended, [*DASHBOARD, *WEB])
 
 
-async def test_a_demo_is_interrupted(place: Installation, rt: Runtime, tmp_path: Path) -> None:
+async def test_a_demo_is_interrupted(
+    installation: Installation, rt: Runtime, tmp_path: Path
+) -> None:
     (tmp := tmp_path / "tmp").mkdir()
-    args = ("--config", str(place.config), "demo")
-    ended = await asyncio.gather(*(stopped(place, stage, *args, TMPDIR=str(tmp)) for stage in DEMO))
+    args = ("--config", str(installation.config), "demo")
+    ended = await asyncio.gather(
+        *(stopped(installation, stage, *args, TMPDIR=str(tmp)) for stage in DEMO)
+    )
     clean(ended, DEMO, 130)
     assert {process.output_text.splitlines()[-1] for process in ended} == {"draftsman: interrupted"}
     jobs = await rt.read_model.jobs()
     assert [job.status for job in jobs] == [Status.CANCELED] * 2
-    assert ours(place) == []
+    assert ours(installation) == []
     assert list(tmp.iterdir()) == []
 
 
-async def test_a_soak_is_interrupted(place: Installation, folder: Path) -> None:
-    """The server of its own is given up before it is made, and before it is started."""
+async def test_a_soak_is_interrupted(installation: Installation, folder: Path) -> None:
+    """Its own server is stopped before it is created, and before it is started."""
     env = {"TMPDIR": str(folder), "DRAFTSMAN_DATABASE_URL": NOT_THERE}
-    ended = await asyncio.gather(*(stopped(place, stage, "soak", **env) for stage in SOAK))
+    ended = await asyncio.gather(*(stopped(installation, stage, "soak", **env) for stage in SOAK))
     clean(ended, SOAK, 130)
     assert left(folder) == []
     assert list(folder.iterdir()) == []
 
 
-async def test_any_other_command_ends_by_the_signal(place: Installation, rt: Runtime) -> None:
-    ended = [await stopped(place, stage, "wait", "D-1") for stage in WAIT]
+async def test_other_commands_end_by_the_signal(installation: Installation, rt: Runtime) -> None:
+    ended = [await stopped(installation, stage, "wait", "D-1") for stage in WAIT]
     clean(ended[::2], WAIT[::2], 130)
     clean(ended[1:2], WAIT[1:2], -TERM)
     assert {process.output_text for process in ended[::2]} == {"draftsman: interrupted\n"}

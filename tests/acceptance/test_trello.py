@@ -24,15 +24,15 @@ class Story:
     """A board, and the processes that serve it."""
 
     def __init__(
-        self, trello: FakeTrello, place: Installation, rt: Runtime, conn: Connection
+        self, trello: FakeTrello, installation: Installation, rt: Runtime, conn: Connection
     ) -> None:
-        self.trello, self.place, self.rt, self.conn = trello, place, rt, conn
+        self.trello, self.installation, self.rt, self.conn = trello, installation, rt, conn
         self.anna, self.ben = trello.member("anna"), trello.member("ben")
         self.board = trello.board("Work", [self.anna, self.ben])
         self.todo, self.review = (trello.list(self.board, name) for name in ("To do", "Review"))
         self.label = trello.label(self.board, "draftsman")
         self.queued = trello.label(self.board, "draftsman: queued", "blue")
-        place.configure(
+        installation.configure(
             people__anna__trello=self.anna,
             people__anna__roles=["invoker", "responder"],
             people__ben__trello=self.ben,
@@ -46,9 +46,11 @@ class Story:
         )
 
     async def watch(self, repo: Path, owner: Actor) -> None:
-        """Let the label stand for a repository, and make jobs."""
+        """Map the label to a repository, and watch the board."""
         profile = detect_profile(repo)
-        linters = tuple(one for one in profile.validation_commands if one.name != "tests")
+        linters = tuple(
+            command for command in profile.validation_commands if command.name != "tests"
+        )
         profile = profile.model_copy(update={"validation_commands": linters})
         known = await self.rt.repos.add(Repo.at(parse(str(repo))), profile, owner)
         await self.rt.repos.map(RepoLocation(known), owner, label_id=self.label)
@@ -64,12 +66,12 @@ class Story:
     async def bots(self) -> Process:
         """Start the bots."""
         env = {"KEY": self.trello.key, "TOKEN": self.trello.token}
-        started = self.place.start("bots", "--trello", env=env)
+        started = self.installation.start("bots", "--trello", env=env)
         await started.says("polling Trello")
         return started
 
-    async def anew(self, bots: Process) -> Process:
-        """Kill the bots, whatever they were at; half a minute later others poll in their place."""
+    async def restart(self, bots: Process) -> Process:
+        """Kill the bots; another bot polls in their place half a minute later."""
         bots.signal(signal.SIGKILL)
         await bots.end()
         await self.conn.execute(
@@ -77,18 +79,20 @@ class Story:
         )
         return await self.bots()
 
-    def says(self, card: str, part: str) -> Sequence[str]:
-        """Return the bot's comments on a card that hold this."""
+    def comments_with(self, card: str, part: str) -> Sequence[str]:
+        """Return the bot's comments on a card that contain a text."""
         bot = self.trello.bot_member
-        found = self.trello.comments(card)
-        return [one.text for one in found if one.member == bot and part in one.text]
+        comments = self.trello.comments(card)
+        return [
+            comment.text for comment in comments if comment.member == bot and part in comment.text
+        ]
 
-    async def shown(self, card: str, part: str) -> None:
-        """Return once the bot has said this on a card."""
-        await self.see(lambda: bool(self.says(card, part)), part)
+    async def wait_for_comment(self, card: str, part: str) -> None:
+        """Wait until the bot has posted a text on a card."""
+        await self.wait_until(lambda: bool(self.comments_with(card, part)), part)
 
-    async def see(self, look: Callable[[], bool], what: str) -> None:
-        """Return once this is to be seen."""
+    async def wait_until(self, look: Callable[[], bool], what: str) -> None:
+        """Wait for a condition."""
 
         async def looked() -> bool:
             return look()
@@ -96,50 +100,54 @@ class Story:
         await until(looked, what)
 
 
-async def test_a_story_whose_every_process_is_killed_is_told_once(
-    place: Installation, rt: Runtime, conn: Connection, owner: Actor, tmp_path: Path
+async def test_every_message_is_posted_once_although_each_process_is_killed(
+    installation: Installation, rt: Runtime, conn: Connection, owner: Actor, tmp_path: Path
 ) -> None:
     repo = tmp_path / "repo"
     await make_sample_repo(repo)
     async with FakeTrello() as trello:
-        story = Story(trello, place, rt, conn)
+        story = Story(trello, installation, rt, conn)
         await story.watch(repo, owner)
-        worker, bots = place.start("worker"), await story.bots()
+        worker, bots = installation.start("worker"), await story.bots()
 
         async def begun() -> bool:
             return await rt.boards.cursor(story.board) is not None
 
         await until(begun, "the first look at the board")
         card = trello.card(story.board, story.todo, "Tidy up, please", by=story.anna)
-        bots = await story.anew(bots)
+        bots = await story.restart(bots)
 
         trello.add_label(card, story.label, story.anna)
-        await story.see(lambda: "draftsman: queued" in trello.labels_of(card), "the swap")
-        bots = await story.anew(bots)
+        await story.wait_until(lambda: "draftsman: queued" in trello.labels_of(card), "the swap")
+        bots = await story.restart(bots)
 
-        await story.shown(card, "Which fixes should be applied")
-        bots = await story.anew(bots)
+        await story.wait_for_comment(card, "Which fixes should be applied")
+        bots = await story.restart(bots)
 
         trello.comment(card, story.anna, "1")
-        await story.shown(card, "was answered by anna")
+        await story.wait_for_comment(card, "was answered by anna")
         worker.signal(signal.SIGKILL)
         await worker.end()
-        bots, worker = await story.anew(bots), place.start("worker")
+        bots, worker = await story.restart(bots), installation.start("worker")
 
         trello.comment(card, story.ben, "2")
-        await story.shown(card, "Your answer was not accepted: D-1/1 was already answered by anna")
-        bots = await story.anew(bots)
+        await story.wait_for_comment(
+            card, "Your answer was not accepted: D-1/1 was already answered by anna"
+        )
+        bots = await story.restart(bots)
 
-        await story.shown(card, "safe fixes applied")
-        bots = await story.anew(bots)
-        await story.see(lambda: len(trello.attachments(card)) == 3, "the files of the result")
-        await story.see(lambda: trello.labels_of(card) == [], "the label to be taken off")
-        await story.shown(card, "✅")
+        await story.wait_for_comment(card, "safe fixes applied")
+        bots = await story.restart(bots)
+        await story.wait_until(
+            lambda: len(trello.attachments(card)) == 3, "the files of the result"
+        )
+        await story.wait_until(lambda: trello.labels_of(card) == [], "the label to be taken off")
+        await story.wait_for_comment(card, "✅")
         for process in (bots, worker):
             process.signal(signal.SIGTERM)
             assert await process.end() == 0, process.output_text
 
-        own = [one for one in trello.comments(card) if one.member == trello.bot_member]
+        own = [item for item in trello.comments(card) if item.member == trello.bot_member]
         assert len(own) == 4, "status, question, the word for ben, result"
         assert (own[0].edited, "D-1" in own[0].text) == (True, True)
         for part in (
@@ -147,12 +155,14 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
             "Your answer was not accepted",
             "safe fixes applied",
         ):
-            assert len(story.says(card, part)) == 1, part
+            assert len(story.comments_with(card, part)) == 1, part
         assert trello.card_now(card)["idList"] == story.review
-        files = {one.name.partition(" · ")[0] for one in trello.attachments(card)}
+        files = {item.name.partition(" · ")[0] for item in trello.attachments(card)}
         assert files == {"D-1-result.md", "changes.patch", "report.md"}
         [job] = await rt.read_model.jobs()
         assert (job.number, job.status, job.ticket_title) == (1, "completed", "Tidy up, please")
-        found = [one for one in await rt.read_model.job_events(1) if one.kind == "repo_resolved"]
-        assert {one.payload["method"] for one in found} == {"label_id"}
+        resolved = [
+            item for item in await rt.read_model.job_events(1) if item.kind == "repo_resolved"
+        ]
+        assert {item.payload["method"] for item in resolved} == {"label_id"}
         assert git("log", "--format=%s", "-1", "draftsman/D-1", cwd=repo)

@@ -39,11 +39,11 @@ while not os.path.exists("finish"):
     time.sleep(0.01)
 say("result", summary="", data={"half": open("half.txt").read(), "run": start["run"]})
 """
-"""An agent that says when it runs, in each run, and works until it may finish."""
+"""An agent that reports each run, and works until it may finish."""
 
 
 async def child_of(up: Process, other_than: int | None = None) -> int:
-    """Return the worker that `up` runs."""
+    """Return the worker of an `up`."""
 
     async def look() -> bool:
         return bool([pid for pid in up.children() if pid != other_than and not await is_gone(pid)])
@@ -52,12 +52,12 @@ async def child_of(up: Process, other_than: int | None = None) -> int:
     return next(pid for pid in up.children() if pid != other_than)
 
 
-async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
-    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
+async def test_up_restarts_a_dead_worker_and_stops_it(
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:
-    place.configure(STEPS)
+    installation.configure(STEPS)
     number = await submit_agent_job(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
-    up = place.start("up", "--headless", env={"DRAFTSMAN_SLOTS": "4"})
+    up = installation.start("up", "--headless", env={"DRAFTSMAN_SLOTS": "4"})
     agent = await wait_for_agent(tmp_path, "1.pid")
     first = await child_of(up)
     psutil.Process(first).kill()
@@ -78,11 +78,11 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
 
 
 async def test_a_worker_notices_that_its_supervisor_was_killed(
-    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:
-    place.configure(STEPS, worker__drain=0, worker__abort=0.2)
+    installation.configure(STEPS, worker__drain=0, worker__abort=0.2)
     number = await submit_agent_job(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
-    up = place.start("up", "--headless")
+    up = installation.start("up", "--headless")
     agent = await wait_for_agent(tmp_path, "1.pid")
     worker = await child_of(up)
     up.signal(signal.SIGKILL)
@@ -93,30 +93,30 @@ async def test_a_worker_notices_that_its_supervisor_was_killed(
     assert await rt.read_model.workers() == []
 
 
-async def test_a_configuration_that_no_restart_mends_ends_it(place: Installation) -> None:
-    place.configure(None, **{"handlers.report": "no_such_module:f"})
-    up = place.start("up", "--headless")
+async def test_up_exits_on_an_invalid_configuration(installation: Installation) -> None:
+    installation.configure(None, **{"handlers.report": "no_such_module:f"})
+    up = installation.start("up", "--headless")
     assert await up.end() == 2
     assert len(lines(up.output_text, "handlers.report")) == 1
     assert "Traceback" not in up.output_text
 
 
-# --- with a server of its own -------------------------------------------------------------------
+# --- with its own server --------------------------------------------------------------------------
 
 
 @pytest.fixture
 def home(folder: Path) -> Iterator[Installation]:
-    """Give a place without a database: draftsman starts its own there."""
-    place = Installation(folder / "home", None)
-    place.configure(STEPS)
-    yield place
-    place.close()
-    done = asyncio.run(place.run("db", "stop"))
+    """Provide an installation without a database: draftsman starts its own there."""
+    installation = Installation(folder / "home", None)
+    installation.configure(STEPS)
+    yield installation
+    installation.close()
+    done = asyncio.run(installation.run("db", "stop"))
     assert done.returncode == 0, done.stderr
 
 
-async def told(home: Installation, *args: str) -> Any:
-    """Return what a command prints as JSON."""
+async def json_output(home: Installation, *args: str) -> Any:
+    """Return the JSON output of a command."""
     done = await home.run(*args, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -124,9 +124,9 @@ async def told(home: Installation, *args: str) -> Any:
 
 async def completed(home: Installation, number: int) -> dict[str, Any]:
     done = await home.run("wait", f"D-{number}", "--timeout", "20s", "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert done.returncode == 0, (done.stderr, found)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == 0, (done.stderr, document)
+    return document
 
 
 async def submitted(home: Installation, folder: Path) -> int:
@@ -134,14 +134,14 @@ async def submitted(home: Installation, folder: Path) -> int:
     folder.mkdir()
     repo = make_repository(folder / "repo")
     args = ("--agent", "test", "--repo", str(repo), str(folder))
-    number: int = (await told(home, "submit", *args))["number"]
+    number: int = (await json_output(home, "submit", *args))["number"]
     return number
 
 
-async def test_a_run_goes_on_whatever_was_killed(
+async def test_run_resumes_whichever_process_is_killed(
     home: Installation, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """With the settings that are built in; so it also measures the recovery that we tell of."""
+    """Uses the default settings, so that it also measures the documented recovery time."""
     folder = tmp_path / "job"
     up = home.start("up", "--headless")
     number = await submitted(home, folder)
@@ -155,14 +155,14 @@ async def test_a_run_goes_on_whatever_was_killed(
     clone = await wait_for_clone(home.folder, "2.pid")
     record_property("seconds from the new start to the run going on", time.monotonic() - began)
 
-    server = (await told(home, "db", "status"))["pid"]
+    server = (await json_output(home, "db", "status"))["pid"]
     began = time.monotonic()
     psutil.Process(server).kill()
-    await up.says("database available again")  # nobody typed a command that would start it
+    await up.says("database available again")  # no later command starts it
     record_property("seconds from the kill of the server to its return", time.monotonic() - began)
     (clone / "finish").touch()
     job = await completed(home, number)
     assert (job["result"]["data"], job["attempts"]) == ({"half": "half\n", "run": 2}, 1)
-    assert (await told(home, "db", "status"))["pid"] != server
+    assert (await json_output(home, "db", "status"))["pid"] != server
     up.signal(signal.SIGTERM)
     assert await up.end() == 0

@@ -1,4 +1,4 @@
-"""The worker as a process: signals, kills, stops, and what it owes to the work of others."""
+"""Worker processes: signals, kills, stops, and their effects on other workers' jobs."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ if start["checkpoint"] is None:
 open("whole.txt", "w").write("whole\\n")
 say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
 """
-"""An agent that hangs after its checkpoint, and goes on from it in a later run."""
+"""An agent that hangs after its checkpoint, and continues from it in a later run."""
 
 
-async def hanging(place: Installation, make: Factory, tmp_path: Path) -> int:
+async def hanging(installation: Installation, make: Factory, tmp_path: Path) -> int:
     """Submit a job for that agent."""
-    place.configure(SAVES_AND_WAITS)
+    installation.configure(SAVES_AND_WAITS)
     repo = make_repository(tmp_path / "repo")
     return await submit_agent_job(make, repo)
 
 
 async def gone_from(rt: Runtime, count: int) -> None:
-    """Return once so many workers are registered."""
+    """Wait until `left` workers are registered."""
 
     async def look() -> bool:
         return len(await rt.read_model.workers()) == count
@@ -96,25 +96,25 @@ async def saves(ctx):
 """
 
 
-def handlers(place: Installation, **settings: object) -> None:
-    """Give a place handlers of its user's own."""
-    (place.folder / "user_handlers.py").write_text(HANDLERS)
+def handlers(installation: Installation, **settings: object) -> None:
+    """Configure an installation with handlers of its user."""
+    (installation.folder / "user_handlers.py").write_text(HANDLERS)
     names = ("held", "stuck", "naps", "pays", "saves")
     paths = {f"handlers.{name}": f"user_handlers:{name}" for name in names}
-    place.configure(None, **paths, **settings)
+    installation.configure(None, **paths, **settings)
 
 
 async def test_sigterm_lets_runs_finish_and_ends_with_0(
-    rt: Runtime, make: Factory, place: Installation
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
-    handlers(place)
+    handlers(installation)
     number = await make.queued(type="held", queue="default")
-    worker = place.start("worker")
-    await wait_for_file(place.folder / f"{number}.1")
+    worker = installation.start("worker")
+    await wait_for_file(installation.folder / f"{number}.1")
     worker.signal(signal.SIGTERM)
     await worker.says("draining 1 runs")
     later = await make.queued(type="held", queue="default")
-    (place.folder / "go").touch()
+    (installation.folder / "go").touch()
     assert await worker.end() == 0
     assert (await rt.read_model.job(number)).result == {"run": 1}
     assert (await rt.read_model.job(later)).status is S.QUEUED
@@ -122,10 +122,10 @@ async def test_sigterm_lets_runs_finish_and_ends_with_0(
     assert "Traceback" not in worker.output_text
 
 
-async def test_sigterm_hands_an_agents_job_back_and_another_worker_goes_on(
-    rt: Runtime, make: Factory, places: Callable[[str], Installation], tmp_path: Path
+async def test_sigterm_returns_an_agents_job_and_another_worker_resumes_it(
+    rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
-    here, there = places("here"), places("there")
+    here, there = installations("here"), installations("there")
     number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
@@ -140,11 +140,11 @@ async def test_sigterm_hands_an_agents_job_back_and_another_worker_goes_on(
     assert (await wait_for_end(rt, number)).result is not None
 
 
-async def test_a_second_signal_ends_it_at_once_and_its_agent_too(
-    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
+async def test_second_signal_kills_the_worker_and_its_agent(
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:
-    number = await hanging(place, make, tmp_path)
-    worker = place.start("worker")
+    number = await hanging(installation, make, tmp_path)
+    worker = installation.start("worker")
     agent = await wait_for_agent(tmp_path, "1.pid")
     worker.signal(signal.SIGINT)
     await worker.says("SIGINT: stopping")
@@ -155,13 +155,13 @@ async def test_a_second_signal_ends_it_at_once_and_its_agent_too(
     assert (await rt.read_model.job(number)).status is S.RUNNING
 
 
-async def test_a_handler_that_never_ends_does_not_keep_the_process(
-    rt: Runtime, make: Factory, place: Installation
+async def test_handler_that_never_returns_does_not_block_the_exit(
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
-    handlers(place, worker__drain=0, worker__abort=0.1)
+    handlers(installation, worker__drain=0, worker__abort=0.1)
     number = await make.queued(type="stuck", queue="default")
-    worker = place.start("worker")
-    await wait_for_file(place.folder / f"{number}.1")
+    worker = installation.start("worker")
+    await wait_for_file(installation.folder / f"{number}.1")
     worker.signal(signal.SIGTERM)
     assert await worker.end() == 1
     job = await rt.read_model.job(number)
@@ -169,10 +169,10 @@ async def test_a_handler_that_never_ends_does_not_keep_the_process(
     assert "Traceback" not in worker.output_text
 
 
-async def test_a_killed_worker_takes_its_agent_along_and_another_host_goes_on(
-    rt: Runtime, make: Factory, places: Callable[[str], Installation], tmp_path: Path
+async def test_agent_of_a_killed_worker_ends_and_another_host_resumes(
+    rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
-    here, there = places("here"), places("there")
+    here, there = installations("here"), installations("there")
     number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     worker = here.start("worker")
@@ -181,7 +181,7 @@ async def test_a_killed_worker_takes_its_agent_along_and_another_host_goes_on(
     await worker.end()
     await wait_for_exit(agent)
     there.start("worker")
-    job = await wait_for_end(rt, number)  # long before the lease of 300 s is over
+    job = await wait_for_end(rt, number)  # long before the end of the lease of 300 s
     assert (job.attempts, job.last_error) == (1, "the worker was lost")
     assert (job.result or {})["data"] == {"half": "half\n", "at": {"at": 7}}
     assert (job.result or {})["files_changed"] == 2
@@ -189,20 +189,20 @@ async def test_a_killed_worker_takes_its_agent_along_and_another_host_goes_on(
     assert git("show", f"draftsman/{job.name}:whole.txt", cwd=tmp_path / "repo") == "whole"
 
 
-async def test_what_follows_a_kill_is_what_each_job_said_when_it_was_submitted(
-    rt: Runtime, place: Installation
+async def test_on_lost_of_each_job_applies_after_a_kill(
+    rt: Runtime, installation: Installation
 ) -> None:
-    handlers(place)
+    handlers(installation)
     numbers = {}
     for on_lost in OnLost:
-        done = await place.run("submit", "--type", "saves", "--on-lost", on_lost, "--json")
+        done = await installation.run("submit", "--type", "saves", "--on-lost", on_lost, "--json")
         numbers[on_lost] = json.loads(done.stdout)["number"]
-    worker = place.start("worker")
+    worker = installation.start("worker")
     for number in numbers.values():
-        await wait_for_file(place.folder / f"{number}.1")
+        await wait_for_file(installation.folder / f"{number}.1")
     worker.signal(signal.SIGKILL)
     await worker.end()
-    place.start("worker")
+    installation.start("worker")
     jobs = {on_lost: await wait_for_end(rt, number) for on_lost, number in numbers.items()}
     for on_lost in (OnLost.RETRY, OnLost.RESUME):
         assert jobs[on_lost].result == {"run": 2, "seen": {"at": 7}}
@@ -212,22 +212,26 @@ async def test_what_follows_a_kill_is_what_each_job_said_when_it_was_submitted(
         assert (job.attempts, job.last_error) == (1, "the worker was lost")
     lost, retried = numbers[OnLost.NEW_JOB], await event_kinds(rt, numbers[OnLost.RETRY])
     assert "job_retrying" in retried
-    [new] = [one.number for one in await rt.read_model.jobs() if one.number not in numbers.values()]
-    made = await wait_for_end(rt, new)
-    assert (made.retry_of, made.chain_length, made.attempts) == (lost, 1, 0)
-    assert made.result == {"run": 1, "seen": None}
+    [new] = [
+        listed.number
+        for listed in await rt.read_model.jobs()
+        if listed.number not in numbers.values()
+    ]
+    new_job = await wait_for_end(rt, new)
+    assert (new_job.retry_of, new_job.chain_length, new_job.attempts) == (lost, 1, 0)
+    assert new_job.result == {"run": 1, "seen": None}
 
 
-async def test_a_sleep_across_the_kill_of_its_worker_spends_nothing(
-    rt: Runtime, make: Factory, place: Installation
+async def test_sleeping_job_loses_no_attempt_when_its_worker_is_killed(
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
-    handlers(place)
+    handlers(installation)
     number = await make.queued(type="naps", queue="default")
-    worker = place.start("worker")
+    worker = installation.start("worker")
     slept = await wait_for_status(rt, number, S.SCHEDULED)
     worker.signal(signal.SIGKILL)
     await worker.end()
-    place.start("worker")
+    installation.start("worker")
     job = await wait_for_end(rt, number)
     assert (job.status, job.result) == (S.COMPLETED, {"run": 2})
     assert (job.attempts, job.retry_count, job.run_at) == (0, 0, slept.run_at)
@@ -237,27 +241,27 @@ async def test_a_sleep_across_the_kill_of_its_worker_spends_nothing(
     assert [run.status for run in await rt.read_model.runs(number)] == ["paused", "completed"]
 
 
-async def test_an_effect_is_made_once_across_the_kill_of_its_worker(
-    rt: Runtime, make: Factory, place: Installation
+async def test_effect_is_made_once_although_its_worker_is_killed(
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
-    handlers(place)
+    handlers(installation)
     number = await make.queued(type="pays", queue="default", on_lost="resume")
-    worker = place.start("worker")
-    paid = await wait_for_file(place.folder / "paid")
+    worker = installation.start("worker")
+    paid = await wait_for_file(installation.folder / "paid")
     worker.signal(signal.SIGKILL)
     await worker.end()
-    place.start("worker")
+    installation.start("worker")
     assert (await wait_for_end(rt, number)).result == {"how": "paid before"}
-    assert (place.folder / "paid").read_text() == paid
+    assert (installation.folder / "paid").read_text() == paid
     [step] = await rt.checkpoints.steps(number)
     assert (step.status, step.invocation_id) == ("done", paid.strip())
 
 
-async def test_a_stopped_worker_loses_its_jobs_and_writes_nothing_when_it_wakes(
-    rt: Runtime, make: Factory, places: Callable[[str], Installation], tmp_path: Path
+async def test_suspended_worker_loses_its_jobs_and_writes_nothing_later(
+    rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
-    """The lease is 1.5 s here: the guard kills the agent while its worker sleeps."""
-    here, there = places("here"), places("there")
+    """The lease is 1.5 s here: the guard kills the agent while its worker is suspended."""
+    here, there = installations("here"), installations("there")
     number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     quick = {
@@ -296,12 +300,12 @@ async def trace(rt: Runtime, number: int) -> list[object]:
     ]
 
 
-async def test_a_closed_terminal_ends_it_in_order(
-    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
+async def test_worker_shuts_down_when_its_terminal_closes(
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:
-    number = await hanging(place, make, tmp_path)
+    number = await hanging(installation, make, tmp_path)
     quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
-    worker, screen = place.on_terminal("worker", env=quick)
+    worker, screen = installation.on_terminal("worker", env=quick)
     agent = await wait_for_agent(tmp_path, "1.pid")
     os.close(screen)
     assert await worker.end() == 0
@@ -310,12 +314,12 @@ async def test_a_closed_terminal_ends_it_in_order(
     await wait_for_exit(agent)
 
 
-async def test_a_full_disk_for_the_log_is_told_once_and_work_goes_on(
-    rt: Runtime, make: Factory, place: Installation
+async def test_full_disk_of_the_log_is_reported_once_and_jobs_continue(
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
-    handlers(place)
-    (place.folder / "go").touch()
-    worker = place.start("worker", env={"DRAFTSMAN_LOG__FILE": "/dev/full"})
+    handlers(installation)
+    (installation.folder / "go").touch()
+    worker = installation.start("worker", env={"DRAFTSMAN_LOG__FILE": "/dev/full"})
     for _ in range(2):
         number = await make.queued(type="held", queue="default")
         assert (await wait_for_end(rt, number)).status is S.COMPLETED
@@ -327,9 +331,9 @@ async def test_a_full_disk_for_the_log_is_told_once_and_work_goes_on(
 
 
 async def test_no_secret_of_the_worker_reaches_its_agent(
-    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
+    rt: Runtime, make: Factory, installation: Installation, tmp_path: Path
 ) -> None:
-    place.configure(
+    installation.configure(
         """
 def read(path):
     try: return open(path, "rb").read().decode("latin-1")
@@ -341,23 +345,25 @@ say("result", summary="", data={"env": dict(os.environ), "fds": fds, "above": ab
 """
     )
     number = await submit_agent_job(make, make_repository(tmp_path / "repo"))
-    place.start("worker", env={"PGPASSWORD": "hush-1", "GITHUB_TOKEN": "hush-2", "X_KEY": "hush-3"})
-    found = ((await wait_for_end(rt, number)).result or {})["data"]
-    text = json.dumps(found)
+    installation.start(
+        "worker", env={"PGPASSWORD": "hush-1", "GITHUB_TOKEN": "hush-2", "X_KEY": "hush-3"}
+    )
+    secrets = ((await wait_for_end(rt, number)).result or {})["data"]
+    text = json.dumps(secrets)
     assert rt.settings.database_url is not None
     assert rt.settings.database_url.get_secret_value() not in text
     assert "hush-" not in text
-    assert not [name for name in found["env"] if name.startswith(("DRAFTSMAN", "PG"))]
-    assert {target.partition(":")[0] for target in found["fds"].values()} <= {"pipe", "/dev/null"}
+    assert not [name for name in secrets["env"] if name.startswith(("DRAFTSMAN", "PG"))]
+    assert {target.partition(":")[0] for target in secrets["fds"].values()} <= {"pipe", "/dev/null"}
 
 
-async def test_a_worker_whose_parent_died_before_it_looked_ends_too(
-    rt: Runtime, place: Installation, tmp_path: Path
+async def test_worker_exits_if_its_parent_died_before_the_first_check(
+    rt: Runtime, installation: Installation, tmp_path: Path
 ) -> None:
     command = " ".join([*COMMAND, "worker", "--parent", "$$"])
     script = f"{command} >{tmp_path}/orphan.log 2>&1 & echo $!"
     shell = await asyncio.create_subprocess_exec(
-        "sh", "-c", script, env=place.environment(), stdout=asyncio.subprocess.PIPE
+        "sh", "-c", script, env=installation.environment(), stdout=asyncio.subprocess.PIPE
     )
     out, _ = await shell.communicate()
     await wait_for_exit(int(out))
@@ -365,8 +371,8 @@ async def test_a_worker_whose_parent_died_before_it_looked_ends_too(
     assert re.search("the supervisor is gone(?: during startup)?: stopping", log), log
 
 
-async def test_a_handler_that_cannot_be_loaded_is_told_in_one_line(place: Installation) -> None:
-    place.configure(None, **{"handlers.report": "no_such_module:f"})
-    bad = await place.run("worker")
+async def test_unloadable_handler_is_reported_in_one_line(installation: Installation) -> None:
+    installation.configure(None, **{"handlers.report": "no_such_module:f"})
+    bad = await installation.run("worker")
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
     assert "handlers.report: cannot import no_such_module:f" in bad.stderr

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.acceptance.conftest import _patience, database, place, places
+from tests.acceptance.conftest import _patience, database, installation, installations
 
-__all__ = ["_patience", "database", "place", "places"]
+__all__ = ["_patience", "database", "installation", "installations"]

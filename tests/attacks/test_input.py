@@ -35,10 +35,10 @@ async def harmless(ctx):
     with_sandbox="refused after 2 s of CPU in a child process",
 )
 async def test_a_schema_bomb_is_refused_when_it_is_submitted(
-    rt: Runtime, place: Installation
+    rt: Runtime, installation: Installation
 ) -> None:
     payload = {"url": "http://127.0.0.1/", "output": bomb()}
-    submitted = await place.run(
+    submitted = await installation.run(
         "submit", "--type", "http_request", "--payload", json.dumps(payload)
     )
     assert submitted.returncode == 2
@@ -53,15 +53,15 @@ async def test_a_schema_bomb_is_refused_when_it_is_submitted(
     with_sandbox="the check is killed after 2 s of CPU, the job fails, other jobs continue",
 )
 async def test_a_schema_bomb_does_not_stop_other_runs(
-    rt: Runtime, make: Factory, place: Installation
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
     hidden = {"properties": {"a": {"$ref": "#/$defs/a40"}}, "$defs": bomb()["$defs"]}
     async with web() as site:
         site.routes["/a"] = answer(b'{"a": 1}', content_type="application/json")
-        place.configure(http__allow=[site.place])
+        installation.configure(http__allow=[site.place])
         payload = {"url": site.url("/a"), "output": hidden}
         guilty = await make.queued(type="http_request", queue="default", payload=payload)
-        place.start("worker")
+        installation.start("worker")
         await site.asked(1)
         plain = {"url": site.url("/a"), "output": {"type": "object"}}
         other = await make.queued(type="http_request", queue="default", payload=plain)
@@ -77,20 +77,20 @@ async def test_a_schema_bomb_does_not_stop_other_runs(
     with_sandbox="the worker logs the stack and ends after a lease; the job becomes a dead letter",
 )
 async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
-    rt: Runtime, make: Factory, place: Installation
+    rt: Runtime, make: Factory, installation: Installation
 ) -> None:
-    (place.folder / "user_handlers.py").write_text(LOOPING)
+    (installation.folder / "user_handlers.py").write_text(LOOPING)
     names = {f"handlers.{name}": f"user_handlers:{name}" for name in ("loops", "harmless")}
     timings = {"worker.lease": 1.0, "worker.heartbeat": 0.2, "worker.poll": 0.1, "sweeps.lease": 2}
-    place.configure(None, **names, **timings)
+    installation.configure(None, **names, **timings)
     guilty = await make.queued(type="loops", queue="default", max_attempts=1, on_lost="resume")
-    first = place.start("worker")
+    first = installation.start("worker")
     assert await first.end() == EXIT_CODE
     assert f"D-{guilty} run 1" in first.output_text
     assert " loops < " in first.output_text
-    second = place.start("worker")
+    second = installation.start("worker")
     assert await second.end() == EXIT_CODE
-    place.start("worker")
+    installation.start("worker")
     job = await wait_for_status(rt, guilty, S.DEAD_LETTER)
     assert (job.attempts, job.last_error) == (1, "the worker was lost")
     other = await make.queued(type="harmless", queue="default")
@@ -102,8 +102,8 @@ async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
     surface="input",
     with_sandbox="refused at once; the time grows with the length, not with its square",
 )
-async def test_a_long_name_is_refused_at_once(rt: Runtime, place: Installation) -> None:
-    submitted = await place.run("submit", "--agent", "tidy", "--repo", "a" * 120_000, "x")
+async def test_a_long_name_is_refused_at_once(rt: Runtime, installation: Installation) -> None:
+    submitted = await installation.run("submit", "--agent", "tidy", "--repo", "a" * 120_000, "x")
     assert submitted.returncode == 2
     assert "must have at most 2000 characters" in submitted.stderr
     assert len(submitted.stderr) < 300

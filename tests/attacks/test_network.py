@@ -56,7 +56,7 @@ def forge(tmp_path: Path) -> Iterator[GitServer]:
     with_sandbox="refused; only http, https, ssh and git are transports",
 )
 async def test_a_worker_reaches_no_address_of_its_own(
-    rt: Runtime, make: Factory, place: Installation, forge: GitServer, tmp_path: Path
+    rt: Runtime, make: Factory, installation: Installation, forge: GitServer, tmp_path: Path
 ) -> None:
     canary = tmp_path / "canary"
     urls = {
@@ -68,7 +68,7 @@ async def test_a_worker_reaches_no_address_of_its_own(
         await make.queued(type="run_agent", queue="default", agent="tidy", repo=repo): problem
         for repo, problem in urls.items()
     }
-    place.start("worker")
+    installation.start("worker")
     for number, problem in numbers.items():
         assert problem in str((await wait_for_status(rt, number, S.FAILED)).last_error)
     assert forge.asked == []

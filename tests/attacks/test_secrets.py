@@ -51,11 +51,11 @@ def database(own_database: str) -> str:
 
 
 @pytest.fixture
-def place(folder: Path, database_url: str) -> Iterator[Installation]:
+def installation(folder: Path, database_url: str) -> Iterator[Installation]:
     """Give an installation on the database of the session's server."""
-    place = Installation(folder / "place", database_url)
-    yield place
-    place.close()
+    installation = Installation(folder / "installation", database_url)
+    yield installation
+    installation.close()
 
 
 @pytest.fixture
@@ -100,13 +100,18 @@ def test_the_attack_works_where_nothing_prevents_it() -> None:
     " environment while the worker starts: only the sandbox prevents that",
 )
 async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
-    rt: Runtime, make: Factory, owner: Actor, place: Installation, database_url: str, tmp_path: Path
+    rt: Runtime,
+    make: Factory,
+    owner: Actor,
+    installation: Installation,
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     token, host = f"xoxb-{uuid4()}", str(conninfo_to_dict(database_url)["host"])
-    place.configure(SNOOPING_SOURCE + TAKER)
+    installation.configure(SNOOPING_SOURCE + TAKER)
     repo = make_repository(tmp_path / "repo")
     number = await submit_agent_job(make, repo, text=str(Path(host) / ".s.PGSQL.5432"))
-    place.start("worker", env={"SLACK_BOT_TOKEN": token})
+    installation.start("worker", env={"SLACK_BOT_TOKEN": token})
     await wait_for_status(rt, number, Status.WAITING_FOR_APPROVAL)
     await make.decide(number, True, owner)
     loot = ((await wait_for_end(rt, number)).result or {})["data"]
@@ -124,17 +129,19 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
     without_sandbox="permission denied: they are not dumpable",
 )
 async def test_bots_and_dashboards_cannot_be_inspected(
-    place: Installation, slack: FakeSlack
+    installation: Installation, slack: FakeSlack
 ) -> None:
-    place.configure(slack__api_url=slack.api_url)
-    with place.config.open("a") as config:
+    installation.configure(slack__api_url=slack.api_url)
+    with installation.config.open("a") as config:
         config.write('slack.bot_token = { env = "BOT" }\nslack.app_token = { env = "APP" }\n')
     secrets = {"BOT": slack.bot_token, "APP": slack.app_token}
-    up = place.start("up", "--headless", env=secrets, through=WITHOUT_PTRACE)
+    up = installation.start("up", "--headless", env=secrets, through=WITHOUT_PTRACE)
     await slack.sockets.wait(2)
     screen, end = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), end)
-    shown = place.start("dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams)
+    shown = installation.start(
+        "dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams
+    )
     await asyncio.to_thread(os.read, screen, 1)  # it has drawn, so it has read its configuration
     pids = [up.pid, *up.children(), shown.pid]
     assert len(pids) == 4

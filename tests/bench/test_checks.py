@@ -1,4 +1,4 @@
-"""A database that does not keep draftsman's promises gives no figures."""
+"""A database without draftsman's guards gives no figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 
 
-async def test_a_migrated_database_is_taken(database_url: str) -> None:
+async def test_migrated_database_is_accepted(database_url: str) -> None:
     await checks.guarded(database_url)
 
 
@@ -68,7 +68,7 @@ async def test_jobs_without_their_rows_are_noticed(
         await checks.submitted(database_url, 0, 2)
 
 
-async def test_the_past_is_one_that_draftsman_could_have_had(
+async def test_seeded_history_satisfies_the_invariants(
     rt: Runtime, conn: Connection, database_url: str, make: Factory
 ) -> None:
     await seed_draftsman(conn, Backlog(finished=20, waiting=5))
@@ -78,6 +78,6 @@ async def test_the_past_is_one_that_draftsman_could_have_had(
     assert await make.queued() == 26
 
 
-async def test_what_finished_in_the_past_has_every_row(conn: Connection, database_url: str) -> None:
+async def test_seeded_finished_jobs_have_all_rows(conn: Connection, database_url: str) -> None:
     await seed_draftsman(conn, Backlog(finished=20, waiting=0))
     await checks.drained(database_url, 0, 20)

@@ -1,4 +1,4 @@
-"""Medians, ratios, tables, and what is said of each goal."""
+"""Medians, ratios, tables, and the reports of goals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS, PEER = Key("drain100", "draftsman"), Key("drain100", "peer")
 
 @pytest.fixture
 def results() -> Results:
-    """Give three rounds, in which the middle is not the mean."""
+    """Provide three rounds whose median is not their mean."""
     results = Results()
     for ours, theirs in ((3000.0, 100.0), (1000.0, 400.0), (2000.0, 50.0)):
         results.add(OURS, {"rate": ours, "wal_bytes": ours})
@@ -47,7 +47,7 @@ def test_the_table_has_a_line_for_each_queue_and_no_empty_column(results: Result
     ]
 
 
-def test_each_line_of_a_table_is_as_wide_as_the_others(results: Results) -> None:
+def test_all_lines_of_a_table_have_the_same_width(results: Results) -> None:
     for table in tables(results).split("\n\n"):
         assert len({len(line) for line in table.splitlines()}) == 1
 
@@ -55,7 +55,7 @@ def test_each_line_of_a_table_is_as_wide_as_the_others(results: Results) -> None
 def test_every_round_is_in_the_document(results: Results) -> None:
     ours = results.document()[0]
     assert (ours["measure"], ours["queue"], ours["past"]) == ("drain100", "draftsman", False)
-    assert [one["rate"] for one in ours["rounds"]] == [3000, 1000, 2000]  # type: ignore[attr-defined]
+    assert [figures["rate"] for figures in ours["rounds"]] == [3000, 1000, 2000]  # type: ignore[attr-defined]
     assert ours["median"] == {"rate": 2000, "wal_bytes": 2000}
 
 
@@ -92,18 +92,18 @@ def test_a_goal_is_met_missed_or_not_measured(
     assert goal.verdict(results) == line
 
 
-def test_the_goals_close_with_how_many_are_met() -> None:
+def test_goals_end_with_the_number_of_met_goals() -> None:
     results = Results()
     results.add(OURS, {"rate": 1.0, "wal_bytes": 2800.0, "rss_mb": 45.1})
     assert goals(results).endswith("\n1 of 34 goals met, 32 not measured")
 
 
-def test_what_could_not_be_measured_is_counted_and_named() -> None:
+def test_missing_measurements_are_counted_and_listed() -> None:
     assert footer({}) == "Could not be measured: 0"
     assert footer({"awa": "no wheel"}) == "Could not be measured: 1\n- awa: no wheel"
 
 
-def test_the_page_takes_the_tables_between_its_markers_and_keeps_the_rest() -> None:
+def test_tables_replace_only_the_text_between_the_markers() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert written(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     assert written(written(page, "x"), "new") == written(page, "new")
@@ -115,7 +115,7 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_a_server_with_default_settings_is_held_against_the_benchs_own(results: Results) -> None:
+def test_server_with_default_settings_is_compared_with_the_benchs_own(results: Results) -> None:
     goal = Goal("drain100", "rate", 0.9, host="on PostgreSQL 15")
     assert goal.verdict(results)[1:] == ("", ">= 0.9", "not measured")
     results.add(Key("drain100", "on PostgreSQL 15"), {"rate": 1900.0})

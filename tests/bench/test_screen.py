@@ -1,4 +1,4 @@
-"""What the bench sees of a terminal."""
+"""The terminal emulator of the benchmarks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.screen import Screen, Terminal
 from bench.server import BenchError
 
 
-def test_what_is_drawn_is_seen() -> None:
+def test_drawn_text_is_on_the_screen() -> None:
     screen = Screen()
     screen.feed(b"\x1b[?1049h\x1b[2;3H\x1b[1;38;2;1;2;3mhello\x1b[0m there\x1b[1;1Htop")
     assert screen.lines[:3] == ["top", "  hello there", ""]
@@ -21,14 +21,14 @@ def test_what_is_drawn_is_seen() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_it_may_come_in_pieces(size: int) -> None:
-    said, screen = "\x1b[1;1Hä▸\x1b]0;title\x07\x1b[2;1H\x1b[7mé\x1b[0m".encode(), Screen()
-    for at in range(0, len(said), size):
-        screen.feed(said[at : at + size])
+def test_output_may_arrive_in_pieces(size: int) -> None:
+    output, screen = "\x1b[1;1Hä▸\x1b]0;title\x07\x1b[2;1H\x1b[7mé\x1b[0m".encode(), Screen()
+    for at in range(0, len(output), size):
+        screen.feed(output[at : at + size])
     assert screen.lines[:2] == ["ä▸", "é"]
 
 
-async def test_a_key_is_timed_until_it_is_shown() -> None:
+async def test_key_is_timed_until_its_effect_is_shown() -> None:
     program = "print('ready', flush=True); print('got', input(), flush=True); input()"
     terminal = Terminal([sys.executable, "-c", program], {})
     at = await terminal.shows(lambda now: now.lines[0] == "ready", "it")
@@ -38,7 +38,7 @@ async def test_a_key_is_timed_until_it_is_shown() -> None:
     assert await terminal.close("\r") == 0
 
 
-async def test_what_is_never_shown_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_output_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.screen.PATIENCE", 0.2)
     terminal = Terminal([sys.executable, "-c", "print('ready', flush=True); input()"], {})
     await terminal.shows(lambda now: "ready" in now.lines, "it")

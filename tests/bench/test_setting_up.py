@@ -1,4 +1,4 @@
-"""Who cannot be installed or started is named with the reason, and the others go on."""
+"""Queues that cannot be installed or started are listed with the reason."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def test_without_node_its_queues_are_missing_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found, missing = install.programs(["graphile"])
-    assert found == {}
+    programs, missing = install.programs(["graphile"])
+    assert programs == {}
     assert missing == {"graphile": "there is no node with npm on the PATH"}
 
 
-async def test_a_queue_that_cannot_be_imported_says_why() -> None:
+async def test_queue_that_cannot_be_imported_is_listed_with_the_reason() -> None:
     program = install.ours()
     with pytest.raises(BenchError, match=r"No module named 'bench\.peers\.nobody'"):
         await load_contestant("nobody", program.command, program.environment)
 
 
-async def test_a_child_that_prints_other_things_is_understood() -> None:
+async def test_other_output_of_a_child_is_ignored() -> None:
     script = """import sys; print('hello'); print('{"event": "ready"}'); sys.stdin.read()"""
     async with start_process((sys.executable, "-c", script), {}) as child:
         assert await child.hear("ready") == {"event": "ready"}
         assert resident_mb(child.pid) > 1
 
 
-async def test_the_last_words_of_a_child_are_the_reason() -> None:
+async def test_last_line_of_a_child_is_the_reason() -> None:
     async def listen() -> None:
         async with start_process((sys.executable, "-c", "exit('no luck')"), {}) as child:
             await child.hear("ready")
@@ -46,7 +46,7 @@ async def test_the_last_words_of_a_child_are_the_reason() -> None:
         await listen()
 
 
-async def test_draftsman_introduces_itself() -> None:
+async def test_draftsman_describes_itself() -> None:
     program = install.ours()
     side = await load_contestant("draftsman", program.command, program.environment)
     assert side.ours
@@ -55,7 +55,7 @@ async def test_draftsman_introduces_itself() -> None:
     assert side.jobs("fast", 1000) == 1000
 
 
-async def test_the_server_behind_a_connection_is_seen(conn: Connection) -> None:
+async def test_server_process_of_a_connection_is_found(conn: Connection) -> None:
     server = server_cpu(conn)
     assert server is not None
     assert server.seconds() > 0
@@ -69,7 +69,7 @@ async def test_the_server_behind_a_connection_is_seen(conn: Connection) -> None:
         ("--rounds 0", "1 or more"),
     ],
 )
-def test_a_wrong_command_line_says_what_is_allowed(
+def test_invalid_command_line_lists_the_allowed_values(
     line: str,
     wrong: str,
     monkeypatch: pytest.MonkeyPatch,

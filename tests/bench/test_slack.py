@@ -1,4 +1,4 @@
-"""What the bench sends as Slack is what Slack would send, and each event is another one."""
+"""Slack requests of the benchmarks: valid, signed, and each a different event."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def parts(request: bytes) -> tuple[dict[str, str], bytes]:
     return {name.lower(): value for name, value in lines}, body
 
 
-def test_every_event_is_signed_and_another_request() -> None:
-    found = []
+def test_every_event_is_signed_and_distinct() -> None:
+    events = []
     for number in range(3):
         headers, body = parts(slack._request(number))
         signature.check(slack.SECRET, headers, body, time.time())
-        found.append(payloads.parse_message(json.loads(body), "U00000BOT1"))
-    assert len({one.key for one in found if one}) == 3
-    assert [one.text for one in found if one] == [f"fix thing {n}" for n in range(3)]
+        events.append(payloads.parse_message(json.loads(body), "U00000BOT1"))
+    assert len({event.key for event in events if event}) == 3
+    assert [event.text for event in events if event] == [f"fix thing {n}" for n in range(3)]
 
 
-async def test_bolt_alone_acknowledges_them() -> None:
+async def test_bare_bolt_app_acknowledges_events() -> None:
     async with slack._api() as api, slack._served(slack.BARE, {"BENCH_API": api}) as port:
         figures = await slack._sent(port, 20)
     assert figures["p99_ms"] >= figures["p50_ms"] > 0
 
 
-async def test_a_refused_event_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rejected_event_raises_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async with slack._api() as api, slack._served(slack.BARE, {"BENCH_API": api}) as port:
         monkeypatch.setattr(slack, "SECRET", "another")
         with pytest.raises(BenchError, match="answered with 401"):

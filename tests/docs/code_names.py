@@ -1,4 +1,4 @@
-"""Names that pages cite, looked up in the source without importing it."""
+"""Names in the pages, looked up in the source without importing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the table of commands of docs/dashboard.md from the one that the dashboard has.
+"""Writes the table of commands in docs/dashboard.md from the table of the dashboard.
 
 python -m tests.docs.dashboard
 """
@@ -18,25 +18,26 @@ PAGE: Final = DOCS / "dashboard.md"
 
 
 def page(text: str) -> str:
-    """Return the page with its table made anew."""
+    """Return the page with a current table."""
     return filled(text, _table())
 
 
 def _table() -> Iterator[str]:
     yield "| command | keys | action | where |"
     yield "|---|---|---|---|"
-    for one in COMMANDS:
-        keys = " ".join(f"`{display_key(key)}`" for key in one.keys.split(",") if key)
-        takes = one.takes.replace("|", "\\|")
-        yield f"| `{f'{one.name} {takes}'.strip()}` | {keys} | {one.help} | {_where(one)} |"
+    for command in COMMANDS:
+        keys = " ".join(f"`{display_key(key)}`" for key in command.keys.split(",") if key)
+        takes = command.takes.replace("|", "\\|")
+        name = f"{command.name} {takes}".strip()
+        yield f"| `{name}` | {keys} | {command.help} | {_where(command)} |"
 
 
-def _where(one: DashboardCommand) -> str:
-    if one.on is None:
+def _where(command: DashboardCommand) -> str:
+    if command.on is None:
         return "everywhere"
-    if one.on >= set(VIEWS):
+    if command.on >= set(VIEWS):
         return "every table"
-    return ", ".join(name for name in (*VIEWS, "job") if name in one.on)
+    return ", ".join(name for name in (*VIEWS, "job") if name in command.on)
 
 
 if __name__ == "__main__":

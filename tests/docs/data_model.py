@@ -47,20 +47,20 @@ def catalog(url: str) -> Catalog:
 
 
 def purposes() -> dict[str, dict[str, str]]:
-    """Return what each table, under "", and each of its columns is for."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the purpose of each table, under "", and of its columns."""
+    texts: dict[str, dict[str, str]] = {}
     for path in PURPOSES:
-        found |= tomllib.loads(path.read_text(encoding="utf-8"))
-    return found
+        texts |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return texts
 
 
-def page(text: str, found: Catalog) -> str:
-    """Return the page with its tables made anew."""
-    return filled(text, _lines(found))
+def page(text: str, tables: Catalog) -> str:
+    """Return the page with current tables."""
+    return filled(text, _lines(tables))
 
 
-def _lines(found: Catalog) -> Iterator[str]:
-    columns, enums = found
+def _lines(tables: Catalog) -> Iterator[str]:
+    columns, enums = tables
     for table, names in purposes().items():
         yield f"## {table}\n\n{names['']}\n"
         yield "| column | type | null | description |"
@@ -78,10 +78,10 @@ def _lines(found: Catalog) -> Iterator[str]:
 def _write() -> None:
     server = Server(make_home(), os.environ.get("DRAFTSMAN_TEST_URL"))
     try:
-        found = catalog(server.url(server.create()))
+        tables = catalog(server.url(server.create()))
     finally:
         server.end()
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

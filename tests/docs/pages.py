@@ -1,4 +1,4 @@
-"""Pages of docs/ that are written by hand but for what stands between two marks."""
+"""Pages in docs/ that are written by hand except for generated parts between two marks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ END: Final = "<!-- end -->\n"
 
 
 def filled(text: str, lines: Iterable[str]) -> str:
-    """Return the page with everything between its marks made anew."""
+    """Return the page with current text between its marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     assert begin, f"the page has no line {BEGIN.strip()}"

@@ -1,4 +1,4 @@
-"""Takes the pictures of the README: the real dashboard, over real jobs of a real worker.
+"""Takes the pictures for the README: the real dashboard with jobs of a real worker.
 
 python -m tests.docs.pictures
 """
@@ -36,12 +36,12 @@ PLACE: Final = DOCS / "pictures"
 SIZE: Final = (100, 24)
 ANNA: Final = Actor(Source.CLI, "anna", "Anna", "anna", ROLES, owner=True)
 HOST: Final = "build-1"
-"""What the worker's machine is called in a picture."""
+"""Host name of the worker in a picture."""
 PICTURED: Final = re.compile(r"!\[[^\]]*\]\((docs/[^)]+\.svg)\)")
 
 
 async def take(config: Path, into: Path) -> None:
-    """Let jobs be worked on, and picture the dashboard that shows them."""
+    """Run jobs, and take pictures of the dashboard."""
     repo = config.parent / "inventory"
     await make_sample_repo(repo)
     async with open_runtime(load(config)) as rt:
@@ -103,7 +103,7 @@ async def _worker(rt: Runtime, config: Path) -> AsyncIterator[None]:
 
 
 async def _leads(rt: Runtime) -> bool:
-    return any(one.leader for one in await rt.read_model.workers())
+    return any(worker.leader for worker in await rt.read_model.workers())
 
 
 async def _reached(rt: Runtime, number: int, status: Status) -> None:
@@ -119,13 +119,13 @@ async def _now(rt: Runtime) -> datetime:
 
 @contextmanager
 def _clock_at(now: datetime) -> Iterator[None]:
-    """Let ages stand still, so that one picture says the same as the other."""
+    """Stop the clock, so that all pictures display the same ages."""
     with patch.object(Refresher, "now", PropertyMock(return_value=now)):
         yield
 
 
 def main() -> None:
-    """Take them anew."""
+    """Take all pictures again."""
     home = make_home()
     server = Server(home, None)
     try:

@@ -42,7 +42,7 @@ EXAMPLES: Final = {"agent.py": "python", "agent.sh": "sh"}
 
 
 def page(text: str) -> str:
-    """Return the page with everything between its marks made anew."""
+    """Return the page with current text between its marks."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(generated()) + "\n" + END + after
@@ -85,7 +85,7 @@ def default(field: dict[str, Any]) -> str:
 
 
 def shape(field: dict[str, Any], parts: dict[str, Any]) -> str:
-    """Return a field's JSON schema in a few words."""
+    """Describe a field's JSON schema in a few words."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         named = any(part.__name__ == name for part in PARTS)

@@ -57,7 +57,7 @@ TRIGGERS: Final[dict[tuple[Status, Status], str]] = {
 
 
 def page(text: str) -> str:
-    """Return the page with its diagram and its table made anew."""
+    """Return the page with a current diagram and table."""
     return filled(text, [*_diagram(), "", *_table()])
 
 

@@ -1,4 +1,4 @@
-"""The page about the agent protocol is true: its tables are the models', its examples run."""
+"""The page about the agent protocol: its tables match the models, and its examples run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PYTHON = ("{python}", str(DOCS / "examples" / "agent.py"))
 SHELL = (str(DOCS / "examples" / "agent.sh"),)
 
 
-def test_the_page_says_what_the_models_say() -> None:
+def test_page_matches_the_models() -> None:
     text = PAGE.read_text()
     again = "regenerate it: python tests/docs/protocol_tables.py"
     assert page(text) == text, again
@@ -40,7 +40,7 @@ async def run(
 
 
 @pytest.mark.parametrize("command", [PYTHON, SHELL], ids=["python", "shell"])
-async def test_an_example_asks_parks_and_does_what_was_answered(
+async def test_example_asks_parks_and_applies_the_answer(
     command: tuple[str, ...], workspace: Workspace
 ) -> None:
     parked = await run(command, workspace, {})
@@ -56,7 +56,7 @@ async def test_an_example_asks_parks_and_does_what_was_answered(
         assert (workspace.path / "GREETING.txt").read_text().startswith(word)
 
 
-def test_the_examples_are_short_and_need_nothing() -> None:
+def test_examples_are_short_and_need_no_packages() -> None:
     python = (DOCS / "examples" / "agent.py").read_text()
     code = [line for line in python.splitlines() if line.strip()]
     assert len(code) <= 12

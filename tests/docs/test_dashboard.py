@@ -1,4 +1,4 @@
-"""The page about the dashboard is true, and the pictures of the README can be taken."""
+"""The page about the dashboard matches the code, and the README's pictures can be taken."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_the_filters_of_the_page_can_be_typed() -> None:
         assert parse(text)
 
 
-def test_the_pictures_of_the_readme_are_there() -> None:
+def test_pictures_of_the_readme_exist() -> None:
     text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     named = {DOCS.parent / name for name in PICTURED.findall(text)}
     assert {path for path in named if path.parent == PLACE} == set(PLACE.glob("*.svg"))
     assert [path for path in named if not path.exists()] == []
 
 
-async def test_they_can_be_taken(database_url: str, tmp_path: Path) -> None:
+async def test_pictures_can_be_taken(database_url: str, tmp_path: Path) -> None:
     config = tmp_path / "draftsman.toml"
     given = f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n'
     config.write_text(f'{given}people.carol.roles = ["approver"]\n')

@@ -18,7 +18,7 @@ def test_every_row_has_a_term_a_meaning_and_a_class() -> None:
     assert len(ROWS) == len(rows) - len(titles) > 60
 
 
-def test_every_term_is_there_once() -> None:
+def test_every_term_is_listed_once() -> None:
     terms = [term for names, *_ in ROWS for term in names.split(", ")]
     assert [term for term, times in Counter(terms).items() if times > 1] == []
 

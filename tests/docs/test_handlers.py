@@ -1,4 +1,4 @@
-"""The page for authors of handlers is true: its examples run, and it leaves nothing out."""
+"""The page for authors of handlers: its examples run, and it is complete."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
     ),
     "version": (S.COMPLETED, {"version": draftsman.__version__}),
 }
-"""Each example of the page, in its order, with how its job ends."""
+"""The examples of the page in order, with the final status of their jobs."""
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[s
         sys.modules.pop(f"handlers_page_{place}", None)
 
 
-async def test_every_example_runs_and_does_what_the_page_says(
+async def test_every_example_runs_with_the_documented_result(
     rt: Runtime, make: Factory, people: People, examples: dict[str, Handler]
 ) -> None:
     assert [name for name in examples if name not in registry.BUILT_IN] == list(ENDED)
@@ -93,12 +93,12 @@ async def test_every_example_runs_and_does_what_the_page_says(
         await make.answer(jobs["deploy"], "eu")
         await wait_for_question(rt, jobs["deploy"], 3)
         await make.decide(jobs["deploy"], True, people.dave, n=3)
-        found = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
+        ended = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
         assert (await wait_for_end(rt, unwanted)).status is S.CANCELED
         waits = await wait_for_status(rt, busy, S.RETRYING)
-    assert {name: (job.status, job.result or {}) for name, job in found.items()} == ENDED
+    assert {name: (job.status, job.result or {}) for name, job in ended.items()} == ENDED
     assert (waits.last_error, waits.retry_count) == ("the bank is busy", 1)
-    await check_failures(rt, found)
+    await check_failures(rt, ended)
     assert await log_of(rt, jobs["greet"]) == "greeting Anna\n"
     assert await log_of(rt, jobs["chatty"]) == "one\ntwo\nthree\n"
     assert await log_of(rt, jobs["build"]) == "compiling\n"
@@ -112,10 +112,10 @@ async def submitted(make: Factory, name: str) -> int:
     return await make.queued(type=name, queue="default", payload=payload, title="Mill", tags=("a",))
 
 
-async def check_failures(rt: Runtime, found: dict[str, Job]) -> None:
-    """Assert how the jobs failed that are to fail."""
-    assert found["charge"].last_error == "the amount is not positive"
-    mistaken = found["mistaken"]
+async def check_failures(rt: Runtime, jobs: dict[str, Job]) -> None:
+    """Check the errors of the jobs that must fail."""
+    assert jobs["charge"].last_error == "the amount is not positive"
+    mistaken = jobs["mistaken"]
     assert (mistaken.error_class, mistaken.run_count) == ("PERMANENT", 1)
     assert (mistaken.last_error or "").startswith("TypeError: ")
     assert "Traceback" in await log_of(rt, mistaken.number)
@@ -159,6 +159,6 @@ def test_every_member_of_the_workers_side_on_the_page_has_an_example() -> None:
     assert listed <= public(dir(WorkerRun)) | {"limits", "deadline"}
 
 
-def test_every_name_that_is_exported_is_used_by_an_example() -> None:
+def test_every_exported_name_is_used_by_an_example() -> None:
     code = "\n".join([*BLOCKS, (DOCS / "python.md").read_text(encoding="utf-8")])
     assert [name for name in draftsman.__all__ if not re.search(rf"\b{name}\b", code)] == []

@@ -1,4 +1,4 @@
-"""The example for Kubernetes gives a worker the time that its settings take."""
+"""The example for Kubernetes gives a worker the time that its settings require."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MANIFEST = (DOCS / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")
 
 
 def _one(pattern: str) -> str:
-    [found] = re.findall(pattern, MANIFEST, re.MULTILINE)
-    return str(found)
+    [match] = re.findall(pattern, MANIFEST, re.MULTILINE)
+    return str(match)
 
 
-def test_a_worker_has_ended_before_it_is_killed() -> None:
+def test_worker_exits_before_the_grace_period_ends() -> None:
     grace = float(_one(r"^ *terminationGracePeriodSeconds: (\d+)$"))
     before = float(json.loads(_one(r'command: (\["sleep", .*\])$'))[1])
     worker = WorkerSettings()
@@ -28,18 +28,18 @@ def test_a_worker_has_ended_before_it_is_killed() -> None:
     assert "WORKER__" not in MANIFEST, "it changes the times that are compared here"
 
 
-def test_the_times_that_its_comment_tells_are_those() -> None:
+def test_times_in_the_comment_match_the_settings() -> None:
     worker = WorkerSettings()
-    told = [float(second) for second in re.findall(r"^#   (\d+) s ", MANIFEST, re.MULTILINE)]
+    seconds = [float(second) for second in re.findall(r"^#   (\d+) s ", MANIFEST, re.MULTILINE)]
     end = 5 + worker.drain + worker.abort
-    assert told == [0, 5, 5 + worker.drain, end, 65]
+    assert seconds == [0, 5, 5 + worker.drain, end, 65]
     assert f"worker.drain = {worker.drain:g} s" in MANIFEST
     assert f"worker.abort = {worker.abort:g} s" in MANIFEST
 
 
-def test_its_commands_and_variables_are_those_of_draftsman() -> None:
-    for found in re.findall(r'command: (\["draftsman".*\])$', MANIFEST, re.MULTILINE):
-        _, name, *words = json.loads(found)
+def test_commands_and_variables_exist() -> None:
+    for line in re.findall(r'command: (\["draftsman".*\])$', MANIFEST, re.MULTILINE):
+        _, name, *words = json.loads(line)
         command = main.cli.get_command(click.Context(main.cli), name)
         assert command is not None
         command.make_context(name, words)

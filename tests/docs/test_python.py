@@ -24,7 +24,7 @@ WAIT = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[1]
 
 @pytest.fixture
 def configured(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `Draftsman()` find the database of the test, and its user a role."""
+    """Configure `Draftsman()` with the database of the test, and a role for its user."""
     config = tmp_path / "draftsman.toml"
     config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = ["invoker"]\n')
     monkeypatch.setenv("DRAFTSMAN_CONFIG", str(config))

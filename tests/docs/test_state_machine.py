@@ -1,4 +1,4 @@
-"""The page about the life of a job is true."""
+"""The page about the states of a job matches the code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from draftsman.domain.job import TRANSITIONS
 from tests.docs.state_machine import PAGE, TRIGGERS, page
 
 
-def test_the_page_says_what_the_table_says() -> None:
+def test_page_matches_the_transitions() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert page(text) == text, "regenerate it: python -m tests.docs.state_machine"
 
 
-def test_every_step_has_a_trigger_and_nothing_else_has() -> None:
+def test_exactly_the_transitions_have_a_trigger() -> None:
     assert TRIGGERS.keys() == TRANSITIONS.keys()

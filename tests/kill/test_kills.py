@@ -27,7 +27,7 @@ SOME: Final = {
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", ["kill", "cut"])
-async def test_struck_at_every_query(fault: str, place: KillEnvironment) -> None:
+async def test_faults_at_every_query(fault: str, place: KillEnvironment) -> None:
     await at_queries(fault, kill_points.decisive(), place)
 
 
@@ -42,6 +42,6 @@ async def test_an_agent_killed_at_every_message(place: KillEnvironment) -> None:
     await at_agents(said, place)
 
 
-def test_a_point_that_nobody_came_to_fails() -> None:
+def test_unreached_point_fails() -> None:
     with pytest.raises(AssertionError, match=r"new\.query before"):
         none_missed(kill_points.sql_points() | {"new.query before"}, kill_points.sql_points())

@@ -14,7 +14,7 @@ from tests.kill import kill_points
 from tests.support.queries import QUERIES
 
 
-def test_every_query_has_points_and_only_a_read_has_one() -> None:
+def test_every_query_has_points_and_only_a_read_has_a_single_point() -> None:
     found = kill_points.sql_points()
     assert {point.split()[0] for point in found} == {f"{one}.{two}" for one, two in QUERIES}
     assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= found
@@ -48,7 +48,7 @@ class New:
     assert kill_points.file_calls() == {"files new.New.wipe rmtree"}
 
 
-def test_all_that_drives_an_agent_is_searched() -> None:
+def test_all_modules_that_drive_an_agent_are_searched() -> None:
     folder = Path(handlers.__file__).parent
     files = [path for path in folder.rglob("*.py") if path.parent.name != "builtin"]
     named = {path.stem for path in files} - {"__init__", "registry", "sample_repo"}
@@ -60,7 +60,7 @@ def test_all_that_drives_an_agent_is_searched() -> None:
     }
 
 
-def test_messages_and_what_is_done_to_the_process_have_points() -> None:
+def test_messages_and_process_calls_have_points() -> None:
     found = kill_points.phase_points()
     assert {"agent says ask before", "agent is told park after"} <= found
     assert {"agent process start before", "agent process kill after"} <= found

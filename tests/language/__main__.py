@@ -1,4 +1,4 @@
-"""Lists private phrasing as `file:line: phrase`, and the number per 1,000 words.
+"""Lists nonstandard phrases as `file:line: phrase`, and their number per 1,000 words.
 
 python -m tests.language [--room core/draftsman/store] [--kind messages] [--phrase one] [--lower]
 """
@@ -47,7 +47,7 @@ def _list(texts: list[Text], phrase: str | None) -> None:
 
 
 def _summarize(texts: list[Text]) -> None:
-    """Print the phrases per 1,000 words of each room, and of all."""
+    """Print the number of phrases per 1,000 words of each room, and in total."""
     columns = "".join(f"{phrase:>10}" for phrase in MOST)
     sys.stdout.write(f"\n{'room':32}{'kind':10}{'words':>7}{columns}\n")
     measures = measure_rooms(texts)

@@ -1,4 +1,4 @@
-"""Every text of the project that a person reads: prose beside code, messages and pages."""
+"""All texts of the project for readers: docstrings and comments, messages, and pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: Final[dict[Kind, str]] = {
 }
 PRODUCT: Final = ("core", "bots", "tui", "soak")
 CODE: Final = (*PRODUCT, "bench", "tests", "migrations")
-"""Folders of code. Messages are counted in the product alone: tests quote and invent them."""
+"""Folders of code. Messages are counted only in the product, since tests quote them."""
 _PLACEHOLDER: Final = "CODE"
 _NOT_PROSE: Final = re.compile(r"#\s*(?:noqa|type:|pragma|fmt:|!)")
 _SPAN: Final = r"``.+?``|`[^`\n]+(?:\n(?!\s*\n)[^`\n]+)?`"
@@ -61,13 +61,13 @@ def read_texts(root: Path = ROOT) -> Iterator[Text]:
 
 
 def room_of(path: Path) -> str:
-    """Return the folder that a limit is set for: a package's folder, or one of tests/."""
+    """Return the folder with a limit: the folder of a package, or a folder of tests/."""
     depth = 3 if path.parts[0] in PRODUCT else 2
     return "/".join(path.parts[:-1][:depth]) or path.parts[0]
 
 
 def read_python(path: Path, name: Path, *, messages: bool) -> Iterator[Text]:
-    """Yield the docstrings, comments and, if asked for, the messages of a module."""
+    """Yield the docstrings, comments and, on request, the messages of a module."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     room = room_of(name)
@@ -83,12 +83,12 @@ def read_python(path: Path, name: Path, *, messages: bool) -> Iterator[Text]:
 
 
 def is_message(literal: str) -> bool:
-    """Return whether a literal has words with a space between, as no key or identifier has."""
+    """Return whether a literal contains words with a space between them, unlike keys."""
     return bool(re.search(r"[A-Za-z,:…]\s+\"?[A-Za-z]", literal))
 
 
 def _docstrings(parent: ast.AST) -> Iterator[ast.Constant]:
-    """Yield docstrings and the strings that stand below an assignment."""
+    """Yield docstrings and the strings below assignments."""
     for name in _BLOCKS:
         for statement in getattr(parent, name, ()):
             if not isinstance(statement, ast.Expr):
@@ -122,7 +122,7 @@ def _literals(tree: ast.Module, docstrings: dict[int, ast.Constant]) -> Iterator
 
 
 def _python_comments(source: str) -> Iterator[tuple[int, str]]:
-    """Yield blocks of comment lines, each as one text."""
+    """Yield blocks of comment lines as texts."""
     lines = [
         (token.start[0], token.string.lstrip("#").strip())
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
@@ -132,11 +132,11 @@ def _python_comments(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _comments(path: Path, name: Path, mark: str, kind: Kind = "prose") -> Iterator[Text]:
-    """Yield the comments of a file in which a line holds a mark before each."""
+    """Yield the comments of a file in which each comment line starts with a mark."""
     lines = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        before, found, comment = line.partition(mark)
-        if found and before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
+        before, separator, comment = line.partition(mark)
+        if separator and before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
             lines.append((number, comment.lstrip(mark).strip()))
     room = "docs" if kind == "docs" else room_of(name)
     for number, block in _blocks(lines):
@@ -171,5 +171,5 @@ def _paragraphs(content: str) -> Iterator[tuple[int, str]]:
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
-    """Replace code by a placeholder that keeps its lines."""
+    """Replace code by a placeholder without changing the line numbers."""
     return pattern.sub(lambda match: _PLACEHOLDER + "\n" * match.group().count("\n"), text)

@@ -1,4 +1,4 @@
-"""Private phrasing in a text: headless clauses, and pronouns that stand for a noun."""
+"""Nonstandard phrases in a text: headless clauses, and pronouns in place of a noun."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST: Final = {"what/who": 0.5, "one": 3.0, "said": 0.2, "somebody": 0.2}
-"""The most of each phrase per 1,000 words: the level of httpx, psycopg, Textual and pytest."""
+"""Maximum of each phrase per 1,000 words: the level of httpx, psycopg, Textual and pytest."""
 
 WORD: Final = re.compile(r"[A-Za-z][A-Za-z'\u2019-]*")
 _SENTENCE: Final = re.compile(r"[^.!?\n]*(?:\n(?!\s*\n)[^.!?\n]*|[.!?](?=\w)[^.!?\n]*)*[.!?]?")
@@ -23,14 +23,14 @@ _ASKS: Final = re.compile(
     r"|defin(?:e|es)|explains?|knows?|learns?|no matter|see|sees|shows?|tells?|understand)\s+$",
     re.I,
 )
-"""Verbs after which `what` and `who` open an indirect question."""
+"""Verbs before an indirect question with `what` or `who`."""
 _BEFORE_HEADLESS: Final = re.compile(
     r"(?:^|[^\w\s`]|\b(?:about|after|and|as|at|because|before|beside|besides|but|by|except|for|from"
     r"|if|in|into|is|like|of|on|or|over|than|that|then|to|under|unless|until|when|where|while|with"
     r"|without))\s*$",
     re.I,
 )
-"""`who` after anything else is relative: "the user who …"."""
+"""Any other `who` is relative: "the user who …"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Hit:
 
 
 def find_hits(text: str) -> Iterator[Hit]:
-    """Yield each banned phrase of a text; code in it was replaced before."""
+    """Yield each banned phrase of a text in which code is already replaced."""
     for sentence in _SENTENCE.finditer(text):
         whole = sentence.group()
         if whole.endswith("?"):

@@ -1,4 +1,4 @@
-"""Numbers of banned phrases by room and kind of text, and the limits of rooms above the final."""
+"""Numbers of banned phrases by room and kind of text, and the limits above the final limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.language.phrases import MOST, count_words, find_hits
 
 LIMITS: Final = Path(__file__).with_name("limits.toml")
 Limits = dict[str, dict[str, dict[str, int]]]
-"""The most of each phrase by room and kind of text, in rooms that are above the final limits."""
+"""Maximum of each phrase by room and kind of text, for rooms above the final limits."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ def read_limits() -> Limits:
 
 
 def is_within(measure: Measure, phrase: str, limit: int) -> bool:
-    """Return whether a room holds the final limit, or its own while it is above that."""
+    """Return whether a room keeps the final limit, or its own limit above that."""
     return measure.hits[phrase] <= max(limit, 1) or measure.rate(phrase) <= MOST[phrase]
 
 
@@ -53,7 +53,7 @@ def limit_of(limits: Limits, room: str, kind: str, phrase: str) -> int:
 
 
 def lowered_limits(measures: dict[tuple[str, Kind], Measure], limits: Limits) -> str:
-    """Return the table of limits, lowered where fewer phrases are left; none is raised."""
+    """Return the limits, lowered for rooms with fewer phrases; none is raised."""
     lines = ["# The most of each phrase; `python -m tests.language --lower` lowers the numbers."]
     for (room, kind), measure in sorted(measures.items()):
         known = kind in limits.get(room, {})

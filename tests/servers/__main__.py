@@ -1,7 +1,7 @@
-"""`python -m tests.servers`: the core of the tests on every supported major version of PostgreSQL.
+"""`python -m tests.servers`: the core tests on every supported major version of PostgreSQL.
 
-Each server has the configuration that its package ships. One that cannot be had is counted and
-named with the reason, and fails nothing; a test that fails does.
+Each server has the default configuration of its package. A missing server is reported with the
+reason, and is no failure; a failing test is.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tests.servers.packages import Unavailable
 
 ROOT: Final = Path(__file__).parents[2]
 CORE: Final = ("tests/core/store", "tests/core/races", "tests/core/services", "tests/core/loops")
-"""What depends on the server: the schema and its plans, races, the arrows, workers."""
+"""Tests that depend on the server: schema, plans, races, transitions and workers."""
 DEADLINE: Final = 900.0
-"""Seconds for the tests on one server."""
+"""Seconds for the tests on a server."""
 
 
 def suite(url: str, tests: tuple[str, ...], jobs: int) -> tuple[bool, str]:
-    """Run tests on a server; return whether they passed, and the last lines of what they said."""
+    """Run tests on a server; return whether they passed, and the last lines of their output."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal"]
     path = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(
@@ -44,7 +44,7 @@ def suite(url: str, tests: tuple[str, ...], jobs: int) -> tuple[bool, str]:
 
 
 def main() -> int:
-    """Run the tests on each server; return 1 where one failed."""
+    """Run the tests on each server; return 1 if any failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.servers", description=__doc__)
     add = parser.add_argument
     add("--majors", default=",".join(map(str, MAJORS)), help="of PostgreSQL (%(default)s)")
@@ -55,17 +55,17 @@ def main() -> int:
     for major in map(int, given.majors.split(",")):
         began = time.monotonic()
         try:
-            found = installation(major)
-            with cluster(found) as url:
-                passed, said = suite(url, tuple(given.tests), given.jobs)
+            server = installation(major)
+            with cluster(server) as url:
+                passed, output = suite(url, tuple(given.tests), given.jobs)
         except Unavailable as error:
             missing += 1
             _say(f"PostgreSQL {major} could not be had: {error}")
             continue
         ran, failed = ran + 1, failed + (not passed)
-        summary = said.splitlines()[-1] if said else "nothing ran"
+        summary = output.splitlines()[-1] if output else "nothing ran"
         took = time.monotonic() - began
-        _say(f"{found}: {summary}, {took:.0f} s" if passed else f"{found} failed:\n{said}")
+        _say(f"{server}: {summary}, {took:.0f} s" if passed else f"{server} failed:\n{output}")
     _say(f"ran on {ran}, failed on {failed}, could not run on {missing}")
     return 1 if failed else 0
 

@@ -1,7 +1,7 @@
-"""Throw-away servers with the configuration that their package ships.
+"""Temporary servers with the default configuration of their package.
 
-Only where a server listens is set, to a socket in its own folder. All else is what `initdb` writes:
-`max_connections` 100, `fsync` on, `jit` on.
+Only the listen address is set, to a socket in the server's own folder. Everything else is written
+by `initdb`: `max_connections` 100, `fsync` on, `jit` on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INITDB: Final = ("-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale")
 def cluster(installation: Installation, folder: Path | None = None) -> Iterator[str]:
     """Start a new server of this installation; yield the URL of its empty database.
 
-    Its data is in `folder`, or in memory where there is room. Raises Unavailable.
+    Its data is in `folder`, or in memory if there is enough. Raises Unavailable.
     """
     account = _account()
     with tempfile.TemporaryDirectory(prefix="draftsman-pg-", dir=folder or fast_folder()) as name:
@@ -51,9 +51,10 @@ def cluster(installation: Installation, folder: Path | None = None) -> Iterator[
 
 
 def runnable(installation: Installation, home: Path) -> Installation:
-    """Return an installation that the server's user can run: a copy in `home` where it must be.
+    """Return an installation that the server's user can run, if necessary a copy in `home`.
 
-    An open folder with a virtual environment needs none, one below /root does. Raises Unavailable.
+    An open folder with a virtual environment needs no copy, a folder below /root does. Raises
+    Unavailable.
     """
     account = _account()
     try:
@@ -89,7 +90,7 @@ def _account() -> pwd.struct_passwd:
 def _run(
     installation: Installation, account: pwd.struct_passwd, program: str, *arguments: str
 ) -> None:
-    """Run a program of an installation as this user. Raises Unavailable with what it said."""
+    """Run a program of an installation as this user; raises Unavailable with its output."""
     other: dict[str, Any] = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     done = subprocess.run(
         [str(installation.programs / program), *arguments],
@@ -103,5 +104,5 @@ def _run(
         **(other if os.geteuid() == 0 else {}),
     )
     if done.returncode:
-        said = done.stdout.strip().splitlines() or ["it said nothing"]
-        raise Unavailable(f"{program} failed: {said[-1]}")
+        lines = done.stdout.strip().splitlines() or ["it said nothing"]
+        raise Unavailable(f"{program} failed: {lines[-1]}")

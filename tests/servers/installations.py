@@ -18,18 +18,18 @@ PLACES: Final = (
     "/usr/local/opt/postgresql@{}/bin",
     "/opt/homebrew/opt/postgresql@{}/bin",
 )
-"""Where distributions keep a major version."""
+"""Folder of the major versions in distributions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The programs of one version of PostgreSQL."""
+    """The programs of a version of PostgreSQL."""
 
     programs: Path
     """The folder with `initdb`, `pg_ctl` and `postgres`."""
     version: str
     packaged: bool = False
-    """Whether it comes from a pinned package, which may be copied: it finds its files beside it."""
+    """Whether it is from a pinned package, which may be copied, as its paths are relative."""
 
     @property
     def major(self) -> int:
@@ -42,7 +42,7 @@ class Installation:
 
 @cache
 def installation(major: int) -> Installation:
-    """Return the installation of a major version, the machine's own first. Raises Unavailable."""
+    """Return the installation of a major version, preferably the machine's; raises Unavailable."""
     for place in PLACES:
         programs = Path(place.format(major))
         if all((programs / name).exists() for name in ("initdb", "pg_ctl", "postgres")):

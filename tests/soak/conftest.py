@@ -17,12 +17,12 @@ NEEDS = (
 
 @pytest.fixture
 def database(own_database: str) -> str:
-    """Give a database on the test's server, to which no process of another test can come back."""
+    """Provide a database to which no process of another test can connect."""
     return own_database
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the memory of a worker be watched for longer."""
+    """Add the option for a longer test of a worker's memory."""
     what = "for how long the memory of a worker is watched (3)"
     parser.addoption("--memory-minutes", type=float, default=3.0, metavar="N", help=what)
 
@@ -34,7 +34,7 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Print a summary line: how many ran, how many could not, and why."""
+    """Print a summary line: the numbers of tests that ran and that could not, with the reasons."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return

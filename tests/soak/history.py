@@ -21,18 +21,18 @@ LIVE = {
     "claimed": 500,
     "running": 1_000,
 }
-"""Jobs in each of the other statuses."""
+"""Number of jobs in each of the other statuses."""
 APPROVALS = 10_000
-"""Of those that wait, so many wait for an approval."""
+"""Number of waiting jobs that wait for an approval."""
 WORKERS = 200
 ALL = FINISHED + WAITING + sum(LIVE.values())
 BATCH = 100_000
 DAYS = 180
-"""How long ago the first job was made."""
+"""Age of the first job."""
 ARCHIVED = date(2020, 1, 1)
-"""A month that left long ago, with events of the first jobs."""
+"""A month archived long ago, with events of the first jobs."""
 WORKER = UUID(hashlib.md5(b"worker0", usedforsecurity=False).hexdigest())
-"""A worker that leads and has no process."""
+"""A worker that is the leader and has no process."""
 _PARTS = re.split(
     r"^-- name: (\w+)\n", Path(__file__).with_name("history.sql").read_text(), flags=re.M
 )
@@ -74,7 +74,7 @@ def seed(url: str) -> None:
 
 
 def groups() -> list[tuple[str, int]]:
-    """Return the statuses in the order of their jobs' numbers, with how many there are."""
+    """Return the statuses in the order of their jobs' numbers, with the number of their jobs."""
     waiting = [("waiting_for_input", WAITING - APPROVALS), ("waiting_for_approval", APPROVALS)]
     return [("finished", FINISHED), *waiting, *LIVE.items()]
 

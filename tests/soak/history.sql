@@ -27,8 +27,8 @@ SELECT set_config('draftsman.clock_offset', '-6 months', false);
 SELECT draftsman.make_event_partitions(6);
 RESET draftsman.clock_offset;
 
--- One in two hundred was canceled, one in two hundred is dead, one in five hundred expired, one in
--- fifty failed, one in ten had asked. Ids and times grow with the numbers, as in life.
+-- 0.5 % are canceled, 0.5 % dead letters, 0.2 % expired, 2 % failed, and 10 % have asked. Ids and
+-- times grow with the numbers.
 -- name: jobs
 INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, position, status,
        claimed_from, source, invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title,
@@ -97,8 +97,7 @@ SELECT replace(pg_get_indexdef(i), ' ON ONLY ', ' ON ')
 -- name: drop_indexes
 DROP INDEX draftsman.job_events_job, draftsman.job_events_cursor;
 
--- The past is of an epoch before this one: its transactions are as many as its jobs. What is live
--- was written now.
+-- The history has an earlier epoch with a transaction per job. Unfinished jobs were written now.
 -- name: events
 INSERT INTO draftsman.job_events (job, id, run, kind, from_status, to_status, actor, created_at,
        epoch, txid)
@@ -113,7 +112,7 @@ SELECT j.number, j.number * 10 + i,
  CROSS JOIN LATERAL (SELECT pg_temp.path(j.status, j.run_count) AS path OFFSET 0) p
  CROSS JOIN LATERAL generate_subscripts(p.path, 1) i
 
--- Of those that are open one in ten never expires, and thirty are due.
+-- Of the open questions, 10 % never expire, and thirty are due.
 -- name: questions
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text, freeform_allowed,
        on_expire, digest, resolution, asked_at, expires_at, answered_at)
@@ -134,7 +133,7 @@ SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input',
                                   ELSE 'open' END)::draftsman.question_status AS status) q
  WHERE j.run_count = 2 OR j.status IN ('expired', 'waiting_for_input', 'waiting_for_approval')
 
--- Of those that are open and expire, fifty are to be reminded of; one in three goes to others then.
+-- Of the open questions that expire, fifty have a due reminder, and a third of these escalates.
 -- name: times
 INSERT INTO draftsman.question_times (job, question, since, remind_at, reminders, escalate_to)
 SELECT job, ordinal, asked_at,
@@ -144,7 +143,7 @@ SELECT job, ordinal, asked_at,
        CASE WHEN on_expire = 'escalate' THEN 'leads' END
   FROM draftsman.job_questions
 
--- Each answered question has an accepted answer and a refused one; each expired one a late one.
+-- Answered questions have an accepted and a refused answer, expired questions a late answer.
 -- name: answers
 INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,
        voter, payload, accepted, reason, created_at)
@@ -193,7 +192,7 @@ INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
 SELECT job, ordinal, n, 'a line of the log' FROM draftsman.job_runs CROSS JOIN generate_series(1, 2) n
  WHERE job %% 2 = 0
 
--- One in ten tells a chat, at one of fifty places.
+-- 10 % of the jobs have a target, in fifty channels.
 -- name: targets
 INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)
 SELECT number, 1, 'slack', 'C' || number / 10 %% 50,
@@ -201,7 +200,7 @@ SELECT number, 1, 'slack', 'C' || number / 10 %% 50,
   FROM draftsman.jobs
  WHERE has_targets
 
--- Who waits was told; of those that move the status waits to be sent. One of a hundred died.
+-- Waiting jobs have a sent question, active jobs a pending status. 1 % are dead letters.
 -- name: deliveries
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, version, status,
        attempts, next_attempt_at, external_ref, last_error, created_at, sent_at, dedupe_key)
@@ -224,7 +223,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
                    WHEN 'result' THEN j.finished_at IS NOT NULL ELSE true END
  ORDER BY j.number, k.kind
 
--- What they said before all that, which is no change of their status.
+-- Earlier events, which do not change the status.
 -- name: archived
 INSERT INTO draftsman.event_archives (month, events, sha256, host, path, last_epoch, last_txid,
        last_id)

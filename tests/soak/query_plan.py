@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SORTS = {"Sort", "Incremental Sort", "Hash", "Aggregate", "WindowAgg", "Materialize"}
-"""Nodes that hold or sort their input."""
+"""Nodes that store or sort their input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class Plan:
     name: str
     root: dict[str, Any]
     ms: float
-    """Milliseconds of planning and executing, triggers included."""
+    """Milliseconds of planning and execution, with triggers."""
 
     @property
     def buffers(self) -> int:
-        """Return the pages of 8 kB that were read, in memory or not, triggers excluded."""
+        """Return the pages of 8 kB that were read, in memory or not, without triggers."""
         return int(self.root["Shared Hit Blocks"] + self.root["Shared Read Blocks"])
 
     def whole(self) -> set[str]:
@@ -30,19 +30,19 @@ class Plan:
         return {node["Relation Name"] for node in self._nodes() if node["Node Type"] == "Seq Scan"}
 
     def read(self) -> Counter[str]:
-        """Return for each table how many rows were looked at, those filtered out too."""
-        found: Counter[str] = Counter()
+        """Return the number of rows read of each table, filtered rows included."""
+        counts: Counter[str] = Counter()
         for node in self._nodes():
             if "Relation Name" in node and "Scan" in node["Node Type"]:
-                found[node["Relation Name"]] += _rows(node) + _refused(node)
-        return found
+                counts[node["Relation Name"]] += _rows(node) + _refused(node)
+        return counts
 
     def sorts(self) -> set[str]:
         """Return the kinds of its nodes that sort."""
         return {kind for node in self._nodes() if "Sort" in (kind := node["Node Type"])}
 
     def held(self) -> int:
-        """Return the rows that went into the largest sort, hash or grouping."""
+        """Return the number of rows of the largest sort, hash or grouping."""
         sizes = [
             sum(_rows(child) for child in node.get("Plans", ()))
             for node in self._nodes()

@@ -16,13 +16,13 @@ from tests.soak.query_plan import Plan
 from tests.support.queries import NAMES
 
 LARGE = 1000
-"""Rows from which on a table must not be read whole."""
+"""Number of rows from which a table must not be read completely."""
 NO_PLAN = ("LISTEN", "COPY")
 
 
 @dataclass(slots=True)
 class QueryStats:
-    """Queries of a call, their plans, and rows read of each table, triggers included."""
+    """Queries of a call, their plans, and rows read of each table, with triggers."""
 
     plans: list[Plan] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
@@ -31,7 +31,7 @@ class QueryStats:
 
     @property
     def held(self) -> int:
-        """Return the rows of the largest sort or hash."""
+        """Return the number of rows of the largest sort or hash."""
         return max((plan.held() for plan in self.plans), default=0)
 
     @property
@@ -51,7 +51,7 @@ class Recorder(AsyncCursor[Any]):
     asked: list[tuple[str, Any]]
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        """Run the statement as always, and note it."""
+        """Run the statement, and record it."""
         if query in NAMES:
             self.asked.append((query, params))
         return await super().execute(query, params, **options)
@@ -60,21 +60,21 @@ class Recorder(AsyncCursor[Any]):
     async def copy(  # type: ignore[override]
         self, query: Any, params: Any = None, **options: Any
     ) -> AsyncIterator[Any]:
-        """Copy as always, and note it."""
+        """Copy, and record the statement."""
         self.asked.append((query, params))
         async with super().copy(query, params, **options) as lines:
             yield lines
 
 
 async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]]) -> QueryStats:
-    """Make the call and take it back; then run its statements once more, explained.
+    """Make the call and roll it back; then run its statements again with EXPLAIN.
 
-    The session prepares every statement at once, and its `plan_cache_mode` says how it plans.
+    The session prepares every statement at once, and `plan_cache_mode` selects the kind of plan.
     """
-    asked: list[tuple[str, Any]] = []
+    executed: list[tuple[str, Any]] = []
     seen, large = QueryStats(), await _large(conn)
     conn.prepare_threshold = 0
-    conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": asked})
+    conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": executed})
     try:
         with _taken_back(conn):
             before = await _counters(conn)
@@ -88,9 +88,9 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
         )
         seen.read[name] = rows
         seen.whole |= {name} if scans else set()
-    seen.asked = {NAMES[query] for query, _ in asked}
+    seen.asked = {NAMES[query] for query, _ in executed}
     with _taken_back(conn):
-        for query, params in asked:
+        for query, params in executed:
             if not query.startswith(NO_PLAN):
                 seen.plans.append(await _plan(conn, query, params or {}))
     for plan in seen.plans:
@@ -101,7 +101,7 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
 
 @contextmanager
 def _taken_back(conn: Connection) -> Iterator[None]:
-    """Roll back behind the driver's back: it would forget its prepared statements with it."""
+    """Roll back without the driver, which would discard its prepared statements."""
     conn.pgconn.exec_(b"BEGIN")
     try:
         yield
@@ -128,7 +128,7 @@ async def _large(conn: Connection) -> set[str]:
 
 
 async def _plan(conn: Connection, query: str, params: dict[str, Any]) -> Plan:
-    """Run the statement that the session has prepared once more, explained."""
+    """Run the prepared statement of the session again with EXPLAIN."""
     text, names = _numbered(query)
     cursor = await conn.execute(
         "SELECT name FROM pg_prepared_statements WHERE statement = %s"
@@ -141,18 +141,18 @@ async def _plan(conn: Connection, query: str, params: dict[str, Any]) -> Plan:
     if names:
         values = sql.SQL(", ").join(sql.Literal(params[item]) for item in names)
         statement += sql.SQL("({})").format(values)
-    ((found,),) = await (await conn.execute(statement, prepare=False)).fetchall()
-    took = found[0]["Planning Time"] + found[0]["Execution Time"]
-    return Plan(NAMES[query], found[0]["Plan"], took)
+    ((output,),) = await (await conn.execute(statement, prepare=False)).fetchall()
+    took = output[0]["Planning Time"] + output[0]["Execution Time"]
+    return Plan(NAMES[query], output[0]["Plan"], took)
 
 
 def _numbered(query: str) -> tuple[str, list[str]]:
-    """Return the statement as PostgreSQL got it, and its parameters in their order."""
+    """Return the statement with numbered parameters, and the parameters in order."""
     names: list[str] = []
 
-    def number(found: re.Match[str]) -> str:
-        if found[1] not in names:
-            names.append(found[1])
-        return f"${names.index(found[1]) + 1}"
+    def number(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
 
     return re.sub(r"%\((\w+)\)s", number, query).replace("%%", "%"), names

@@ -1,6 +1,6 @@
-"""A board's day, observed by webhook and by polling at once: in order, and in many other orders.
+"""The board scenario, observed by webhook and poll: in order, and in many other orders.
 
-Needs nothing but the embedded server; takes a minute.
+Needs only the embedded server; takes a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIVES = [(SyncMode.BOTH, 11), *((SyncMode.STORM, seed) for seed in range(1, 11))
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("way", "seed"), LIVES)
-async def test_the_day_makes_the_same_jobs(
+async def test_board_scenario_creates_the_same_jobs(
     way: SyncMode, seed: int, rt: Runtime, conn: Connection, owner: Actor
 ) -> None:
     await live(way, rt, conn, owner, seed)

@@ -1,6 +1,6 @@
-"""Ten thousand deliveries to a chat, to Slack, to Trello, that fail; dispatchers are killed too.
+"""Ten thousand failing deliveries to a chat, Slack and Trello, with kills of dispatchers.
 
-Needs nothing but the embedded server; takes a few minutes.
+Needs only the embedded server; takes a few minutes.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LONG = 3000.0
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Give a server of its own, which may be crashed."""
+    """Provide a server of this test, which may crash."""
     own = Server(make_home(), None)
     yield own
     own.end()
@@ -25,13 +25,13 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_struck_at_every_query(fault: str, place: KillEnvironment) -> None:
+async def test_faults_at_every_query(fault: str, place: KillEnvironment) -> None:
     await at_queries(fault, kill_points.sql_points(), place)
 
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_struck_at_every_step_of_an_agent(fault: str, place: KillEnvironment) -> None:
+async def test_faults_at_every_step_of_an_agent(fault: str, place: KillEnvironment) -> None:
     await at_phases(fault, kill_points.phase_points(), place)
 
 

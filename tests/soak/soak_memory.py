@@ -1,4 +1,4 @@
-"""A worker under a steady load: after it has warmed up, its memory stays as it is.
+"""A worker under a steady load: its memory is constant after a warm-up.
 
 Three minutes by default; an hour: `make soak ARGS='-k memory --memory-minutes 60'`.
 """
@@ -27,10 +27,12 @@ from draftsman.services.jobs.submissions import invocation
 from tests.support.server import Server
 
 BATCH, PAUSE = 10, 0.5
-"""Jobs at once, and seconds until the next: twenty a second."""
+"""Number of concurrent jobs, and seconds until the next: twenty a second."""
 GROWTH = 1024**2
-"""Bytes that the worker may gain in the second half, in addition to 2 % of its size: at three
-minutes a leak of 600 bytes a job is more."""
+"""Maximum growth in bytes in the second half, in addition to 2 % of the size.
+
+In three minutes a leak of 600 bytes per job exceeds it.
+"""
 NOISE = 0.02
 CONFIG = """
 database_url = "{url}"
@@ -44,7 +46,7 @@ steady = "tests.soak.steady_load:handle"
 
 @contextmanager
 def worker(folder: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the shipped worker as a process of its own; it ends in order."""
+    """Run the shipped worker in its own process, and shut it down."""
     (folder / "draftsman.toml").write_text(CONFIG.format(url=url, folder=folder / "data"))
     command = [sys.executable, "-m", "draftsman_tui"]
     command += ["--config", str(folder / "draftsman.toml"), "worker"]
@@ -61,11 +63,11 @@ def worker(folder: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 async def load(rt: Runtime, owner: Actor) -> None:
-    """Submit a few jobs all the time, and answer whatever is open."""
+    """Submit a few jobs continuously, and answer all open questions."""
     numbers = count()
     while True:
-        wanted = [invocation(type="steady", payload={"n": next(numbers)}) for _ in range(BATCH)]
-        await rt.submissions.submit_many(wanted, owner)
+        requests = [invocation(type="steady", payload={"n": next(numbers)}) for _ in range(BATCH)]
+        await rt.submissions.submit_many(requests, owner)
         for question in await rt.questions.open():
             event = f"answer-{question.job}-{question.ordinal}"
             response = Response(source_event_id=event, text="yes")
@@ -74,16 +76,16 @@ async def load(rt: Runtime, owner: Actor) -> None:
 
 
 async def sample(process: psutil.Process, seconds: float) -> list[tuple[float, int]]:
-    """Return (seconds, bytes resident) once a second."""
-    began, found = time.monotonic(), list[tuple[float, int]]()
+    """Return (seconds, resident bytes) once a second."""
+    began, samples = time.monotonic(), list[tuple[float, int]]()
     while (passed := time.monotonic() - began) < seconds:
-        found.append((passed, process.memory_info().rss))
+        samples.append((passed, process.memory_info().rss))
         await asyncio.sleep(1)
-    return found
+    return samples
 
 
-@pytest.mark.timeout(0)  # it takes as long as configured
-async def test_the_memory_of_a_worker_stays_flat(
+@pytest.mark.timeout(0)  # the duration is configured
+async def test_memory_of_a_worker_is_constant(
     rt: Runtime,
     owner: Actor,
     server: Server,
@@ -96,17 +98,17 @@ async def test_the_memory_of_a_worker_stays_flat(
     with worker(tmp_path, server.url(database)) as process:
         loading = asyncio.create_task(load(rt, owner))
         try:
-            found = await sample(psutil.Process(process.pid), seconds)
+            samples = await sample(psutil.Process(process.pid), seconds)
         finally:
             loading.cancel()
             (end,) = await asyncio.gather(loading, return_exceptions=True)
         assert isinstance(end, asyncio.CancelledError), end
-    half = found[len(found) // 2 :]
+    half = samples[len(samples) // 2 :]
     slope, _ = statistics.linear_regression([at for at, _ in half], [size for _, size in half])
     gained = slope * (half[-1][0] - half[0][0])
     done = (await rt.read_model.jobs(statuses=[Status.COMPLETED], limit=1))[0].number
     text = f"{seconds / 60:.0f} minutes, {done} jobs: "
-    text += f"from {found[0][1] / 1e6:.1f} to {found[-1][1] / 1e6:.1f} MB, in the second half"
+    text += f"from {samples[0][1] / 1e6:.1f} to {samples[-1][1] / 1e6:.1f} MB, in the second half"
     text += f" {gained / 1e6:+.2f} MB, {slope * 3600 / 1e6:+.2f} MB an hour"
     with capsys.disabled():
         sys.stderr.write(f"\n{text}\n")

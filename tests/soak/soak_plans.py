@@ -17,19 +17,18 @@ from tests.soak.query_recorder import QueryStats, watch
 from tests.support.server import Server
 
 WALK = 40
-"""Pages for each row that a call may read: it is found by an index of at most four levels, and
-written to as many indexes as its table has."""
+"""Pages for each row of a call: an index of at most four levels, and all indexes for a write."""
 START = 200
-"""Pages beside them: every partition of the trail is entered by its index, at every look."""
+"""Additional pages: every read of events enters the index of every partition."""
 MODES = ("force_custom_plan", "force_generic_plan")
-"""A session plans each call at first, and then reuses a plan."""
+"""Number of calls that a session plans before it reuses a plan."""
 PINNED = [key for key in CALLS if query_of(key) == "claim.exchange"]
 """Queries of a session with pinned plans."""
 
 
 @pytest.fixture(scope="module")
 def past(server: Server) -> Iterator[str]:
-    """Give the URL of a database with a past; it takes about a minute to make."""
+    """Provide the URL of a database with a history, which takes about a minute to create."""
     name = server.create()
     seed(server.url(name))
     yield server.url(name)
@@ -38,7 +37,7 @@ def past(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 async def conn(past: str) -> AsyncIterator[Connection]:
-    """Give a session of its own in that database, set up like those of the pool."""
+    """Provide a session in that database, configured like those of the pool."""
     db = Database(past, DatabaseSettings())
     await db.open()
     conn = await db.dedicated_connection()
@@ -50,7 +49,7 @@ async def conn(past: str) -> AsyncIterator[Connection]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", CALLS)
-async def test_a_query_costs_the_same_however_long_the_past(
+async def test_cost_of_a_query_does_not_depend_on_the_history(
     conn: Connection, key: str, mode: str, record_property: Callable[[str, object], None]
 ) -> None:
     await conn.execute(f"SET plan_cache_mode = {mode}")
@@ -91,7 +90,7 @@ def bounded(call: Call, seen: QueryStats) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", [1, 1000])
-async def test_a_change_costs_the_same_whatever_its_session_did_before(
+async def test_cost_of_a_change_does_not_depend_on_earlier_statements(
     conn: Connection, first: int
 ) -> None:
     await watch(conn, exchange(first, 0).work)
@@ -100,7 +99,7 @@ async def test_a_change_costs_the_same_whatever_its_session_did_before(
 
 
 @pytest.mark.timeout(600)
-async def test_the_past_is_as_long_as_it_says_and_sound(past: str, conn: Connection) -> None:
+async def test_seeded_history_is_complete_and_valid(past: str, conn: Connection) -> None:
     counts = await read_model.counts(conn, ALL)
     assert sum(counts.values()) == ALL
     assert sum(count for name, count in counts.items() if name.startswith("waiting")) == WAITING

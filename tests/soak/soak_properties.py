@@ -1,4 +1,4 @@
-"""Every property test with other and more examples than `make test` has time for."""
+"""Every property test with other and more examples than in `make test`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every supported major version of PostgreSQL with the settings that its package ships."""
+"""Every supported major version of PostgreSQL with the default settings of its package."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def installed(major: int) -> Installation:
 @pytest.mark.timeout(DEADLINE + 60)
 @pytest.mark.parametrize("major", MAJORS)
 def test_the_suite_passes_with_default_settings(major: int) -> None:
-    found = installed(major)
-    with unless_unavailable(), cluster(found) as url:
-        passed, said = suite(url, SUITE, os.cpu_count() or 2)
-        assert passed, said
+    server = installed(major)
+    with unless_unavailable(), cluster(server) as url:
+        passed, output = suite(url, SUITE, os.cpu_count() or 2)
+        assert passed, output
 
 
 @pytest.mark.timeout(600)
@@ -64,12 +64,12 @@ def test_a_worker_is_as_fast_with_default_settings(major: int) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("major", MAJORS)
-def test_draftsman_soak_keeps_its_promises_with_default_settings(major: int, folder: Path) -> None:
+def test_soak_passes_with_default_settings(major: int, folder: Path) -> None:
     with unless_unavailable():
-        found = runnable(installed(major), folder)
+        server = runnable(installed(major), folder)
     paths = (str(ROOT / "tests" / "servers" / "disguise"), *sys.path)
     ours = {
-        "SERVERS_PROGRAMS": str(found.programs),
+        "SERVERS_PROGRAMS": str(server.programs),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "TMPDIR": str(folder),
     }

@@ -1,4 +1,4 @@
-"""Model and database side by side for five minutes, in long examples of any order.
+"""Model and database in parallel for five minutes, in long random examples.
 
 Each round prints its seed: `MACHINE_SEED=…` starts with it.
 """
@@ -19,7 +19,7 @@ from tests.core.stateful.machine import on
 from tests.support.server import Server
 
 SECONDS = 300.0
-"""For how long rounds begin."""
+"""Seconds in which new rounds start."""
 LONG = settings(
     max_examples=25,
     stateful_step_count=80,

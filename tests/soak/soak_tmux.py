@@ -1,4 +1,4 @@
-"""The dashboard of `up` in tmux, as operators have it; tests/tui/cli uses a bare terminal.
+"""The dashboard of `up` in tmux; tests/tui/cli uses a bare terminal.
 
 Needs tmux; takes some seconds.
 """
@@ -30,7 +30,7 @@ SIZE = (120, 34)
 
 
 class Tmux:
-    """A window of a tmux of its own."""
+    """A window of a separate tmux server."""
 
     def __init__(self, folder: Path, command: list[str]) -> None:
         self.lines: list[str] = []
@@ -45,7 +45,7 @@ class Tmux:
         self.lines = [line.rstrip() for line in self._do("capture-pane", "-p").split("\n")]
 
     def type(self, text: str) -> None:
-        """Type it."""
+        """Type a text."""
         self._do("send-keys", "-l", text)
 
     def resize(self, columns: int, lines: int) -> None:
@@ -60,8 +60,8 @@ class Tmux:
     def family(self) -> list[psutil.Process]:
         """The process ids below the shell."""
         shell = int(self._do("display-message", "-p", "#{pane_pid}"))
-        found: list[psutil.Process] = psutil.Process(shell).children(recursive=True)
-        return found
+        processes: list[psutil.Process] = psutil.Process(shell).children(recursive=True)
+        return processes
 
     def _do(self, *words: str) -> str:
         command = ["tmux", "-S", str(self._socket), "-f", os.devnull, *words]
@@ -71,7 +71,7 @@ class Tmux:
 
 @pytest.fixture
 def tmux(cli: Cli, tmp_path: Path) -> Iterator[Tmux]:
-    """Give a window in which `up` runs; nothing of it outlives the test."""
+    """Provide a window with a running `up`, and stop everything after the test."""
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")
     with cli.config.open("a", encoding="utf-8") as config:
@@ -80,12 +80,12 @@ def tmux(cli: Cli, tmp_path: Path) -> Iterator[Tmux]:
     see(shown, "1 alive", "leader")
     family = shown.family
     yield shown
-    if any(not ended([one]) for one in family):
+    if any(not ended([process]) for process in family):
         shown.close()
     until(lambda: ended(family), "the end of all of it")
 
 
-async def test_a_question_is_answered_and_its_job_goes_on(
+async def test_question_is_answered_and_its_job_resumes(
     tmux: Tmux, make: Factory, rt: Runtime
 ) -> None:
     await answer_and_resume(tmux, make, rt)
@@ -100,7 +100,7 @@ async def test_a_question_is_answered_and_its_job_goes_on(
     tmux.close()
 
 
-async def test_a_closed_window_ends_all_in_order(tmux: Tmux, rt: Runtime) -> None:
+async def test_closed_window_shuts_down_all_processes(tmux: Tmux, rt: Runtime) -> None:
     family = tmux.family
     tmux.close()
     until(lambda: ended(family), "the end of dashboard, supervisor and worker")

@@ -1,4 +1,4 @@
-"""The page of `dashboard --web` in a real browser, which is driven by its DevTools.
+"""The page of `dashboard --web` in a real browser, controlled with DevTools.
 
 Needs Chromium (on Debian: apt-get install chromium); takes some seconds.
 """
@@ -17,7 +17,7 @@ from aiohttp.test_utils import TestServer
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import Factory
-from tests.soak.browser import Browser, Page, browsing, found
+from tests.soak.browser import Browser, Page, browsing, find_chromium
 from tests.support.waits import until
 from tests.tui.cli.browser_tabs import dashboards, origin_of, served, socket_of
 from tests.tui.cli.cli_runner import DEADLINE, Cli
@@ -35,11 +35,11 @@ KNOCK = """new Promise((done) => {
 
 @pytest.fixture
 async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    """Give a browser."""
-    if (program := found()) is None:
+    """Provide a browser."""
+    if (program := find_chromium()) is None:
         pytest.skip("there is no Chromium here")
-    async with browsing(program, tmp_path / "browser") as one:
-        yield one
+    async with browsing(program, tmp_path / "browser") as started:
+        yield started
 
 
 def drawn(page: Page) -> list[str]:
@@ -50,16 +50,16 @@ def drawn(page: Page) -> list[str]:
 
 
 async def see(page: Page, *words: str) -> None:
-    """Wait until all of it has come, and is painted: ink where text is, and none elsewhere."""
+    """Wait until the lines are received and painted, with pixels only where there is text."""
 
-    async def there() -> bool:
+    async def is_painted() -> bool:
         lines = drawn(page)
         if not all(word in "\n".join(lines) for word in words):
             return False
         return await page.inked(len(lines)) == [bool(line) for line in lines]
 
     try:
-        await until(there, f"{words}")
+        await until(is_painted, f"{words}")
     except AssertionError as error:
         raise AssertionError("\n".join([str(error), *drawn(page)])) from None
 
@@ -80,14 +80,14 @@ async def test_a_question_is_answered_in_the_browser(
         assert await rt.questions.open() == []
         assert (await rt.read_model.job(number)).status is Status.RESUMED
 
-        assert all(one.startswith(origin_of(address)) for one in page.requested())
+        assert all(requested.startswith(origin_of(address)) for requested in page.requested())
         assert page.complaints() == []
         (process,) = dashboards()
         await browser.close(page)
         await asyncio.to_thread(process.wait, DEADLINE)
 
 
-async def test_the_end_of_a_dashboard_is_said_and_enter_begins_anew(
+async def test_end_of_a_dashboard_is_displayed_and_enter_restarts_it(
     browser: Browser, cli: Cli
 ) -> None:
     async with served(cli.config) as address:
@@ -96,17 +96,17 @@ async def test_the_end_of_a_dashboard_is_said_and_enter_begins_anew(
         (process,) = dashboards()
         await page.press("q")
 
-        async def said() -> bool:
+        async def has_message() -> bool:
             return bool(await page.evaluate("document.body.matches('.-closed')"))
 
-        await until(said, "the word that it has ended")
+        await until(has_message, "the word that it has ended")
         await asyncio.to_thread(process.wait, DEADLINE)
         page.events.clear()
         await page.press("\r")
         await see(page, "No jobs yet")
 
 
-async def test_the_page_of_somebody_else_gets_in_nowhere(browser: Browser, cli: Cli) -> None:
+async def test_page_of_another_origin_is_rejected(browser: Browser, cli: Cli) -> None:
     async def elsewhere(_: web.Request) -> web.Response:
         return web.Response(text="<p>Win a prize</p>", content_type="text/html")
 

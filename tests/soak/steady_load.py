@@ -1,4 +1,4 @@
-"""A handler for a steady load: of ten jobs two ask, one fails permanently, one fails once."""
+"""A handler for a steady load: of ten jobs two ask, one fails permanently and one fails once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks to be moved: that of a database, and that of an event loop."""
+"""Movable clocks: that of a database, and that of an event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.server import Server
 
 
 class Clock:
-    """Moves `draftsman.now()` of one database forward; never the clock of events."""
+    """Moves `draftsman.now()` of a database forward; never the clock of events."""
 
     def __init__(self, db: Database, server: Server, name: str) -> None:
         self._db = db
@@ -18,14 +18,14 @@ class Clock:
         self._offset = 0.0
 
     async def forward(self, seconds: float) -> None:
-        """Move it for every session that begins from now on; the pool gets new ones."""
+        """Move it for all new sessions, also of the pool, which gets new sessions."""
         self._offset += seconds
         self._server.set(self._name, "draftsman.clock_offset", self._interval)
         await self._db.close()
         await self._db.open()
 
     async def tell(self, conn: Connection) -> None:
-        """Move it for a session that is open already."""
+        """Move it for an open session."""
         await conn.execute(
             "SELECT set_config('draftsman.clock_offset', %s, false)", (self._interval,)
         )
@@ -36,7 +36,7 @@ class Clock:
 
 
 def skip(seconds: float) -> None:
-    """Put the clock of this test's event loop on: what is due by then comes at once."""
+    """Advance the clock of this test's event loop; everything due until then runs at once."""
     loop = asyncio.get_running_loop()
     time = loop.time
     loop.time = lambda: time() + seconds  # type: ignore[method-assign]

@@ -1,8 +1,8 @@
-"""Databases that one test has after another: emptied where that makes them new, else dropped.
+"""Databases that tests use in turn: emptied if that makes them as new, else dropped.
 
-lend ── none was left long enough ago ─────────────────────────────── a new copy of the template
-  └─ the one that was left first ── only rows were written in it ──── emptied, and lent again
-                                └── anything else, or it is in use ── dropped, then the next one
+lend ── none has been idle long enough ────────────────────────────── a new copy of the template
+  └─ the longest idle database ──── only rows were written in it ──── emptied, and lent again
+                                └── anything else, or it is in use ── dropped, then the next
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tests.support.server import Server
 from tests.support.sessions import IDLE, Sessions
 
 MAX_IDLE = 2
-"""Databases that are left later before one is lent again: sessions take a moment to end."""
+"""Number of databases used later before a database is lent again: sessions take time to end."""
 MAX_REUSES = 200
-"""Tests after which one is dropped, with what deleted rows leave behind in its files."""
+"""Number of tests after which a database is dropped, because of dead rows in its files."""
 STATE = sql.SQL("""
 SELECT
     (SELECT count(*) FROM pg_stat_activity
@@ -36,7 +36,7 @@ SELECT
      WHERE datname = current_database()) AS properties,
     ({seeds}) AS seeds
 """)
-"""All that must be as it was in the copy. A session's own writes are counted before it is gone."""
+"""State that must equal that of a new copy. A session's writes are counted after its end."""
 TABLES = sql.SQL("SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'draftsman'")
 SEQUENCES = sql.SQL("""
 SELECT format('%I.%I', schemaname, sequencename), COALESCE(last_value, start_value),
@@ -51,7 +51,7 @@ WHERE datname = current_database()
 
 
 class Databases:
-    """Those of one process of pytest."""
+    """The databases of a process of pytest."""
 
     def __init__(self, server: Server, sessions: Sessions | None = None) -> None:
         self._server = server
@@ -60,28 +60,28 @@ class Databases:
         self._resting: deque[PooledDatabase] = deque()
 
     def acquire(self) -> str:
-        """Return the name of a migrated database that is new, or as good as new."""
-        one = self._renewed() or self._made()
-        self._lent[one.name] = one
-        return one.name
+        """Return the name of a migrated database that is new or as good as new."""
+        database = self._renewed() or self._made()
+        self._lent[database.name] = database
+        return database.name
 
     def release(self, name: str) -> None:
-        """Let a database rest, whatever a test has done to it."""
+        """Return a database to the pool, whatever a test has changed in it."""
         self._resting.append(self._lent.pop(name))
 
     def close(self) -> None:
-        """Disconnect from all of them."""
-        for one in (*self._resting, *self._lent.values()):
-            one.close()
+        """Disconnect from all databases."""
+        for database in (*self._resting, *self._lent.values()):
+            database.close()
 
     def _renewed(self) -> PooledDatabase | None:
         while len(self._resting) > MAX_IDLE:
-            one = self._resting.popleft()
-            if one.renew():
-                return one
-            one.close()
-            self._sessions.end(one.name)
-            self._server.drop(one.name)
+            database = self._resting.popleft()
+            if database.renew():
+                return database
+            database.close()
+            self._sessions.end(database.name)
+            self._server.drop(database.name)
         return None
 
     def _made(self) -> PooledDatabase:
@@ -91,13 +91,13 @@ class Databases:
 
 
 class PooledDatabase:
-    """One database, and a session in it that empties it."""
+    """A database, and a session in it that empties it."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
         self._turns = 1
         self._conn = psycopg.connect(url, autocommit=True, application_name="draftsman-tests")
-        # neither a trigger nor a foreign key keeps a row from this session
+        # neither a trigger nor a foreign key protects a row from this session
         self._conn.execute("SET session_replication_role = replica")
         tables = [sql.Identifier(*row) for row in self._all(TABLES)]
         seeded = [table for table in tables if self._all(_rows(table))]
@@ -109,7 +109,7 @@ class PooledDatabase:
         self._new = self._all(self._state)
 
     def renew(self) -> bool:
-        """Make it as new; return False where that takes more than deleting rows."""
+        """Renew the database; return False if that requires more than deleting rows."""
         if self._turns == MAX_REUSES:
             return False
         self._turns += 1
@@ -128,7 +128,7 @@ class PooledDatabase:
         self._conn.close()
 
     def _emptying(self, tables: Iterable[sql.Identifier]) -> sql.Composed:
-        """Return one statement, which is planned once for all turns."""
+        """Return a statement that is planned once for all uses."""
         deletes = [
             sql.SQL("{} AS (DELETE FROM {})").format(sql.Identifier(f"t{n}"), table)
             for n, table in enumerate(tables)

@@ -1,4 +1,4 @@
-"""The trail of a test's database: its bytes, and months that are long over."""
+"""Events of a test's database: their bytes, and months of the past."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COPY_EVENTS = "COPY (SELECT * FROM draftsman.job_events ORDER BY epoch, txid, id
 
 
 def over_a_year() -> float:
-    """Return the seconds after which this month, and no later one, is over for twelve months."""
+    """Return the seconds after which this month, but no later month, ended twelve months ago."""
     now = datetime.now(UTC)
     year, month = now.year + 1 + now.month // 12, now.month % 12 + 1
     return (datetime(year, month, 2, tzinfo=UTC) - now).total_seconds()
@@ -31,29 +31,29 @@ def with_retention(settings: Settings, folder: Path, **months: Any) -> Settings:
 
 
 async def event_bytes(conn: Connection) -> bytes:
-    """Return every event there is, in the order of the feed."""
+    """Return every event, in the order of the feed."""
     async with conn.cursor().copy(COPY_EVENTS) as copy:
         return b"".join([bytes(part) async for part in copy])
 
 
 async def this_month(conn: Connection) -> str:
-    """Return the month that events are written to: `2026-01`."""
-    found: str = await value(conn, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM')")
-    return found
+    """Return the current month of events: `2026-01`."""
+    month: str = await value(conn, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM')")
+    return month
 
 
 async def partition(conn: Connection) -> str | None:
-    """Return the partition of this month; None when it has none."""
-    found: str | None = await value(
+    """Return the partition of this month; None if it has none."""
+    name: str | None = await value(
         conn,
         "SELECT to_regclass('draftsman.job_events_' || replace(%s, '-', '_'))::text",
         [await this_month(conn)],
     )
-    return found
+    return name
 
 
 async def age_events(make: Factory, clock: Clock) -> list[int]:
-    """Leave a job of every end in this month, and let more than a year go by."""
+    """Create a job of every final status in this month, and move the clock by more than a year."""
     jobs = [await make.job_in(status) for status in ENDS]
     await clock.forward(over_a_year())
     return jobs

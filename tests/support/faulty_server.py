@@ -1,6 +1,6 @@
-"""A web server that misbehaves on request: raw bytes over asyncio, one answer a connection.
+"""A web server that misbehaves on request: raw bytes over asyncio, a response per connection.
 
-The path says how it behaves; `requests` is what it was asked. Nothing of it is draftsman's.
+The path selects the behavior; `requests` has the received requests. It uses no code of draftsman.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Writer = asyncio.StreamWriter
 
 @dataclass(frozen=True)
 class Request:
-    """What the server was asked."""
+    """A received request."""
 
     method: str
     path: str
@@ -36,24 +36,24 @@ class Request:
 
 
 def head(status: int = 200, reason: str = "OK", **headers: str) -> bytes:
-    """Return the head of an answer."""
+    """Return the head of a response."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([f"HTTP/1.1 {status} {reason}", *lines, "", ""]).encode()
 
 
 def answer(body: bytes, status: int = 200, reason: str = "OK", **headers: str) -> bytes:
-    """Return an answer that is complete."""
+    """Return a complete response."""
     return head(status, reason, content_length=str(len(body)), **headers) + body
 
 
 def chunk(data: bytes) -> bytes:
-    """Return a piece of a chunked answer."""
+    """Return a chunk of a chunked response."""
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
 @dataclass
 class FaultyServer:
-    """The server. `routes` are answers by path; `go` lets go whatever is held."""
+    """The server. `routes` are responses by path; `go` releases held responses."""
 
     port: int = 0
     requests: list[Request] = field(default_factory=list)
@@ -71,11 +71,11 @@ class FaultyServer:
 
     @property
     def place(self) -> str:
-        """Return what the configuration allows it by."""
+        """Return the entry of the configuration that allows it."""
         return f"{self.host}:{self.port}"
 
     async def asked(self, count: int = 1) -> list[Request]:
-        """Return the requests once there are so many."""
+        """Return the requests once there are `count`."""
 
         async def look() -> bool:
             return len(self.requests) >= count
@@ -84,7 +84,7 @@ class FaultyServer:
         return self.requests
 
     async def serve(self, reader: asyncio.StreamReader, writer: Writer) -> None:
-        """Serve one connection."""
+        """Serve a connection."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -100,33 +100,33 @@ class FaultyServer:
                 writer.close()
 
     async def _answer(self, request: Request, writer: Writer) -> None:
-        found = self.routes.get(request.path.partition("?")[0])
-        if found is None:
-            found = answer(b"not here", 404, "Not Found")
-        if isinstance(found, bytes):
-            writer.write(found)
+        response = self.routes.get(request.path.partition("?")[0])
+        if response is None:
+            response = answer(b"not here", 404, "Not Found")
+        if isinstance(response, bytes):
+            writer.write(response)
             await writer.drain()
         else:
-            await found(request, writer)
+            await response(request, writer)
 
     async def held(self, request: Request, writer: Writer) -> None:
-        """Say nothing until the test lets go; then answer."""
+        """Hold the response until the test releases it."""
         await self.go.wait()
         writer.write(answer(b'{"held": true}', content_type="application/json"))
         await writer.drain()
 
-    def stall(self, said: bytes) -> Callable[[Request, Writer], Awaitable[None]]:
-        """Return a behaviour: say this, and then nothing more."""
+    def stall(self, data: bytes) -> Callable[[Request, Writer], Awaitable[None]]:
+        """Return a behavior: send this, and then nothing more."""
 
         async def behave(_: Request, writer: Writer) -> None:
-            writer.write(said)
+            writer.write(data)
             await writer.drain()
             await self.go.wait()
 
         return behave
 
     def forever(self, first: bytes, piece: bytes) -> Callable[[Request, Writer], Awaitable[None]]:
-        """Return a behaviour: say this, and then that again and again."""
+        """Return a behavior: send this, and then that repeatedly."""
 
         async def behave(_: Request, writer: Writer) -> None:
             writer.write(first)
@@ -137,7 +137,7 @@ class FaultyServer:
         return behave
 
     async def close(self) -> None:
-        """Let everybody go."""
+        """Release all connections."""
         self.go.set()
         for task in list(self._tasks):
             task.cancel()
@@ -146,33 +146,33 @@ class FaultyServer:
 
 @cache
 def bomb(size: int = 40) -> bytes:
-    """Return so many megabytes of zeros, packed about a thousand to one."""
+    """Return megabytes of zeros, compressed about a thousand to one."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     return b"".join([*(packer.compress(MEGABYTE) for _ in range(size)), packer.flush()])
 
 
 @asynccontextmanager
 async def web(host: str = "127.0.0.1", *, tls: bool = False) -> AsyncIterator[FaultyServer]:
-    """Give a server on a free port of this address."""
+    """Start a server on a free port of this address."""
     context = None
     if tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATE, KEY)
-    one = FaultyServer(host=host, scheme="https" if tls else "http")
-    server = await asyncio.start_server(one.serve, host, 0, ssl=context)
-    one.port = server.sockets[0].getsockname()[1]
+    faulty = FaultyServer(host=host, scheme="https" if tls else "http")
+    server = await asyncio.start_server(faulty.serve, host, 0, ssl=context)
+    faulty.port = server.sockets[0].getsockname()[1]
     try:
-        yield one
+        yield faulty
     finally:
-        await one.close()
+        await faulty.close()
         server.close()
 
 
 @asynccontextmanager
 async def unresponsive_port() -> AsyncIterator[int]:
-    """Give a port that is listened on and never accepts: connecting hangs once its queue is full.
+    """Provide a port that listens and never accepts: connecting hangs once its queue is full.
 
-    Linux drops what comes to a full queue, so that the other side tries again for minutes.
+    Linux drops connections to a full queue, so that the other side retries for minutes.
     """
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -180,14 +180,14 @@ async def unresponsive_port() -> AsyncIterator[int]:
     port = listening.getsockname()[1]
     filling = [socket.socket() for _ in range(3)]
     try:
-        for one in filling:
-            one.setblocking(False)
+        for client in filling:
+            client.setblocking(False)
             with contextlib.suppress(BlockingIOError):
-                one.connect(("127.0.0.1", port))
+                client.connect(("127.0.0.1", port))
         yield port
     finally:
-        for one in (*filling, listening):
-            one.close()
+        for client in (*filling, listening):
+            client.close()
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:

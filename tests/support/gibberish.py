@@ -30,7 +30,7 @@ SENTENCES: Final = frozenset(
         "services.deliveries.message_builder",
     }
 )
-"""Modules of the core whose every string of several words is a text for people."""
+"""Modules of the core in which every string of several words is a text for people."""
 LEVELS: Final = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 _PLACEHOLDER: Final = re.compile(r"%(?:\.?\d+)?[a-z]|%%|\{[^{}]*\}")
 _SENTENCE: Final = re.compile(r"[A-Za-z]{2}")
@@ -64,7 +64,7 @@ def _nonsense(text: str) -> str:
 
 
 class Garbler(ast.NodeTransformer):
-    """Replaces the texts of one module."""
+    """Replaces the texts of a module."""
 
     def __init__(self, module: str, errors: frozenset[str]) -> None:
         self._all = module in SENTENCES
@@ -100,7 +100,7 @@ class Garbler(ast.NodeTransformer):
         return self._function(node)
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
-        """Replace also what functions return whose results are messages."""
+        """Replace also texts returned by functions whose results are messages."""
         self.generic_visit(node)
         for function in ast.walk(node):
             if isinstance(function, ast.FunctionDef) and function.name in self._helpers:
@@ -146,16 +146,16 @@ class Garbler(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str) and _EXIT.search(node.value):  # a script
             return ast.copy_location(ast.Constant(_EXIT.sub(_garbled_exit, node.value)), node)
-        said = self._all and isinstance(node.value, str) and " " in node.value
-        return self.text(node) if said and _SENTENCE.search(str(node.value)) else node
+        is_text = self._all and isinstance(node.value, str) and " " in node.value
+        return self.text(node) if is_text and _SENTENCE.search(str(node.value)) else node
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        """Replace also what is put into a variable that then is a message."""
+        """Replace also texts assigned to a variable that is used as a message."""
         self._names, outer = set(), self._names
         changed = self.generic_visit(node)
         for part in ast.walk(node):
             if isinstance(part, ast.Assign) and not self._all:
-                names = {one.id for one in part.targets if isinstance(one, ast.Name)}
+                names = {target.id for target in part.targets if isinstance(target, ast.Name)}
                 if names & self._names and isinstance(part.value, ast.Constant | ast.JoinedStr):
                     part.value = self.text(part.value)
         self._names = outer
@@ -164,7 +164,7 @@ class Garbler(ast.NodeTransformer):
 
 class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
-        """Compile the garbled source; nothing of it is cached."""
+        """Compile the garbled source without a cache."""
         tree = ast.parse(self.get_data(self.path), self.path)
         garbler = Garbler(fullname.removeprefix(f"{CORE}."), errors_of_core())
         garbler.visit(tree)
@@ -185,11 +185,11 @@ class _Finder(MetaPathFinder):
 
 
 COUNTS: Final[dict[str, int]] = {}
-"""How many texts were replaced in each module that was imported."""
+"""Number of replaced texts in each imported module."""
 sys.meta_path.insert(0, _Finder())
 
 
 def pytest_terminal_summary(terminalreporter: object) -> None:
-    """Say how many texts were replaced, for the test that started this run."""
+    """Print the number of replaced texts, for the test that started this run."""
     write = getattr(terminalreporter, "write_line")  # noqa: B009 - of pytest's private type
     write(f"garbled texts: {sum(COUNTS.values())}")

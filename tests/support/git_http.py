@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class GitServer(ThreadingHTTPServer):
-    """Serves the repositories of a folder. `leads` maps paths to where they redirect."""
+    """Serves the repositories of a folder. `leads` maps paths to redirect targets."""
 
     daemon_threads = True
 
@@ -78,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def git_server(folder: Path) -> Iterator[GitServer]:
-    """Serve the repositories of a folder while the block lasts."""
+    """Serve the repositories of a folder in a context."""
     server = GitServer(folder)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

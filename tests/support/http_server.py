@@ -1,4 +1,4 @@
-"""A small real HTTP server in this process, which does with each request what a test says."""
+"""A small real HTTP server in this process, whose responses the test defines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What came in; header names are in lower case."""
+    """A received request; header names are in lower case."""
 
     method: str
     path: str
@@ -21,7 +21,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back."""
+    """A response."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -29,7 +29,7 @@ class Reply:
 
 
 Answer = Callable[[Request], Awaitable[Reply | None]]
-"""None hangs up without a reply."""
+"""None closes the connection without a response."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The people of the tests, and what each of them may do."""
+"""The people of the tests and their roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUPS = {"leads": ["carol", "dave"]}
 
 
 class People:
-    """Actors as channels hand them in, resolved to the people of the configuration."""
+    """Actors as created by channels, resolved to the people of the configuration."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -30,7 +30,7 @@ class People:
         return self.on(Source.CLI, name)
 
     def on(self, channel: Source, name: str) -> Actor:
-        """Return the person on another channel; somebody unknown stays unmapped."""
+        """Return the person on another channel; an unknown person stays unmapped."""
         person = self._policy.people.get(name)
         id = person.ids[channel] if person else name
         return self._policy.resolve(Actor(channel, id, name.title()))

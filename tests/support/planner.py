@@ -1,4 +1,4 @@
-"""What the server planned for a session, the statements inside its functions included."""
+"""The plans of a session, also for statements inside functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg.errors import Diagnostic
 from draftsman.store.postgres.database import Connection
 
 DISABLED_COST = 1e9
-"""Until PostgreSQL 17 a disabled node adds 1e10 to the cost of its plan; 18 counts such nodes."""
+"""Until PostgreSQL 17, a disabled node adds 1e10 to the cost of its plan; 18 counts such nodes."""
 _COST = re.compile(r"[:.]total_cost ([\d.e+]+)")
 _COUNT = re.compile(r"[:.]disabled_nodes (\d+)")
 _JIT = re.compile(r":jitFlags (\d+)")
@@ -22,7 +22,7 @@ _TABLE = re.compile(r":(?:aliasname|enrname) (\w+)")
 
 @dataclass(slots=True)
 class Planned:
-    """The plans that a session made, as node trees."""
+    """The plans of a session, as node trees."""
 
     trees: list[str] = field(default_factory=list)
 
@@ -31,12 +31,12 @@ class Planned:
 
         The server sets `jitFlags` by the estimated cost, also where it cannot compile.
         """
-        return [said for tree in self.trees if (said := _wrong(tree))]
+        return [problem for tree in self.trees if (problem := _wrong(tree))]
 
     def linear(self, table: str) -> bool:
-        """Return whether each plan that reads a table joins it by hash or by merge."""
-        found = [tree for tree in self.trees if table in _tables(tree)]
-        return bool(found) and all(_LINEAR.search(tree) for tree in found)
+        """Return whether each plan that reads a table joins it with a hash or merge join."""
+        trees = [tree for tree in self.trees if table in _tables(tree)]
+        return bool(trees) and all(_LINEAR.search(tree) for tree in trees)
 
 
 def _wrong(tree: str) -> str:
@@ -54,17 +54,17 @@ def _tables(tree: str) -> set[str]:
 
 @asynccontextmanager
 async def planned(conn: Connection) -> AsyncIterator[Planned]:
-    """Collect the plans that a session makes, with just-in-time compilation as servers ship it."""
-    found = Planned()
+    """Collect the plans of a session, with the default just-in-time compilation of servers."""
+    plans = Planned()
 
     def note(diagnostic: Diagnostic) -> None:
         if diagnostic.message_primary == "plan:":
-            found.trees.append(diagnostic.message_detail or "")
+            plans.trees.append(diagnostic.message_detail or "")
 
     conn.add_notice_handler(note)
     await _set(conn, jit="on", debug_print_plan="on", client_min_messages="log")
     try:
-        yield found
+        yield plans
     finally:
         await _set(conn, client_min_messages="notice", debug_print_plan="off", jit="off")
         conn.remove_notice_handler(note)

@@ -19,16 +19,16 @@ FAMILIES: Final = sorted(
 )
 QUERIES: Final = [(family, name) for family in FAMILIES for name in queries.load(family)]
 NAMES: Final = {queries.load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
-"""What a query is called, by its text."""
+"""Name of a query, by its text."""
 TYPED: Final[dict[str, dict[str, Any]]] = {
     "claim.exchange": {"free": 1, "ahead": 1},
     "questions.resolve": {"status": QuestionStatus.ANSWERED, "job_status": Status.RESUMED},
 }
-"""Parameters of which PostgreSQL cannot tell the type from the query alone."""
+"""Parameters whose type PostgreSQL cannot infer from the query."""
 
 
 class _Nulls(dict[str, Any]):
-    """Every parameter, without a value but for those given."""
+    """Parameters without values, except given values."""
 
     def __getitem__(self, key: str) -> Any:
         return self.get(key)
@@ -45,7 +45,7 @@ async def explain(conn: Connection, query: str, params: dict[str, Any]) -> str:
 
 
 async def plan(conn: Connection, family: str, name: str) -> None:
-    """Let PostgreSQL plan a named query: a misspelt column fails here."""
+    """Plan a named query: a misspelled column raises an error."""
     query = queries.load(family)[name]
     if query.startswith("LISTEN"):  # has no plan and no parameters
         await conn.execute(query)

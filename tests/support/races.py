@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class PooledLine(DedicatedSession):
-    """A worker's own session that is one of the pool's, with all that the pool does in a test."""
+    """A worker's session that belongs to the pool of the test."""
 
     @asynccontextmanager
     async def connection(self, wait: float) -> AsyncIterator[Connection]:
@@ -31,7 +31,7 @@ class PooledLine(DedicatedSession):
 
 
 class HeldDatabase(Database):
-    """A database whose transactions stay open, done and not committed, until they are let go."""
+    """A database whose transactions stay open after their last statement until release."""
 
     def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
         """Return a session that is held like any other."""
@@ -43,16 +43,16 @@ class HeldDatabase(Database):
         self._done, self._let_go = asyncio.Event(), asyncio.Event()
 
     async def done(self) -> None:
-        """Wait until the held transaction has done all that it does."""
+        """Wait until the held transaction has run all its statements."""
         await self._done.wait()
 
     def let_go(self) -> None:
-        """Let it commit, and hold no other."""
+        """Commit it, and hold no other."""
         self._let_go.set()
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
-        """Lend a connection inside a transaction that waits before it commits."""
+        """Lend a connection in a transaction that waits before it commits."""
         async with super().connection(wait) as conn, conn.transaction():
             yield conn
             self.pid = conn.info.backend_pid
@@ -61,7 +61,7 @@ class HeldDatabase(Database):
 
 
 class FirstSession:
-    """The session that is there first."""
+    """The first of two sessions."""
 
     def __init__(self, rt: Runtime, db: HeldDatabase) -> None:
         self.rt = rt
@@ -69,12 +69,12 @@ class FirstSession:
 
     @property
     def pid(self) -> int:
-        """The backend that holds what was done."""
+        """The backend with the held transaction."""
         return self._db.pid
 
     @asynccontextmanager
     async def doing(self, work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
-        """Do this and hold it uncommitted; it commits at the end of the block at the latest."""
+        """Run a coroutine and hold its transaction until `commit` or the end of the block."""
         self._db.hold()
         async with background(work) as task:
             async with background(self._db.done()) as done:
@@ -87,18 +87,18 @@ class FirstSession:
             await task
 
     async def reopen(self) -> None:
-        """Begin new sessions, which see the clock that a test has moved."""
+        """Open new sessions, which use the moved clock."""
         await self._db.close()
         await self._db.open()
 
     def commit(self) -> None:
-        """Let the held work commit now."""
+        """Commit the held transaction now."""
         self._db.let_go()
 
     async def then(self, work: Awaitable[T], watch: Connection, sessions: int = 1) -> T:
-        """Start this, see that it waits for what is held, let that commit; return its result.
+        """Start a second operation, check that it is blocked, and commit the first.
 
-        That it waits is what PostgreSQL says, through the session `watch`.
+        The session `watch` asks PostgreSQL whether it is blocked.
         """
         async with background(work) as task:
             async with background(
@@ -112,8 +112,8 @@ class FirstSession:
                 return await task
 
 
-async def _either(one: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
-    await asyncio.wait({one, other}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
+async def _either(first: asyncio.Future[Any], second: asyncio.Future[Any]) -> None:
+    await asyncio.wait({first, second}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _ended(task: asyncio.Future[Any]) -> object:

@@ -1,6 +1,6 @@
-"""Login roles of a test server: one for each kind of process, and one for each person.
+"""Login roles of a test server: a role for each kind of process, and for each person.
 
-They are members of the group roles that the migrations make, and belong to one process of pytest.
+They are members of the group roles of the migrations, and belong to a process of pytest.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ GROUP_OF: Final = {
 
 
 OF_THE_OWNER: Final = {"passfile", "password"}
-"""Parameters of the session's URL by which its owner logs in."""
+"""Parameters of the URL with which the owner logs in."""
 _NUMBERS: Final = count(1)
 
 
 class Roles:
-    """The login roles of this process, by what they are for."""
+    """The login roles of this process, by purpose."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._prefix = f"t{os.getpid()}_{next(_NUMBERS)}"
 
-    def name(self, who: str) -> str:
+    def name(self, purpose: str) -> str:
         """Return the name of the role."""
-        return f"{self._prefix}_{who}"
+        return f"{self._prefix}_{purpose}"
 
-    def url(self, database: str, who: str) -> str:
+    def url(self, database: str, purpose: str) -> str:
         """Return the URL with which this role logs in."""
         parts = urlsplit(self._server.url(database))
         host = parts.netloc.rpartition("@")[2]
-        login = f"{self.name(who)}:{quote(PASSWORD)}@{host}"
-        kept = [pair for pair in parse_qsl(parts.query) if pair[0] not in OF_THE_OWNER]
-        return parts._replace(netloc=login, query=urlencode(kept)).geturl()
+        login = f"{self.name(purpose)}:{quote(PASSWORD)}@{host}"
+        parameters = [pair for pair in parse_qsl(parts.query) if pair[0] not in OF_THE_OWNER]
+        return parts._replace(netloc=login, query=urlencode(parameters)).geturl()
 
     def people(self) -> Directory:
         """Return the people of the tests; the login of each is their database role."""
@@ -65,23 +65,26 @@ class Roles:
             )
         return Directory(people, {name: tuple(members) for name, members in GROUPS.items()})
 
-    def settings(self, database: str, who: str, **fields: Any) -> dict[str, Any]:
-        """Return a configuration for a process with this role, which names no people."""
-        return {"database_url": self.url(database, who), **fields}
+    def settings(self, database: str, purpose: str, **fields: Any) -> dict[str, Any]:
+        """Return a configuration without people for a process with this role."""
+        return {"database_url": self.url(database, purpose), **fields}
 
 
 @contextmanager
 def login_roles(server: Server) -> Iterator[Roles]:
-    """Create the login roles, and drop them when the tests of this process are over."""
+    """Create the login roles, and drop them after the tests of this process."""
     roles = Roles(server)
-    for who, group in GROUP_OF.items():
-        name, login = sql.Identifier(roles.name(who)), sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
+    for purpose, group in GROUP_OF.items():
+        name, login = (
+            sql.Identifier(roles.name(purpose)),
+            sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}"),
+        )
         server.admin.execute(login.format(name, PASSWORD))
         server.admin.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(group), name))
     try:
         yield roles
     finally:
-        for who in GROUP_OF:
+        for purpose in GROUP_OF:
             with contextlib.suppress(psycopg.Error):
-                drop = sql.SQL("DROP ROLE {}").format(sql.Identifier(roles.name(who)))
+                drop = sql.SQL("DROP ROLE {}").format(sql.Identifier(roles.name(purpose)))
                 server.admin.execute(drop)

@@ -1,4 +1,4 @@
-"""The PostgreSQL of a test session: one server, one template, a database for each test."""
+"""The PostgreSQL of a test session: a server, a template, and a database for each test."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ ALIVE = "alive"
 IDLE_STOP = 900.0
 """Seconds after which the server of a killed session stops by itself."""
 ROOM = 2 * 1024**3
-"""Bytes free in memory that a session may need: a copied database takes 8 ms there, not 400."""
+"""Free bytes in memory for a session: copying a database there takes 8 ms, not 400."""
 LEFT = 3
-"""Databases of tests that are over, which are dropped when others have come after them."""
+"""Number of unused databases that are kept before they are dropped."""
 UNSAFE: tuple[LiteralString, ...] = ("fsync", "full_page_writes", "autovacuum")
-"""Settings off for tests: nobody cuts their power."""
+"""Settings without durability, which tests do not need."""
 
 
 def make_home() -> Path:
-    """Make the folder of a session, which the server's user may enter.
+    """Create the folder of a session, which the server's user may enter.
 
-    Who calls it holds a lock on it all its life, so that the next session can clear away what a
-    killed one left in memory.
+    The caller holds a lock on it until it exits, so that the next session can remove the folder of
+    a killed session from memory.
     """
     home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=fast_folder()))
     home.chmod(0o755)
@@ -54,7 +54,7 @@ def make_home() -> Path:
 
 
 def fast_folder() -> Path | None:
-    """Return a folder in memory with room for a server; None: where temporary files go."""
+    """Return a folder in memory with enough space for a server, or None."""
     memory = Path("/dev/shm")
     fast = memory.is_dir() and shutil.disk_usage(memory).free > ROOM
     return memory if fast else None
@@ -62,9 +62,9 @@ def fast_folder() -> Path | None:
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """Give a folder that a server's user may enter, in memory where there is room.
+    """Create a folder that the server's user may enter, in memory if there is enough space.
 
-    pytest's own folders are closed to others, and on a disk a new cluster takes seconds to be safe.
+    The folders of pytest are private, and on a disk a new cluster takes seconds to be durable.
     """
     with tempfile.TemporaryDirectory(prefix="draftsman-test-", dir=fast_folder()) as name:
         path = Path(name).resolve()
@@ -73,7 +73,7 @@ def open_folder() -> Iterator[Path]:
 
 
 class Server:
-    """The embedded server of the session's folder, or the one whose URL was given."""
+    """The embedded server of the session's folder, or the server of a given URL."""
 
     def __init__(self, home: Path, given: str | None) -> None:
         self.home = home
@@ -85,7 +85,7 @@ class Server:
 
     @property
     def version(self) -> str:
-        """Return what the server calls itself; the embedded one need not run for it."""
+        """Return the version of the server; the embedded server need not run for that."""
         if self.given is None:
             command = [self.psql, "--version"]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -99,7 +99,7 @@ class Server:
 
     @property
     def admin(self) -> psycopg.Connection[tuple[object, ...]]:
-        """Return this process's own connection to the server, which is started for it."""
+        """Return this process's connection to the server; starts the server."""
         if self._admin is None or self._admin.closed:
             self._admin = psycopg.connect(self.given or self._start(), autocommit=True)
         return self._admin
@@ -110,7 +110,7 @@ class Server:
         return urlsplit(base)._replace(path=f"/{database}").geturl()
 
     def create(self, *, migrated: bool = True) -> str:
-        """Make a database, a copy of the migrated template or an empty one; return its name."""
+        """Create a database, a copy of the migrated template or empty; return its name."""
         for left in self._left[:-LEFT]:
             self.drop(left)
         del self._left[:-LEFT]
@@ -120,25 +120,25 @@ class Server:
         return name
 
     def set(self, database: str, setting: str, value: str) -> None:
-        """Give a setting to every session that begins in a database from now on."""
+        """Set a parameter for all new sessions in a database."""
         parts = (sql.Identifier(database), sql.SQL(setting), value)
         self.admin.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(*parts))
 
     def drop(self, name: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Drop a database with its connections."""
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     def leave(self, name: str) -> None:
-        """Remove a database later: its sessions take a moment to end, which a drop waits for."""
+        """Drop a database later, because a drop waits for the end of its sessions."""
         self._left.append(name)
 
     def crash(self) -> None:
-        """Stop it at once and start it again; only for a server that a test has for itself."""
+        """Crash and restart it; only for a server of a single test."""
         self.stop()
         self.start()
 
     def stop(self) -> None:
-        """Stop it at once, as a crash would."""
+        """Stop it immediately, like a crash."""
         self.disconnect()
         self._embedded.stop("immediate")
 
@@ -152,13 +152,13 @@ class Server:
             self._admin.close()
 
     def end(self) -> None:
-        """Leave nothing behind; called once, by the process that began the session."""
+        """Remove everything; called once, by the process that started the session."""
         if self.given is not None:
             pattern = self._prefix.replace("_", r"\_") + "%"
-            found = self.admin.execute(
+            databases = self.admin.execute(
                 "SELECT datname FROM pg_database WHERE datname LIKE %s", (pattern,)
             ).fetchall()
-            for (name,) in found:
+            for (name,) in databases:
                 self.drop(str(name))
         self.disconnect()
         if self.given is None and (self.home / "postgres18").exists():
@@ -177,10 +177,10 @@ class Server:
         return url
 
     def _hash_password_once(self, conn: psycopg.Connection[tuple[object, ...]]) -> None:
-        """Store a verifier of one iteration.
+        """Store a verifier with a single iteration.
 
-        With the 4096 of the default, authentication is most of what a connection costs both sides,
-        and tests connect ten thousand times. The password is random and stays as it is.
+        With the default of 4096, authentication is most of the cost of a connection for both sides,
+        and tests connect ten thousand times. The password is random and unchanged.
         """
         password = urlsplit(self._embedded.secret_url()).password
         assert password is not None
@@ -188,15 +188,15 @@ class Server:
         conn.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(sql.Literal(password)))
 
     def _template(self) -> str:
-        """Return the migrated template; the first process of the session makes it."""
-        name, made = f"{self._prefix}_template", self.home / "template"
-        if not made.exists():
+        """Return the migrated template; the first process of the session creates it."""
+        name, marker = f"{self._prefix}_template", self.home / "template"
+        if not marker.exists():
             admin = self.admin
             with self._locked():
-                if not made.exists():
+                if not marker.exists():
                     admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
                     migrate_in_thread(self.url(name))
-                    made.touch()
+                    marker.touch()
         return name
 
     def _run(self, statement: LiteralString, *names: str) -> None:
@@ -210,6 +210,6 @@ class Server:
 
 
 def migrate_in_thread(url: str) -> None:
-    """Migrate from code that may stand inside an event loop already."""
+    """Migrate in a thread, for code that may run in an event loop."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: asyncio.run(migrate.migrate(url))).result()

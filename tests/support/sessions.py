@@ -1,4 +1,4 @@
-"""PostgreSQL sessions that one test opens and the next ones use again.
+"""PostgreSQL sessions that a test opens and later tests use again.
 
 A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 20 ms
 more. When code closes a session of a lent database, its backend is reset to the state of a new one
@@ -20,11 +20,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 IDLE: Final = "draftsman-tests-idle"
-"""Name of a backend that waits."""
+"""Application name of an idle backend."""
 KEPT: Final = 3
-"""Backends that wait for each set of parameters."""
+"""Maximum idle backends for each set of parameters."""
 KEPT_IN_ALL: Final = 10
-"""Backends of a process that wait; the server allows a hundred to all processes."""
+"""Maximum idle backends of a process; the server allows a hundred to all processes."""
 SETTINGS: Final = """
 SELECT split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
 FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase,
@@ -37,7 +37,7 @@ CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *;
 SELECT pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES;
 SET application_name = '{IDLE}'; SELECT pg_stat_force_next_flush()
 """.encode()
-"""`DISCARD ALL`, but for prepared statements and the plans of triggers."""
+"""`DISCARD ALL`, except prepared statements and the plans of triggers."""
 DEALLOCATE: Final = b"DEALLOCATE ALL;"
 RESUME: Final = f"RESET application_name; {SETTINGS}".encode()
 APPLY: Final = f"""
@@ -79,7 +79,7 @@ class Backend:
 
 
 class Sessions:
-    """The backends of one pytest process, by database and parameters."""
+    """Backends of a pytest process, by database and parameters."""
 
     def __init__(self) -> None:
         self._idle: dict[str, dict[str, list[Backend]]] = {}
@@ -90,7 +90,7 @@ class Sessions:
         self._closed.finish()
 
     def install(self) -> None:
-        """Use backends again in all asynchronous connections of this process."""
+        """Reuse backends in all asynchronous connections of this process."""
         sessions = self
 
         def connect(
@@ -120,14 +120,14 @@ class Sessions:
         AsyncConnection.close = close  # type: ignore[method-assign, assignment]
 
     def uninstall(self) -> None:
-        """Close all that wait, and leave connections as they were."""
+        """Close all idle backends, and restore the connection class."""
         del AsyncConnection._connect_gen
         AsyncConnection.close = self._close  # type: ignore[method-assign]
         for database in list(self._idle):
             self.end(database)
 
     def begin(self, database: str, url: str) -> None:
-        """Keep the backends of a database that are connected directly, not through a proxy."""
+        """Reuse the backends of a database that are connected directly, not through a proxy."""
         self._idle[database] = {}
         self._hosts[database] = conninfo_to_dict(url).get("host")
 

@@ -1,4 +1,4 @@
-"""Statements that the database must refuse."""
+"""Statements that the database must reject."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORBIDDEN = "42501"
 
 @asynccontextmanager
 async def refused(sqlstate: str, about: str = "") -> AsyncIterator[None]:
-    """Expect PostgreSQL to refuse with this SQLSTATE, and to name `about`."""
+    """Expect PostgreSQL to reject a statement with this SQLSTATE, and to name `about`."""
     with pytest.raises(psycopg.Error) as caught:
         yield
     assert caught.value.sqlstate == sqlstate, caught.value
@@ -30,7 +30,7 @@ async def refused(sqlstate: str, about: str = "") -> AsyncIterator[None]:
 
 
 async def outcome(conn: Connection, text: str, params: Mapping[str, Any] | None = None) -> str:
-    """Try a statement and take it back; return how it ended: `ok`, or its SQLSTATE."""
+    """Run a statement and roll it back; return its result: `ok`, or its SQLSTATE."""
     try:
         async with conn.transaction(force_rollback=True):
             await run(conn, text, params)
@@ -42,7 +42,7 @@ async def outcome(conn: Connection, text: str, params: Mapping[str, Any] | None 
 async def run(
     conn: Connection, text: str, params: Mapping[str, Any] | Sequence[Any] | None = None
 ) -> int:
-    """Run one statement that a test wrote or put together; return how many rows it touched."""
+    """Run a statement of a test; return its number of rows."""
     return (await conn.execute(text, params)).rowcount
 
 
@@ -57,5 +57,5 @@ async def value(
     conn: Connection, text: str, params: Mapping[str, Any] | Sequence[Any] | None = None
 ) -> Any:
     """Return the only value of a query."""
-    ((found,),) = await rows(conn, text, params)
-    return found
+    ((result,),) = await rows(conn, text, params)
+    return result

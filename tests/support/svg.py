@@ -1,4 +1,4 @@
-"""Draws what a dashboard shows as an SVG that is small, is read by people, and fetches nothing."""
+"""Renders a dashboard as a small SVG that people can read, without external resources."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from textual._ansi_theme import MONOKAI
 from textual.app import App
 
 WIDE: Final = 8.4
-"""Units that a cell is wide; text is stretched to it, whatever font a reader has."""
+"""Width of a cell in units; text is stretched to it in any font."""
 HIGH: Final = 18
-"""Units that a line is high."""
+"""Height of a line in units."""
 WORDS: Final = re.compile(r"\S+(?: \S+)*")
-"""What is one piece of text: wide characters that a font lacks move nothing behind them."""
+"""Pieces of text: separate for wide characters, whose width differs between fonts."""
 FONT: Final = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 Look = tuple[str, str, str]
-"""Colour, background and what else a piece of text has, as CSS."""
+"""Color, background and other styles of a piece of text, as CSS."""
 
 
 def lines_of(app: App[Any]) -> list[list[Segment]]:
-    """Return what is on the screen, dialogs over what is behind them."""
+    """Return the lines of the screen, with dialogs above."""
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     strips: Iterable[Any] = update.strips  # type: ignore[union-attr]
     return [list(Segment.simplify(part for strip in line for part in strip)) for line in strips]
 
 
 def render_svg(app: App[Any], title: str = "draftsman") -> str:
-    """Return the screen of an application as it is now."""
+    """Render the current screen of an application."""
     lines = lines_of(app)
     wide, high = max(map(_width, lines)) * WIDE, len(lines) * HIGH
     ground = look_of(lines[0][0].style)[1]
@@ -57,7 +57,7 @@ def render_svg(app: App[Any], title: str = "draftsman") -> str:
 
 
 def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) -> Iterator[str]:
-    """Yield the backgrounds of a line, then its pieces of text without the space around them."""
+    """Yield the backgrounds of a line, then its pieces of text without surrounding spaces."""
     x, texts = 0, []
     for text, style, _ in line:
         colour, background, more = look_of(style)
@@ -65,12 +65,12 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
         if background != ground:
             size = f'width="{cells * WIDE:g}" height="{HIGH}"'
             yield f'<rect x="{x * WIDE:g}" y="{y}" {size} fill="{background}"/>'
-        for found in WORDS.finditer(text):
+        for word in WORDS.finditer(text):
             name = names.setdefault((colour, "", more), f"s{len(names)}")
-            at, long = x + cell_len(text[: found.start()]), cell_len(found[0])
+            at, long = x + cell_len(text[: word.start()]), cell_len(word[0])
             texts.append(
                 f'<text class="{name}" x="{at * WIDE:g}" y="{y + 13}"'
-                f' textLength="{long * WIDE:g}">{escape(found[0], quote=False)}</text>'
+                f' textLength="{long * WIDE:g}">{escape(word[0], quote=False)}</text>'
             )
         x += cells
     yield from texts

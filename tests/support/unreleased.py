@@ -1,6 +1,6 @@
 """A database with the schema of the last development version before the first release.
 
-`unreleased.sql.xz` is a dump that `pg_dump` made of such a database: its schema, and the rows of
+`unreleased.sql.xz` is a dump of such a database by `pg_dump`: its schema, and the rows of
 `schema_migrations`, 0001_core to 0020_dispatch.
 """
 

@@ -1,4 +1,4 @@
-"""Waiting for what must come, never for a while."""
+"""Waiting for conditions, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from draftsman.store.postgres.database import Connection
 
 T = TypeVar("T")
 DEADLINE = 30.0
-"""Seconds after which what is awaited counts as missing."""
+"""Seconds after which a condition counts as missing."""
 SHARE = 0.2
-"""Part of the time waited so far that passes until the next look, which takes time itself."""
+"""Fraction of the time waited so far until the next check, since a check takes time."""
 LEAST, MOST = 0.004, 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 async def until(
     look: Callable[[], Awaitable[bool]], what: str, deadline: float | None = None
 ) -> None:
-    """Return once `look` says yes; fail with `what` was missing at the deadline, in seconds."""
+    """Return once `look` returns a true value; fail with `what` at the deadline, in seconds."""
     began, deadline = time.monotonic(), deadline or DEADLINE
     while not await look():
         waited = time.monotonic() - began
@@ -31,9 +31,10 @@ async def until(
 
 
 async def wait_blocked(conn: Connection, *, by: int, sessions: int = 1) -> None:
-    """Return once so many sessions of this database wait for locks, one of them of session `by`.
+    """Wait until `count` sessions of the database wait for locks, at least one for session `by`.
 
-    PostgreSQL itself says so. A session that waits behind another waiter is not blocked by `by`.
+    This is PostgreSQL's own information. A session behind another waiting session is not blocked by
+    `by`.
     """
 
     async def look() -> bool:
@@ -50,7 +51,7 @@ async def wait_blocked(conn: Connection, *, by: int, sessions: int = 1) -> None:
 
 @asynccontextmanager
 async def background(work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
-    """Run something beside the test; it does not outlive the block."""
+    """Run a coroutine beside the test; it is canceled at the end of the block."""
     task = asyncio.ensure_future(work)
     try:
         yield task

@@ -12,14 +12,14 @@ from tests.upgrade.releases import Release, releases
 
 @pytest.fixture(params=releases(), ids=lambda release: str(release.version))
 def release(request: pytest.FixtureRequest) -> Release:
-    """Give each release in turn."""
-    found: Release = request.param
-    return found
+    """Provide each release in turn."""
+    frozen: Release = request.param
+    return frozen
 
 
 @pytest.fixture
 def database(server: Server, release: Release) -> Iterator[str]:
-    """Give a database with the data of the release, two days after its last question was asked."""
+    """Provide a database with the data of the release, two days after its last question."""
     name = server.create(migrated=False)
     release.load(server.url(name))
     server.set(name, "draftsman.clock_offset", "2 days")

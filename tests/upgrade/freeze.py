@@ -52,10 +52,10 @@ SELECT sequencename, last_value FROM pg_sequences
 
 
 async def fill(rt: Runtime, make: Factory) -> None:
-    """Leave a job in every status, and a row in every table but those of archives.
+    """Create a job in every status, and a row in every table except those of archives.
 
-    Questions of type `asks` and gates of type `gates` are what those handlers ask; every job that
-    a worker holds is a dead one's.
+    Questions of type `asks` and approvals of type `gates` match those of the handlers; every
+    claimed or running job belongs to a dead worker.
     """
     people = People(rt.policy)
     dead = await make.worker_row(queues=["default"], version="the release")
@@ -67,7 +67,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
         await make.job_in(status, **fields)
     answered = await make.asked(QUESTION, type="asks")
     await make.answer(answered.number, "red")
-    for _ in range(MAX_REFUSALS_PER_VOTER + 1):  # refused: it is answered
+    for _ in range(MAX_REFUSALS_PER_VOTER + 1):  # rejected: it is already answered
         await make.answer(answered.number, "blue")
     await make.asked(QUESTION.model_copy(update={"expires_in": 86_400.0}), type="asks")
     gate = await make.asked(GATE, type="gates")
@@ -88,7 +88,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_outbox(rt: Runtime, make: Factory) -> None:
-    """Leave deliveries that were sent, are a dead letter or wait, and a paused channel."""
+    """Create deliveries that are sent, dead letters or pending, and a paused channel."""
     await make.completed(type="noop", notify=("log", "slack:C1/17.5"))
     (sent,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
     await rt.delivery_sender.record(sent, Receipt("log:1"))
@@ -98,7 +98,7 @@ async def fill_outbox(rt: Runtime, make: Factory) -> None:
 
 
 async def fill_chat(rt: Runtime, make: Factory) -> None:
-    """Leave a repository with its profile and label, a board with its labels, and a link code."""
+    """Create a repository with its profile and label, a board with its labels, and a link code."""
     repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
     repo = await rt.repos.add(repo, RepoProfile(), make.owner)
     await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
@@ -112,16 +112,16 @@ async def fill_chat(rt: Runtime, make: Factory) -> None:
 
 async def tables(conn: Connection) -> dict[str, bytes]:
     """Return every row of each table, as COPY writes it, with the columns in its first line."""
-    found = {}
+    files = {}
     for (table,) in await (await conn.execute(TABLES)).fetchall():
         statement = f"COPY (SELECT * FROM draftsman.{table}) TO STDOUT (FORMAT text, HEADER)"
         async with conn.cursor().copy(statement.encode()) as copy:
-            found[f"{table}.copy"] = b"".join([bytes(part) async for part in copy])
-    return found
+            files[f"{table}.copy"] = b"".join([bytes(part) async for part in copy])
+    return files
 
 
 def packed(files: dict[str, bytes]) -> bytes:
-    """Return a .tar.xz that depends on nothing but its content."""
+    """Return a .tar.xz that depends on its content only."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name in sorted(files):
@@ -132,7 +132,7 @@ def packed(files: dict[str, bytes]) -> bytes:
 
 
 async def freeze(folder: Path, url: str, *, code: bool) -> None:
-    """Write the files, on a database that this version has migrated."""
+    """Write the files, from a database that this version has migrated."""
     settings = Settings.model_validate(
         {"database_url": url, "people": PEOPLE, "groups": GROUPS, "questions": NO_EXPIRY}
     )

@@ -1,4 +1,4 @@
-"""Programs that the tests of an upgrade start, with today's code or that of a release."""
+"""Programs of the upgrade tests, with the current code or that of a release."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def main():
             await asyncio.sleep(0.02)
 asyncio.run(main())
 """
-"""Submits jobs, one after the other, until it is told to stop."""
+"""Submits jobs, one after the other, until the file `stop` exists."""
 MIGRATE: Final = """
 import asyncio, json, os, sys
 from draftsman import migrate, resources
@@ -78,7 +78,7 @@ for number in range({processes}):
     children.append(child)
 sys.exit(any(os.waitpid(child, 0)[1] for child in children))
 """
-"""Migrates in so many processes at once; each prints what it applied."""
+"""Migrates in several processes at once; each prints its applied migrations."""
 WIDE_MIGRATION: Final = (
     "9999_wide",
     """INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_wide');
@@ -86,47 +86,47 @@ WIDE_MIGRATION: Final = (
        ALTER TABLE draftsman.job_runs ADD COLUMN test_extra int;
        ALTER TABLE draftsman.job_events ADD COLUMN test_extra int""",
 )
-"""One more migration, that needs every table that workers write all the time."""
+"""An additional migration that locks every table that workers write all the time."""
 
 
 class Upgrade:
-    """A place with two versions on one database."""
+    """An installation with two versions on a database."""
 
-    def __init__(self, place: Installation, release: Release) -> None:
-        self.place = place
-        self.code = unpack(release.files, place.folder / "release")
-        (place.folder / "both.py").write_text(HANDLERS)
+    def __init__(self, installation: Installation, release: Release) -> None:
+        self.installation = installation
+        self.code = unpack(release.files, installation.folder / "release")
+        (installation.folder / "both.py").write_text(HANDLERS)
         paths = {f"handlers.{name}": f"both:{name}" for name in ("quick", "held", "asks")}
-        place.configure(None, worker__slots=4, worker__poll=0.2, sweeps__lease=2, **paths)
+        installation.configure(None, worker__slots=4, worker__poll=0.2, sweeps__lease=2, **paths)
 
     def old(self, script: str) -> Process:
         """Start a script with the code of the release."""
-        path = self.place.environment()["PYTHONPATH"]
+        path = self.installation.environment()["PYTHONPATH"]
         env = {"PYTHONPATH": os.pathsep.join([str(self.code), path])}
-        return self.place.start("release", env=env, through=(sys.executable, "-c", script))
+        return self.installation.start("release", env=env, through=(sys.executable, "-c", script))
 
     def new(self, script: str) -> Process:
-        """Start a script with today's code."""
-        return self.place.start("today", through=(sys.executable, "-c", script))
+        """Start a script with the current code."""
+        return self.installation.start("today", through=(sys.executable, "-c", script))
 
     async def next(self, *args: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of a version that has one migration more than today's."""
+        """Run a command of a version that has an additional migration."""
         name, sql = WIDE_MIGRATION
         files = checkout() | {f"migrations/{name}.sql": sql.encode()}
-        code = unpack(files, self.place.folder / "next")
-        path = self.place.environment()["PYTHONPATH"]
+        code = unpack(files, self.installation.folder / "next")
+        path = self.installation.environment()["PYTHONPATH"]
         env = {"PYTHONPATH": os.pathsep.join([str(code), path]), NEW_INTERPRETER: "1"}
-        return await self.place.run(*args, **env)
+        return await self.installation.run(*args, **env)
 
     async def migrate(self, processes: int) -> list[list[str]]:
-        """Migrate to today's schema and beyond, so often at once; return what each applied."""
+        """Migrate beyond the current schema in several processes; return the migrations of each."""
         process = self.new(MIGRATE.format(wide=WIDE_MIGRATION, processes=processes))
         assert await process.end() == 0, process.output_text
         return [json.loads(line) for line in process.output_text.splitlines()]
 
     def ran(self) -> list[tuple[int, bool]]:
-        """Return each job that ran, as often as it did, and whether the release ran it."""
-        ledger: Path = self.place.folder / "ran"
+        """Return the jobs that ran, a job for each of its runs, and whether the release ran it."""
+        ledger: Path = self.installation.folder / "ran"
         lines = ledger.read_text().splitlines() if ledger.exists() else []
-        found = [line.split() for line in lines]
-        return [(int(job), Path(file).is_relative_to(self.code)) for job, file in found]
+        entries = [line.split() for line in lines]
+        return [(int(job), Path(file).is_relative_to(self.code)) for job, file in entries]

@@ -1,4 +1,4 @@
-"""Released states: their data put into a database, their code into a folder."""
+"""Frozen releases: their data for a database, their code for a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNFILLED: Final = frozenset({"event_archives", "archived_jobs"})
 
 @dataclass(frozen=True)
 class Release:
-    """What `tests.upgrade.freeze` wrote."""
+    """A release that `tests.upgrade.freeze` wrote."""
 
     folder: Path
 
@@ -31,21 +31,21 @@ class Release:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text("utf-8"))
-        return found
+        content: dict[str, Any] = json.loads((self.folder / "manifest.json").read_text("utf-8"))
+        return content
 
     @cached_property
     def tables(self) -> dict[str, bytes]:
-        """Return the rows of each table but that of the migrations, the columns first."""
+        """Return the rows of each table except that of the migrations, the columns first."""
         with tarfile.open(self.folder / "data.tar.xz") as tar:
             files = {entry.name: tar.extractfile(entry) for entry in tar}
-            found = {name.partition(".")[0]: file.read() for name, file in files.items() if file}
-        del found["schema_migrations"]
-        return found
+            rows = {name.partition(".")[0]: file.read() for name, file in files.items() if file}
+        del rows["schema_migrations"]
+        return rows
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """Return the code of the release; of one that is not released yet, that of the checkout."""
+        """Return the code of the release; of an unreleased version, that of the checkout."""
         archive = self.folder / "code.tar.xz"
         if not archive.exists():
             return checkout()
@@ -54,7 +54,7 @@ class Release:
             return {name: file.read() for name, file in files.items() if file}
 
     def load(self, url: str) -> None:
-        """Bring an empty database to the state of this release, data included."""
+        """Bring an empty database to the state of this release, with its data."""
         with psycopg.connect(url) as conn:
             for name, checksum in self.manifest["migrations"].items():
                 conn.execute(self.files[f"migrations/{name}.sql"])
@@ -70,7 +70,7 @@ class Release:
                 conn.execute("SELECT setval(%s::regclass, %s)", (f"draftsman.{name}", last))
 
     def rows(self, url: str, table: str) -> list[bytes]:
-        """Return the rows of a table, in the columns that this release had."""
+        """Return the rows of a table, in the columns of this release."""
         statement = f"COPY (SELECT {columns(self.tables[table])} FROM draftsman.{table}) TO STDOUT"
         with psycopg.connect(url) as conn, conn.cursor().copy(statement.encode()) as copy:
             return sorted(bytes(row) for row in copy)
@@ -93,7 +93,7 @@ def unpack(files: dict[str, bytes], folder: Path) -> Path:
 
 
 def columns(rows: bytes) -> str:
-    """Return the columns that the first line names, as a list of SQL."""
+    """Return the columns of the first line as a list in SQL."""
     return ", ".join(f'"{name}"' for name in rows.split(b"\n", 1)[0].decode().split("\t"))
 
 

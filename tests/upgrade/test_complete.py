@@ -1,4 +1,4 @@
-"""No release is forgotten: each version that the changelog calls released is frozen here."""
+"""Every version that the changelog calls released is frozen here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGAIN = "python -m tests.upgrade.freeze VERSION --code, in a checkout of it"
 CHANGED = """a migration of a released version must not change: add another; where the version is
 not released yet: python -m tests.upgrade.freeze VERSION"""
 LIMIT = 60_000
-"""Bytes of a release's data: a clone carries all of them."""
+"""Maximum size of a release's data in bytes, since every clone contains it."""
 
 
 def _headings() -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def test_a_migration_beyond_the_last_release_needs_an_unreleased_version() -> No
     assert not new or _headings()[0][1] == "unreleased", AGAIN
 
 
-def test_released_migrations_are_still_there_as_they_were(release: Release) -> None:
+def test_released_migrations_are_unchanged(release: Release) -> None:
     now = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()}
     released = release.manifest["migrations"]
     assert {name: now.get(name) for name in released} == released, CHANGED

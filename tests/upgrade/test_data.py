@@ -1,4 +1,4 @@
-"""Data of every release, brought to this version: all of it is there, and goes on."""
+"""Data of every release, migrated to this version: complete and usable."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ async def by_status(rt: Runtime, *statuses: Status) -> list[int]:
     return sorted(job.number for job in await rt.read_model.jobs(statuses=statuses, limit=1000))
 
 
-async def test_every_row_is_still_there_and_the_data_is_sound(
+async def test_every_row_is_kept_and_the_data_is_valid(
     release: Release, database_url: str, rt: Runtime
 ) -> None:
     missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
     before = {table: release.rows(database_url, table) for table in release.tables}
-    assert {table: len(found) for table, found in before.items()} == {
+    assert {table: len(rows_before) for table, rows_before in before.items()} == {
         table: data.count(b"\n") - 1 for table, data in release.tables.items()
     }
     assert await migrate.migrate(database_url) == missing
@@ -62,7 +62,7 @@ async def test_every_row_is_still_there_and_the_data_is_sound(
     assert not any((await rt.read_model.invariants()).values())
 
 
-async def test_what_the_release_left_goes_on_and_comes_to_its_end(
+async def test_unfinished_jobs_of_the_release_complete(
     release: Release, database_url: str, rt: Runtime, people: People, make: Factory
 ) -> None:
     await migrate.migrate(database_url)
@@ -100,7 +100,7 @@ async def test_what_the_release_left_goes_on_and_comes_to_its_end(
     assert DEAD not in {worker.version for worker in await rt.read_model.workers()}
 
 
-async def test_a_cursor_of_the_release_goes_on(
+async def test_cursor_of_the_release_continues(
     release: Release, database_url: str, rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     cursors = await rows(
@@ -109,15 +109,17 @@ async def test_a_cursor_of_the_release_goes_on(
         " ORDER BY job_events.epoch, job_events.txid, job_events.id",
     )
     await migrate.migrate(database_url)
-    await migrate.start_epoch(database_url)  # this server did not write those transaction ids
+    await migrate.start_epoch(database_url)  # another server wrote those transaction ids
     middle = len(cursors) // 2
     assert [e.cursor for e in await rt.read_model.events(cursors[middle])] == cursors[middle + 1 :]
     number = await make.queued()
 
-    async def told() -> bool:  # not before what began earlier has ended, anywhere on the server
+    async def has_new_event() -> (
+        bool
+    ):  # not before the end of all earlier transactions on the server
         return bool(await rt.read_model.events(cursors[-1]))
 
-    await until(told, "what came after the release")
+    await until(has_new_event, "what came after the release")
     (new,) = await rt.read_model.events(cursors[-1])
     assert (new.job, new.kind) == (number, "job_created")
     assert number > max(event.job for event in await rt.read_model.events(limit=len(cursors)))

@@ -1,4 +1,4 @@
-"""Workers of a release and of today on one database, which is migrated while they work."""
+"""Workers of a release and of the current version on a database that is migrated meanwhile."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.upgrade.processes import SUBMITTER, WIDE_MIGRATION, WORKER, Upgrade
 from tests.upgrade.releases import Release
 
 PROCESSES = 10
-"""That migrate at once."""
+"""Number of concurrent migrations."""
 LONG = 300.0
-"""Seconds after which it hangs: a machine that many others use takes minutes for it."""
+"""Seconds after which it hangs: a busy machine takes minutes for it."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +37,13 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def upgrade(release: Release, database_url: str, tmp_path: Path) -> Iterator[Upgrade]:
-    place = Installation(tmp_path / "here", database_url)
-    yield Upgrade(place, release)
-    place.close()
+    installation = Installation(tmp_path / "here", database_url)
+    yield Upgrade(installation, release)
+    installation.close()
 
 
 async def more(upgrade: Upgrade, *, old: bool) -> None:
-    """Return once that version has run a job that nobody had run before."""
+    """Wait until that version has run another job."""
 
     async def look() -> bool:
         return sum(was_old is old for _, was_old in upgrade.ran()) > start
@@ -58,7 +58,8 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
 ) -> None:
     last = await value(conn, "SELECT max(number) FROM draftsman.jobs")
     missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
-    done = await upgrade.place.run("people", "import", "--yes")  # who submits is none of theirs
+    # the submitter has none of the roles
+    done = await upgrade.installation.run("people", "import", "--yes")
     assert done.returncode == 0, done.stderr
     old, submitter = upgrade.old(WORKER), upgrade.old(SUBMITTER)
     await more(upgrade, old=True)
@@ -68,24 +69,25 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
     new = upgrade.new(WORKER)
     await more(upgrade, old=False)
     await more(upgrade, old=True)
-    held, asked = last + 1, last + 2
-    await until(lambda: _waits(rt, asked), "the question")
-    await make.answer(asked, "red")
+    held, asking = last + 1, last + 2
+    await until(lambda: _waits(rt, asking), "the question")
+    await make.answer(asking, "red")
     old.signal(signal.SIGTERM)
     await old.says("draining ")
     await more(upgrade, old=False)
-    (upgrade.place.folder / "go").touch()
+    (upgrade.installation.folder / "go").touch()
     assert await old.end() == 0, old.output_text
-    again = upgrade.old(WORKER)  # of two versions the older may still be started
+    again = upgrade.old(WORKER)  # of two versions, the older may still be started
     await more(upgrade, old=True)
-    (upgrade.place.folder / "stop").touch()
+    (upgrade.installation.folder / "stop").touch()
     assert await submitter.end() == 0, submitter.output_text
-    made = await rows(conn, "SELECT number FROM draftsman.jobs WHERE number > %s", (last,))
-    jobs = [await wait_for_end(rt, number) for (number,) in made]  # a refused one leaves a gap
+    created = await rows(conn, "SELECT number FROM draftsman.jobs WHERE number > %s", (last,))
+    # a rejected submission leaves a gap
+    jobs = [await wait_for_end(rt, number) for (number,) in created]
     assert {job.status for job in jobs} == {Status.COMPLETED}
     for job in jobs:
         trail = await rt.read_model.job_events(job.number)
-        assert job.run_count == 1 + (job.number == asked), (job, trail)
+        assert job.run_count == 1 + (job.number == asking), (job, trail)
     assert Counter(job for job, _ in upgrade.ran()) == Counter(job.number for job in jobs)
     assert (held, True) in upgrade.ran()
     for worker in (new, again):
@@ -105,9 +107,7 @@ async def _waits(rt: Runtime, number: int) -> bool:
     return bool(await rt.questions.open(number))
 
 
-async def test_a_worker_does_not_start_on_a_schema_that_is_older_than_it(
-    release: Release, upgrade: Upgrade
-) -> None:
+async def test_worker_does_not_start_on_an_older_schema(release: Release, upgrade: Upgrade) -> None:
     missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
     missing.append(WIDE_MIGRATION[0])
     for name in ("worker", "up"):

@@ -53,6 +53,12 @@ VALUES: Final[Mapping[str, Mapping[str, str]]] = {
 """Current value, by option and former value."""
 
 
+COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "dead": {"TRIES": "RUNS"},
+    "deliveries": {"TRIES": "ATTEMPTS"},
+    "jobs": {"TRIES": "RUNS"},
+}
+"""Current column heading of a saved view of the dashboard, by table and former heading."""
 JSON_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     "boards list": {"checks.then": "hint"},
     "boards remove": {"webhook_left": "webhook_warning"},
@@ -63,7 +69,7 @@ JSON_KEYS: Final[Mapping[str, Mapping[str, str]]] = {
     "people import": {"changes.what": "kind"},
     "people remove": {"changes.what": "kind"},
     "people set": {"changes.what": "kind"},
-    "retry": {"how": "outcome"},
+    "retry": {"how": "outcome", "wanted": "matches"},
     "show": {
         "chain": "retry_chain",
         "joined": "joined_requests",

@@ -1,8 +1,8 @@
-"""Halts one process of a test at a stage: as it enters the function that `STAGE` names.
+"""Halts a process of a test at a stage: at the call of the function that `STAGE` names.
 
-Python imports this module as it starts, where its folder is on `PYTHONPATH`. The process connects
-to the socket `STAGE_SOCKET`, and goes on when that connection ends. `<module>` as the function is a
-module's own code, when it is imported.
+Python imports this module at startup if its folder is on `PYTHONPATH`. The process connects to the
+socket `STAGE_SOCKET`, and continues when that connection closes. `<module>` as the function means
+the import of a module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODULE, _, FUNCTION = os.environ["STAGE"].partition(":")
 
 
 class Finder(MetaPathFinder):
-    """Finds the module of the stage."""
+    """Import hook for the module of the stage."""
 
     def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
         if name != MODULE:
@@ -66,7 +66,7 @@ def _halting(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _halt() -> None:
-    """Wait for the test, unless this or another process did before."""
+    """Wait for the test, unless this or another process already halted."""
     with socket.socket(socket.AF_UNIX) as test:
         if test.connect_ex(os.environ["STAGE_SOCKET"]) == 0:
             test.recv(1)

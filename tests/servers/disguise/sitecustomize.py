@@ -1,8 +1,8 @@
-"""The embedded server made of another installation, with the configuration that its package ships.
+"""Replaces the embedded server by another installation with its default configuration.
 
-Python imports this module as it starts, where its folder is on `PYTHONPATH`: so every process of
-`draftsman soak` finds, breaks and starts the same server. Of our configuration only what says where
-the server is remains.
+Python imports this module at startup if its folder is on `PYTHONPATH`: every process of `draftsman
+soak` then finds, breaks and starts the same server. Of our configuration only the location of the
+server remains.
 """
 
 from __future__ import annotations

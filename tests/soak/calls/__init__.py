@@ -1,4 +1,4 @@
-"""Every named query as it is called, over a long history.
+"""A call of every named query, over a long history.
 
 A key is `family.query: special case`; a call may run several queries, and is listed under each.
 """

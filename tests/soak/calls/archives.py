@@ -1,4 +1,4 @@
-"""Months of the trail that leave, and come back."""
+"""Months of events that are archived and restored."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 MONTH = (datetime.now(UTC) - timedelta(days=DAYS - 1)).date().replace(day=1)
 """The oldest month with events."""
 AWAY, NEVER = ARCHIVED, date(2100, 1, 1)
-"""A month that left, and one that nobody wrote in."""
+"""An archived month, and a month without events."""
 WHOLE = "it moves or counts one month; by hand, or once a month, under a timeout of its own"
 LINES = 100
 SMALL = 1500
-"""Rows that 200 jobs and their logs are."""
+"""Number of rows of 200 jobs and their logs."""
 
 
 async def _copy_out(conn: Connection) -> int:

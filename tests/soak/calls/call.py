@@ -1,4 +1,4 @@
-"""A call of the store, the rows that it may touch, and jobs to call it with."""
+"""A call of the store, the number of rows that it may touch, and jobs to call it with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from draftsman.store.postgres.database import Connection
 from tests.soak.history import ALL, FINISHED, groups
 
 FEW = 300
-"""Rows of a table that a call may read: pages and sweeps take 200, and read some more."""
+"""Maximum rows of a table that a call may read: pages and sweeps take 200, and read some more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +19,15 @@ class Call:
 
     work: Callable[[Connection], Awaitable[object]]
     rows: int = FEW
-    """Rows read of a table, and rows in a sort or hash."""
+    """Maximum rows read of a table, and rows in a sort or hash."""
     why: str = ""
-    """The bound of a call that may read more, if not the history."""
+    """The limit of a call that may read more, but not the whole history."""
     everything: bool = False
-    """It reads all rows by its nature; `why` explains their bound."""
+    """Whether it reads all rows by design; `why` explains the limit."""
 
 
 def last_of(status: str, back: int = 0) -> int:
-    """Return the newest job of a status that is not terminal, or the job so many before it."""
+    """Return the newest job of a status that is not terminal, or a job `before` it."""
     last = 0
     for name, count in groups():
         last += count
@@ -45,7 +45,7 @@ def lease(status: str, back: int = 0) -> Lease:
 RUNNING = [lease("running", back) for back in range(100)]
 CLAIMED = [lease("claimed", back) for back in range(100)]
 OLDEST, MIDDLE, NEWEST, MISSING = 1, FINISHED // 2 + 20, ALL, ALL + 10**9
-"""Numbers of jobs; the one in the middle completed, asked, and has a row of everything."""
+"""Numbers of jobs; the middle job completed, asked, and has a row in every table."""
 LATE = FINISHED // 2 + 7
-"""A job that expired, and had an answer too late."""
+"""A job that expired before its answer arrived."""
 ENDS = {"oldest": OLDEST, "middle": MIDDLE, "newest": NEWEST, "missing": MISSING}

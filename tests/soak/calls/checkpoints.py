@@ -14,9 +14,9 @@ RUN = RUNNING[0]
 
 
 async def _content(conn: Connection) -> object:
-    found = await checkpoints.find_artifact(conn, MIDDLE, "report")
-    assert found is not None
-    return await checkpoints.content(conn, found.id)
+    artifact = await checkpoints.find_artifact(conn, MIDDLE, "report")
+    assert artifact is not None
+    return await checkpoints.content(conn, artifact.id)
 
 
 ARTIFACT = Call(lambda conn: checkpoints.artifact(conn, RUN, "report", "report", b"x" * 10))

@@ -1,4 +1,4 @@
-"""The claim, and requests."""
+"""Claims and submissions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HANDS = "what is in workers' hands, of which there are 1,500"
 def exchange(
     free: int, done: int, ahead: int = 0, rows: int = 600, queues: tuple[str, ...] = ("default",)
 ) -> Call:
-    """Settle so many running jobs, and claim."""
+    """Settle some running jobs, and claim."""
     return Call(
         lambda conn: claim.exchange(
             conn,
@@ -38,16 +38,17 @@ def exchange(
 
 
 def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call:
-    """Submit new requests, of which the first may have been there before."""
-    wanted = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
-    wanted[0] = invocation(type="seed", key=first or "new", **fields)
+    """Submit new requests, of which the first may already exist."""
+    requests = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
+    requests[0] = invocation(type="seed", key=first or "new", **fields)
     return Call(
-        lambda conn: submissions.submit(conn, [row(it, ME, NO_LIMITS) for it in wanted], "s"), rows
+        lambda conn: submissions.submit(conn, [row(it, ME, NO_LIMITS) for it in requests], "s"),
+        rows,
     )
 
 
 def _known(**fields: Any) -> Call:
-    """Look for the job of a request that is there."""
+    """Find the existing job of a request."""
     rows = [row(invocation(type="seed", **fields), ME, NO_LIMITS)]
     return Call(lambda conn: submissions.existing(conn, rows, [0]))
 
@@ -69,7 +70,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: claim.release_lost_claims(conn, WORKER, []), 2000, HANDS
     ),
     "claim.open_runs: running": Call(
-        lambda conn: claim.open_runs(conn, [one.job for one in RUNNING]), 2000, HANDS
+        lambda conn: claim.open_runs(conn, [work.job for work in RUNNING]), 2000, HANDS
     ),
     "claim.open_runs: of the past": Call(
         lambda conn: claim.open_runs(conn, range(MIDDLE, MIDDLE + 100))

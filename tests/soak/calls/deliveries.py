@@ -19,7 +19,7 @@ from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10
-"""A job that waits and tells where it is."""
+"""A waiting job with a target."""
 TOLD = MIDDLE // 10 * 10
 LIMITS = [RateLimit("slack#post", 1.0, 5), RateLimit("slack:C1", 0.1)]
 FILE = {"text": "hello", "name": "hello.txt"}
@@ -35,7 +35,7 @@ def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
 
 
 def _with(work: Callable[[Connection, ClaimedDelivery], Awaitable[object]]) -> Call:
-    """Call it with a delivery in its hands."""
+    """Call it with a claimed delivery."""
 
     async def call(conn: Connection) -> object:
         taken = await delivery_claims.claim(

@@ -1,4 +1,4 @@
-"""`draftsman jobs`: each filter, the newest page, deep pages, and pages of nothing."""
+"""`draftsman jobs`: each filter, the newest page, deep pages, and empty pages."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.soak.calls.call import MIDDLE, Call
 LIVE = [Status.SCHEDULED, Status.QUEUED, Status.RUNNING, Status.RESUMED, Status.RETRYING]
 WAIT = [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
 HOUR = 13 * 300
-"""Rows, where few are wanted: those of an hour, by which clocks may differ, for each status."""
+"""Maximum rows of a rare status: those of an hour, by which clocks may differ."""
 DEAD, DONE, FAILED = [Status.DEAD_LETTER], [Status.COMPLETED], [Status.FAILED]
 
 
 class SingleConnection:
-    """A pool of a single session, which is recorded."""
+    """A pool of a single recorded session."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """Lend it."""
+        """Lend the session."""
         yield self._conn
 
 

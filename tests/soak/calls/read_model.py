@@ -18,7 +18,7 @@ COUNTED = "what is open is counted exactly"
 
 
 def _find(digits: int) -> Call:
-    """Look for a job by so many characters of its id."""
+    """Find a job by the first characters of its id."""
 
     async def work(conn: Connection) -> object:
         job = await read_model.get(conn, MIDDLE)

@@ -1,4 +1,4 @@
-"""Repositories that are known, their labels and their profiles."""
+"""Known repositories, their labels and their profiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.soak.calls.call import RUNNING, Call
 
 PAY: Final = Repo.at(parse("https://github.com/acme/pay"))
 SEEDED: Final = 1
-"""The seeded repository; the explained query has to find it again."""
+"""The seeded repository, which the explained query must find again."""
 
 
 async def _known(conn: Connection) -> None:

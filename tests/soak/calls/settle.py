@@ -1,4 +1,4 @@
-"""How runs end, and how they beat."""
+"""Ends of runs, and heartbeats."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ async def _register(conn: Connection) -> object:
 
 
 def _schema(query: str, **params: str) -> Call:
-    """Run a query of a session or of a migration as it stands."""
+    """Run a query of a session or of a migration without changes."""
     text: LiteralString = load("schema")[query]
     return Call(lambda conn: conn.execute(text, params or None, prepare=query != "listen"))
 
@@ -54,7 +54,7 @@ Sweep = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
 
 
 def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
-    """Sweep by hand, and as the leader."""
+    """Sweep manually, and as the leader."""
     return {
         f"sweeps.{name}: by hand": Call(lambda conn: work(conn, HAND, 200), rows),
         f"sweeps.{name}: as leader": Call(lambda conn: work(conn, LEADER, 200), rows),

@@ -33,7 +33,7 @@ class DeliveriesResource(Resource[Delivery]):
         Column[Delivery]("TO", 18, most=40, order=target_text),
         Column[Delivery]("STATUS", 11, order=lambda delivery: delivery.status),
         Column[Delivery](
-            "TRIES", 5, right=True, from_width=90, order=lambda delivery: delivery.attempts
+            "ATTEMPTS", 8, right=True, from_width=90, order=lambda delivery: delivery.attempts
         ),
         Column[Delivery]("AGE", 6, right=True, order=lambda delivery: delivery.created_at),
         Column[Delivery]("ERROR", 0),
