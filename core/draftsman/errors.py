@@ -7,6 +7,7 @@ attributes instead (subject, hint, field, job), and each front end words a hint 
     ├── UsageError                2  an invalid argument or request
     │   ├── ConfigError           2  a wrong key or value in the configuration
     │   └── FieldError            2  an invalid field of a request
+    │       └── RejectedField     2  a valid field that this installation cannot accept
     ├── NotFound                  3  no such job, question, run, artifact, worker
     │   └── UnknownRepo           3  no repository with this name
     ├── Refused                   1  a valid request that is not allowed now
@@ -97,12 +98,51 @@ class FieldError(UsageError):
     """
 
     def __init__(
-        self, message: str | None = None, *, field: str = "", problem: str = "", rule: str = ""
+        self,
+        message: str | None = None,
+        *,
+        field: str = "",
+        problem: str = "",
+        rule: str = "",
+        hint: Hint | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, hint=hint)
         self.field = field
         self.problem = problem
         self.rule = rule
+
+
+class RejectedField(FieldError):
+    """A field of a request that the configuration, repositories or workers do not allow.
+
+    `rule` is required, unknown, not_configured, not_found, too_long or no_repos; `value` is the
+    rejected value; `known` has the allowed names, or None; `skippable` tells whether an unchecked
+    submission accepts it.
+    """
+
+    def __init__(
+        self,
+        field: str,
+        rule: str,
+        problem: str,
+        message: str | None = None,
+        *,
+        value: str = "",
+        known: tuple[str, ...] | None = None,
+        skippable: bool = False,
+        hint: Hint | None = None,
+    ) -> None:
+        super().__init__(message or problem, field=field, problem=problem, rule=rule, hint=hint)
+        self.value = value
+        self.known = known
+        self.skippable = skippable
+
+    def reworded(self, message: str) -> RejectedField:
+        """Return an error with the same data and the message of a front end."""
+        return RejectedField(
+            self.field, self.rule, self.problem, message,
+            value=self.value, known=self.known, skippable=self.skippable,
+        )  # fmt: skip
 
 
 class ConfigError(UsageError):

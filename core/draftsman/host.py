@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import socket
 from functools import cache
 from pathlib import Path
@@ -57,3 +59,11 @@ def is_dead(host_id: str, pid: int, pid_started: float) -> bool:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.Error:
         return True
+
+
+def login() -> str:
+    """Return the name of the process's real user."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import pwd
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.directory import Directory
 from draftsman.domain.people.policy import Policy
 from draftsman.errors import DraftsmanError, SchemaOutdated
+from draftsman.host import login
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from draftsman.services.jobs.bulk_retry import BulkRetry
     from draftsman.services.jobs.job_control import JobControl
     from draftsman.services.jobs.read_model import ReadModel
+    from draftsman.services.jobs.request_checks import RequestChecks
     from draftsman.services.jobs.submissions import Submissions
     from draftsman.services.maintenance.archives import Archives
     from draftsman.services.maintenance.sweeps import Sweeps
@@ -87,6 +87,13 @@ class Runtime:
         from draftsman.services.jobs.submissions import Submissions
 
         return Submissions(self.db, self.policy, self.limits, self.targets[0])
+
+    @cached_property
+    def request_checks(self) -> RequestChecks:
+        """Checks of requests before their submission."""
+        from draftsman.services.jobs.request_checks import RequestChecks
+
+        return RequestChecks(self.settings, self.repos, self.read_model, embedded=self.embedded)
 
     @cached_property
     def questions(self) -> Questions:
@@ -300,14 +307,6 @@ class Runtime:
         use_role = health.kind != "owner" or not (self.embedded or health.local)
         name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
-
-
-def login() -> str:
-    """Return the name of the process's real user."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid-{os.getuid()}"
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

@@ -13,7 +13,7 @@ import pytest
 
 from draftsman import BlockingClient, Client, Draftsman, Request
 from draftsman.domain.outcome import Done
-from draftsman.runtime import login
+from draftsman.host import login
 from tests.docs.pages import DOCS
 from tests.factories import Factory
 
@@ -26,7 +26,10 @@ WAIT = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[1]
 def configured(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Configure `Draftsman()` with the database of the test, and a role for its user."""
     config = tmp_path / "draftsman.toml"
-    config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = ["invoker"]\n')
+    config.write_text(
+        f'[people.me]\nlogin = "{login()}"\nroles = ["invoker"]\n'
+        '[types]\n"report:weekly" = {}\n"ship:order" = {}\n'
+    )
     monkeypatch.setenv("DRAFTSMAN_CONFIG", str(config))
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
 

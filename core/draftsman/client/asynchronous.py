@@ -16,7 +16,8 @@ from draftsman.domain.question import Question
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.job_control import CancelResult
-from draftsman.services.jobs.submissions import SubmittedJob, invocation
+from draftsman.services.jobs.request_checks import build_request, require_instructions
+from draftsman.services.jobs.submissions import SubmittedJob
 
 if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
@@ -74,25 +75,38 @@ class Client:
         text: str | None = None,
         *,
         connection: CallersConnection | None = None,
+        unchecked: bool = False,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
         """Create a job, or return the job that was created with the same `key`.
 
         With `connection`, a psycopg connection of the caller, the job is created in the caller's
-        transaction: it exists if and only if that commits. Raises UsageError, IdempotencyConflict.
+        transaction: it exists if and only if that commits. Raises IdempotencyConflict, and
+        UsageError, with `field` for a field that no worker can run; `unchecked` skips the checks
+        of the type, chat or model against the configuration and live workers.
         """
         request = cast(Request, fields if text is None else {**fields, "text": text})
-        return (await self.submit_many([request], connection=connection))[0]
+        jobs = await self.submit_many([request], connection=connection, unchecked=unchecked)
+        return jobs[0]
 
     async def submit_many(
-        self, requests: Iterable[Request], *, connection: CallersConnection | None = None
+        self,
+        requests: Iterable[Request],
+        *,
+        connection: CallersConnection | None = None,
+        unchecked: bool = False,
     ) -> list[SubmittedJob]:
         """Create a job for each request in one statement; return them in the same order.
 
         Raises UsageError before any job is created. After an IdempotencyConflict the other jobs
         exist unless `connection` is rolled back; submitting the same requests again is safe.
         """
-        invocations = [invocation(**request) for request in requests]
+        checks, types = self._rt.request_checks, set[str]()
+        invocations = []
+        for fields in requests:
+            require_instructions(fields)
+            request = build_request(fields, self._rt.settings)
+            invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)

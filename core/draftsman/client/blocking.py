@@ -67,16 +67,25 @@ class BlockingClient:
         text: str | None = None,
         *,
         connection: CallersConnection | None = None,
+        unchecked: bool = False,
         **fields: Unpack[Fields],
     ) -> SubmittedJob:
         """Create a job, or return the job that was created with the same `key`."""
-        return self._run(self._client.submit(text, connection=connection, **fields))
+        return self._run(
+            self._client.submit(text, connection=connection, unchecked=unchecked, **fields)
+        )
 
     def submit_many(
-        self, requests: Iterable[Request], *, connection: CallersConnection | None = None
+        self,
+        requests: Iterable[Request],
+        *,
+        connection: CallersConnection | None = None,
+        unchecked: bool = False,
     ) -> list[SubmittedJob]:
         """Create a job for each request in one statement."""
-        return self._run(self._client.submit_many(list(requests), connection=connection))
+        return self._run(
+            self._client.submit_many(list(requests), connection=connection, unchecked=unchecked)
+        )
 
     def get(self, job: JobName) -> Job:
         """Return a job with its status and result."""

@@ -26,7 +26,8 @@ from draftsman.errors import (
     Refused,
     UsageError,
 )
-from draftsman.runtime import Runtime, login
+from draftsman.host import login
+from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, Factory
@@ -40,6 +41,7 @@ def draftsman(tmp_path: Path, database_url: str) -> Draftsman:
         f'[people.me]\nlogin = "{login()}"\nroles = ["invoker", "responder", "operator"]\n'
         '[people.carol]\nlogin = "carol"\nroles = ["approver"]\n'
         '[people.dave]\nlogin = "dave"\nroles = ["approver"]\n'
+        "[types.noop]\n"
     )
     return Draftsman(database_url, config=config)
 

@@ -17,9 +17,9 @@ from draftsman.domain.repos.repo_catalog import Catalog
 from draftsman.domain.repos.repo_url import is_repo_url
 from draftsman.domain.text import first_line
 from draftsman.errors import FieldError, UsageError
+from draftsman.services.jobs.request_checks import AGENT_TYPE
 from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.common import params, times
-from draftsman_tui.common.job_request import AGENT_TYPE
 
 _CUSTOM_RULES: Final = ("value_error", "assertion_error")
 """Pydantic's names of the rules whose messages come from this project's validators."""

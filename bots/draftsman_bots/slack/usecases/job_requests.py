@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import TERMINAL
+from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import parse
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import is_repo_url
-from draftsman.errors import DraftsmanError, IdempotencyConflict, NotFound, UsageError
+from draftsman.errors import (
+    DraftsmanError,
+    FieldError,
+    IdempotencyConflict,
+    NotFound,
+    RejectedField,
+    UsageError,
+)
+from draftsman.services.jobs.request_checks import check_agent, default_agent
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman_bots.slack.parsers.command_parser import JobRequest
 from draftsman_bots.slack.usecases.access import authorize_person
@@ -33,7 +42,7 @@ DUPLICATE_WINDOW: Final = 60.0
 _REMOTE: Final = ("https://", "ssh://", "git@")
 
 
-class UnknownRepository(UsageError):
+class UnknownRepository(FieldError):
     """The repository is unknown, or not allowed in a request from chat."""
 
 
@@ -78,6 +87,7 @@ async def submit(
         notify=_targets(ctx, origin.target),
         **fields,
     )
+    await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
     try:
         return await ctx.rt.submissions.submit(submission, actor)
     except IdempotencyConflict:
@@ -143,13 +153,17 @@ def job_title(text: str) -> str | None:
 
 
 def _agent(ctx: BotContext, name: str | None) -> str:
-    agents = ctx.rt.settings.agents
-    known = ", ".join(sorted(agents))
-    name = name or ctx.rt.settings.agent_by_default
-    if name is None:
-        raise UsageError(f"--agent is required: {known}")
-    if name not in agents:
-        raise UsageError(f"unknown agent {name[:60]!r}; choose: {known}")
+    """Return the configured agent; raises RejectedField in the words of a chat command."""
+    settings = ctx.rt.settings
+    try:
+        name = name or default_agent(settings)
+        check_agent(name, settings)
+    except RejectedField as error:
+        known = ", ".join(error.known or ())
+        text = f"unknown agent {error.value[:60]!r}; choose: {known}"
+        if error.rule == "required":
+            text = f"--agent is required: {known}"
+        raise error.reworded(text) from None
     return name
 
 
@@ -169,11 +183,13 @@ async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
         try:
             return await ctx.rt.repos.place(repo)
         except NotFound as error:
-            raise UnknownRepository(error.reason, hint=error.hint) from None
+            raise UnknownRepository(
+                error.reason, field="repo", problem=error.reason, hint=error.hint
+            ) from None
     if not repo.startswith(_REMOTE):
-        raise UnknownRepository(
-            f"--repo={repo[:60]} is not valid; use a name or a URL: https://…, ssh://… or git@…"
-        )
+        problem = "is not valid; use a name or a URL: https://…, ssh://… or git@…"
+        text = f"--repo={repo[:60]} {problem}"
+        raise UnknownRepository(text, field="repo", problem=problem)
     known = await ctx.rt.repos.known(repo)
     return RepoLocation(known) if known is not None else None
 

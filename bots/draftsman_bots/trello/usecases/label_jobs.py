@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import TERMINAL, Source
+from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.text import first_line
@@ -195,6 +196,7 @@ async def _submit(
         payload={"ticket": ticket | {"label": episode.label}},
         notify=(card_target(episode.card),),
     )
+    await context.rt.request_checks.check(request, origin=ChannelName.TRELLO)
     known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
     try:
         return await context.rt.submissions.submit(

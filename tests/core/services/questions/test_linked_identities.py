@@ -12,7 +12,8 @@ import pytest
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.errors import UsageError
-from draftsman.runtime import Runtime, login, wire
+from draftsman.host import login
+from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 from tests.factories import GATE, Factory

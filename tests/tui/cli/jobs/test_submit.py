@@ -17,10 +17,10 @@ from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
+from draftsman.services.jobs.request_checks import check_configured
 from draftsman.services.jobs.submissions import invocation
 from draftsman.services.runs.worker_registry import WorkerRegistration
 from draftsman.settings import Settings
-from draftsman_tui.common.job_request import check_configured
 from tests.factories import QUESTION, Factory
 from tests.support.waits import background, until
 from tests.tui.cli.cli_runner import Cli

@@ -13,16 +13,15 @@ from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
+from draftsman.services.jobs.request_checks import (
+    AGENT_TYPE,
+    build_request,
+    require_instructions,
+)
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
 from draftsman_tui.common import params
-from draftsman_tui.common.job_request import (
-    AGENT_TYPE,
-    OTHER_TEXT_IGNORED,
-    build_request,
-    require_instructions,
-    resolve_request,
-)
+from draftsman_tui.common.job_request import OTHER_TEXT_IGNORED, options_named
 from draftsman_tui.common.output import line, styled
 
 if TYPE_CHECKING:
@@ -114,10 +113,12 @@ async def submit(
             raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
         await _submit_batch(app, batch, fields, unchecked=unchecked)
         return
-    require_instructions(fields)
-    request = build_request(fields, app.settings)
+    with options_named():
+        require_instructions(fields)
+        request = build_request(fields, app.settings)
     async with app.runtime() as rt:
-        request = await resolve_request(request, rt, unchecked=unchecked)
+        with options_named():
+            request = await rt.request_checks.resolve(request, unchecked=unchecked)
         job = await rt.submissions.submit(request, await rt.actor())
         if job.outcome == "deduplicated" and job.status in TERMINAL and not app.json:
             app.out.info(_finished_key_text(job))
@@ -183,16 +184,19 @@ def _lines(
             allowed = ", ".join(Invocation.model_fields)
             raise UsageError(f"{origin}: unknown field {unknown[0]!r}; allowed: {allowed}")
         try:
-            yield origin, build_request(fields | line_fields, settings)
+            with options_named():
+                request = build_request(fields | line_fields, settings)
         except UsageError as error:
             raise UsageError(f"{origin}: {error}") from None
+        yield origin, request
 
 
 async def _resolve_line(
     origin: str, request: Invocation, *, rt: Runtime, unchecked: bool, types: set[str]
 ) -> Invocation:
     try:
-        return await resolve_request(request, rt, unchecked=unchecked, types=types)
+        with options_named():
+            return await rt.request_checks.resolve(request, unchecked=unchecked, types=types)
     except UsageError as error:
         raise UsageError(f"{origin}: {error}") from None
 

@@ -8,15 +8,10 @@ from uuid import uuid4
 
 from draftsman.configured import configured_targets
 from draftsman.domain.ids import job_name
-from draftsman.errors import IdempotencyConflict, NotFound, UsageError
+from draftsman.errors import IdempotencyConflict, NotFound, RejectedField, UsageError
+from draftsman.services.jobs.request_checks import build_request, require_instructions
 from draftsman.services.jobs.submissions import invocation
-from draftsman_tui.common.job_request import (
-    OTHER_TEXT_IGNORED,
-    InvalidField,
-    build_request,
-    require_instructions,
-    resolve_request,
-)
+from draftsman_tui.common.job_request import OTHER_TEXT_IGNORED, field_text
 from draftsman_tui.dashboard import job_form
 from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 
@@ -85,8 +80,8 @@ async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
     if not problems.keys() & {"text", "title", "type"}:
         try:
             require_instructions(fields)
-        except InvalidField as error:
-            problems[error.field] = error.problem
+        except RejectedField as error:
+            problems[error.field] = field_text(error)
     if "type" not in problems:
         request = await _resolve(fields, problems, rt)
     try:
@@ -106,9 +101,9 @@ async def _resolve(
     fields = dict(fields)
     while True:
         try:
-            return await resolve_request(build_request(fields, rt.settings), rt)
-        except InvalidField as error:
-            name, problem = error.field, error.problem
+            return await rt.request_checks.resolve(build_request(fields, rt.settings))
+        except RejectedField as error:
+            name, problem = error.field, field_text(error)
         except (UsageError, NotFound) as error:
             name, problem = "", str(error)
         if name in problems or _is_consequence(name, fields, problems):

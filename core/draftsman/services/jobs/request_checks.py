@@ -1,0 +1,264 @@
+"""Checks of a request against the configuration, the repositories and the live workers.
+
+Every front end passes them before it submits. A RejectedField has data only, and each front end
+words its own message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman import host
+from draftsman.domain import job_payloads
+from draftsman.domain.invocation import Invocation, RepoResolution
+from draftsman.domain.messages.delivery import ChannelName
+from draftsman.domain.messages.target import NONE, parse
+from draftsman.domain.repos.repo_catalog import RepoLocation
+from draftsman.domain.repos.repo_url import MAX_URL_LENGTH, is_repo_url
+from draftsman.errors import NotFound, RejectedField, UnknownRepo
+from draftsman.services.jobs.submissions import invocation
+
+if TYPE_CHECKING:
+    from draftsman.services.jobs.read_model import ReadModel
+    from draftsman.services.repos import Repos
+    from draftsman.settings import Settings
+
+AGENT_TYPE: Final = "run_agent"
+MAX_SUGGESTIONS: Final = 3
+MAX_SHOWN: Final = 60
+"""Characters of a rejected value in a message."""
+
+
+def require_instructions(fields: Mapping[str, Any]) -> None:
+    """Raise RejectedField if a request to an agent has no instructions."""
+    if "text" in fields or "title" in fields or fields.get("type", AGENT_TYPE) != AGENT_TYPE:
+        return
+    raise RejectedField("text", "required", "instructions are required")
+
+
+def build_request(fields: Mapping[str, Any], settings: Settings) -> Invocation:
+    """Build the request, with default agent and absolute path; raises UsageError."""
+    fields = dict(fields)
+    has_agent = fields.get("agent") or fields.get("repo")  # a repository may set the agent
+    if fields.get("type", AGENT_TYPE) == AGENT_TYPE and not has_agent:
+        fields["agent"] = default_agent(settings)
+    if isinstance(repo := fields.get("repo"), str):
+        fields["repo"] = _absolute(repo)
+    request = invocation(**fields)
+    if request.type in job_payloads.MODELS and request.type not in settings.handlers:
+        job_payloads.parse(request.type, request.payload)
+    return request
+
+
+def default_agent(settings: Settings) -> str:
+    """Return the default agent; raises RejectedField if a request must name one of several."""
+    if (name := settings.agent_by_default) is not None:
+        return name
+    known = tuple(sorted(settings.agents))
+    raise RejectedField("agent", "required", f"agent is required: {', '.join(known)}", known=known)
+
+
+def check_agent(name: str, settings: Settings) -> None:
+    """Reject an agent that is not configured."""
+    if name not in settings.agents:
+        known = tuple(sorted(settings.agents))
+        problem = f"unknown agent {name[:MAX_SHOWN]!r}; one of: {', '.join(known)}"
+        raise RejectedField("agent", "unknown", problem, value=name, known=known)
+
+
+def check_channels(
+    request: Invocation, settings: Settings, origin: ChannelName | None = None
+) -> None:
+    """Reject a target in a chat service that is not configured, except that of the request."""
+    targets = [text for text in request.notify if text != NONE]
+    if request.type == "send_notification" and request.type not in settings.handlers:
+        targets += job_payloads.notification_targets(request.payload)
+    for text in targets:
+        if (channel := parse(text).channel) is origin:
+            continue
+        if (channel is ChannelName.SLACK and settings.slack is None) or (
+            channel is ChannelName.TRELLO and settings.trello is None
+        ):
+            problem = f"[{channel}] is not configured; see docs/{channel}.md"
+            message = f"notify {text[:MAX_SHOWN]}: {problem}"
+            raise RejectedField(
+                "notify", "not_configured", problem, message, value=text, skippable=True
+            )
+
+
+def check_llm(request: Invocation, settings: Settings) -> None:
+    """Reject a request to a language model if none is configured, or several and none is named."""
+    if request.type != "llm_generate" or request.type in settings.handlers:
+        return
+    if not settings.llm:
+        problem = "[llm.NAME] is not configured; see config/draftsman.toml"
+        message = f"no language model: {problem}"
+        raise RejectedField("type", "not_configured", problem, message, skippable=True)
+    if len(settings.llm) > 1 and request.payload.get("llm") is None:
+        known = tuple(sorted(settings.llm))
+        problem = f"payload field llm is required: {', '.join(known)}"
+        raise RejectedField("payload", "required", problem, known=known)
+
+
+def check_configured(request: Invocation, settings: Settings) -> None:
+    """Reject a tool, model, webhook or credential that is not configured."""
+    tables: dict[str, tuple[str, Mapping[str, object]]] = {
+        "execute_tool": ("tool", settings.tools),
+        "llm_generate": ("llm", settings.llm),
+        "webhook_dispatch": ("webhook", settings.webhooks),
+        "http_request": ("credential", settings.http.credentials),
+    }
+    if request.type not in tables or request.type in settings.handlers:
+        return
+    key, table = tables[request.type]
+    name = request.payload.get(key)
+    if name is not None and name not in table:
+        known = tuple(sorted(table))
+        names = ", ".join(known) or "none, see config/draftsman.toml"
+        problem = f"unknown {key} {name!r}; configured: {names}"
+        raise RejectedField("payload", "unknown", problem, value=name, known=known)
+
+
+class RequestChecks:
+    """Resolution and checks of requests that a person or a program makes."""
+
+    def __init__(
+        self, settings: Settings, repos: Repos, read_model: ReadModel, *, embedded: bool
+    ) -> None:
+        """Take whether the database is embedded: then all workers have this configuration."""
+        self._settings = settings
+        self._repos = repos
+        self._read_model = read_model
+        self._embedded = embedded
+
+    async def resolve(
+        self, request: Invocation, *, unchecked: bool = False, types: set[str] | None = None
+    ) -> Invocation:
+        """Resolve the repository and agent of a request, and check that a worker can run it.
+
+        Raises UsageError. `unchecked` skips the checks of types, chats and models; `types` caches
+        known types across the requests of a batch.
+        """
+        request = await self._resolve_repo(request)
+        await self.check(request, unchecked=unchecked, types=types)
+        if not (request.repo or request.type != AGENT_TYPE or self._is_replaced(request)):
+            await self._require_repos()
+        return request
+
+    async def check(
+        self,
+        request: Invocation,
+        *,
+        origin: ChannelName | None = None,
+        unchecked: bool = False,
+        types: set[str] | None = None,
+    ) -> None:
+        """Check a request whose repository and agent are resolved; raises UsageError.
+
+        `origin` is the chat service of the request. A request without a repository passes: a job
+        from chat asks for it.
+        """
+        if self._embedded:
+            self._check_local(request)
+        if unchecked:
+            return
+        types = set() if types is None else types
+        if request.type not in types:
+            await self._check_type(request.type)
+            types.add(request.type)
+        check_channels(request, self._settings, origin)
+        check_llm(request, self._settings)
+
+    def _is_replaced(self, request: Invocation) -> bool:
+        """Return whether a handler of the configuration replaces the built-in type."""
+        return request.type in self._settings.handlers
+
+    def _check_local(self, request: Invocation) -> None:
+        """Check paths and names on this machine, where the embedded database has all workers."""
+        repo = request.repo
+        if repo and repo.startswith("/") and not Path(repo).is_dir():
+            raise _repo_error(repo, "not_found", "directory not found; use a path or a URL")
+        if request.agent and request.type == AGENT_TYPE:
+            check_agent(request.agent, self._settings)
+        check_configured(request, self._settings)
+
+    async def _check_type(self, type: str) -> None:
+        """Reject a type without a handler in the configuration or on a live worker."""
+        settings = self._settings
+        known = {AGENT_TYPE, *job_payloads.MODELS, *settings.handlers, *settings.types}
+        if type in known:
+            return
+        live = [worker for worker in await self._read_model.workers() if self._is_live(worker)]
+        known |= {name for worker in live for name in worker.types}
+        if type in known:
+            return
+        near = get_close_matches(type, sorted(known), MAX_SUGGESTIONS)
+        problem = "no handler in [handlers] or on a live worker"
+        if not live:
+            problem = "no handler in [handlers], and no worker is running"
+        if near:
+            problem += f"; did you mean {' or '.join(near)}?"
+        if not (near and live):
+            problem += f"; known types: {', '.join(sorted(known))}"
+        message = f"unknown job type {type!r}: {problem}"
+        raise RejectedField(
+            "type", "unknown", problem, message, value=type, known=tuple(sorted(known)),
+            skippable=True,
+        )  # fmt: skip
+
+    def _is_live(self, worker: Any) -> bool:
+        gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
+        return not gone and worker.silent < self._settings.worker.lease
+
+    async def _require_repos(self) -> None:
+        """Reject an agent's request without a repository if none is known."""
+        if not (await self._repos.catalog()).repos:
+            raise RejectedField("repo", "no_repos", "no repositories yet; use a path or URL")
+
+    async def _resolve_repo(self, request: Invocation) -> Invocation:
+        location = None
+        if request.repo and not is_repo_url(request.repo):
+            location = await self._find_repo(request.repo)
+            resolution = RepoResolution(path=location.path)
+            fields = {"repo": location.repo.remote_url, "resolution": resolution}
+            request = request.model_copy(update=fields)
+        if request.agent or request.type != AGENT_TYPE:
+            return request
+        if location is None and request.repo:
+            repo = await self._repos.known(request.repo)
+            location = RepoLocation(repo) if repo else None
+        saved = await self._repos.profile(location) if location else None
+        agent = (saved and saved.profile.agent) or default_agent(self._settings)
+        return request.model_copy(update={"agent": agent})
+
+    async def _find_repo(self, repo: str) -> RepoLocation:
+        try:
+            return await self._repos.place(repo)
+        except NotFound as error:
+            known = error.known if isinstance(error, UnknownRepo) else None
+            problem = "no directory or repository with this name"
+            raise RejectedField(
+                "repo", "unknown", problem, f"repo {repo}: {problem}", value=repo, known=known,
+                hint=error.hint,
+            ) from None  # fmt: skip
+
+
+def _absolute(repo: str) -> str:
+    """Make a path absolute; a URL or a name stays as it is."""
+    if len(repo) > MAX_URL_LENGTH:
+        shown = f"{repo[:MAX_SHOWN]}…"
+        raise _repo_error(shown, "too_long", f"must have at most {MAX_URL_LENGTH} characters")
+    if is_repo_url(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
+        return repo
+    path = Path(repo).expanduser()
+    path = path.resolve() if path.is_dir() else path
+    if not path.is_absolute() and repo.startswith("."):
+        raise _repo_error(repo, "not_found", "directory not found; use a path, a URL or a name")
+    return str(path)
+
+
+def _repo_error(repo: str, rule: str, problem: str) -> RejectedField:
+    return RejectedField("repo", rule, problem, f"repo {repo}: {problem}", value=repo)
