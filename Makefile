@@ -18,6 +18,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 unexport PYTHONHOME
 unexport PYTHONPATH
+# With it, each process of the tests would compile draftsman again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check servers bench soak format lock moved
