@@ -80,22 +80,25 @@ class Database:
         self.url = url
         self._settings = settings
         self._read_only = read_only
-        self._adapters = AdaptersMap(psycopg.adapters)
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._connect_options: dict[str, Any] = {
             "autocommit": True,
             "application_name": "draftsman",
-            "context": self._adapters,
         }
         self._sessions: list[DedicatedSession] = []
 
     async def open(self) -> None:
         """Connect; raises DatabaseUnreachable or SchemaOutdated at once."""
         with translate_errors():
-            async with await self._connect(self.url) as conn:
-                await self._register_enums(conn)
+            first = await self._connect(self.url)
+            try:
+                await self._register_enums(first)
+            except BaseException:
+                await first.close()
+                raise
         self._pool = AsyncConnectionPool(
             self.url,
+            connection_class=_connection_class(first),
             min_size=1,
             max_size=self._settings.pool_size,
             timeout=self._settings.connect_timeout,
@@ -196,7 +199,8 @@ class Database:
         for name in names:
             enum = _ENUMS[name]
             texts = {member: member.value for member in enum if member != "VALID"}
-            register_enum(infos[name], self._adapters, enum, mapping=texts)
+            register_enum(infos[name], conn, enum, mapping=texts)
+        self._connect_options["context"] = AdaptersMap(conn.adapters)
 
     async def _configure(self, conn: Connection) -> None:
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
@@ -295,6 +299,21 @@ def to_domain_error(error: Exception) -> DraftsmanError:
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the database connection was lost: {text}")
     return DraftsmanError(f"database error: {text}")
+
+
+def _connection_class(first: Connection) -> type[Connection]:
+    """Return a class of connections whose first call of `connect` returns `first`.
+
+    A pool opens its connections itself, but reports no error of the first one.
+    """
+    waiting = [first]
+
+    class PoolConnection(AsyncConnection[Any]):
+        @classmethod
+        async def connect(cls, *args: Any, **kwargs: Any) -> Any:
+            return waiting.pop() if waiting else await AsyncConnection.connect(*args, **kwargs)
+
+    return PoolConnection
 
 
 async def _get_live_connection(
