@@ -18,6 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 unexport PYTHONHOME
 unexport PYTHONPATH
+# With it, each process of the tests would compile draftsman again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -160,9 +161,9 @@ def database_url(server: Server, database: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def common_settings() -> Settings:
+def pickled_settings() -> bytes:
     """Provide the common configuration of all tests, without a database."""
-    return Settings.model_validate(
+    settings = Settings.model_validate(
         {
             "database": {"pool_size": 20},
             "types": {"noop": {}},
@@ -170,13 +171,15 @@ def common_settings() -> Settings:
             "groups": GROUPS,
         }
     )
+    return pickle.dumps(settings)
 
 
 @pytest.fixture
-def settings(common_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
+def settings(pickled_settings: bytes, database_url: str, tmp_path: Path) -> Settings:
     """Provide a configuration with that database and the people of the tests."""
+    settings: Settings = pickle.loads(pickled_settings)
     own = {"database_url": SecretStr(database_url), "data_dir": tmp_path / "data"}
-    return common_settings.model_copy(update=own, deep=True)
+    return settings.model_copy(update=own)
 
 
 @pytest.fixture

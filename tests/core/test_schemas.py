@@ -38,28 +38,26 @@ async def checker() -> AsyncIterator[SchemaChecker]:
     assert children() == []
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "why"),
-    [
-        (True, 1, None),
-        (False, 1, "False schema"),
-        ({"type": "string"}, "a", None),
-        ({"type": "string"}, 1, "1 is not of type 'string'"),
-        ({"properties": {"a": {"items": {"maximum": 3}}}}, {"a": [1, 4]}, "at ['a'][1]: 4 is"),
-        ({"type": "nope"}, 1, "not a valid JSON Schema: 'nope' is not valid"),
-        (7, 1, "not a valid JSON Schema: 7 is not"),
-        ({"$ref": "http://127.0.0.1:9/x"}, 1, "the schema cannot be resolved"),
-        ({"$ref": "#"}, 1, "the schema cannot be evaluated: it is recursive"),
-        ({"maxLength": 1}, "long" * 500, "is too long"),
-    ],
-)
-async def test_a_value_fits_or_one_line_says_why(
-    checker: SchemaChecker, schema: Any, value: Any, why: str | None
-) -> None:
-    found = await checker.problem(schema, value)
-    assert (found is None) == (why is None)
-    assert found is None or ((why or "-") in found or len(found) == checker_process.WIDTH)
-    assert "\n" not in (found or "")
+CASES: list[tuple[Any, Any, str | None]] = [
+    (True, 1, None),
+    (False, 1, "False schema"),
+    ({"type": "string"}, "a", None),
+    ({"type": "string"}, 1, "1 is not of type 'string'"),
+    ({"properties": {"a": {"items": {"maximum": 3}}}}, {"a": [1, 4]}, "at ['a'][1]: 4 is"),
+    ({"type": "nope"}, 1, "not a valid JSON Schema: 'nope' is not valid"),
+    (7, 1, "not a valid JSON Schema: 7 is not"),
+    ({"$ref": "http://127.0.0.1:9/x"}, 1, "the schema cannot be resolved"),
+    ({"$ref": "#"}, 1, "the schema cannot be evaluated: it is recursive"),
+    ({"maxLength": 1}, "long" * 500, "is too long"),
+]
+
+
+async def test_a_value_fits_or_one_line_says_why(checker: SchemaChecker) -> None:
+    for schema, value, why in CASES:
+        found = await checker.problem(schema, value)
+        assert (found is None) == (why is None), schema
+        assert found is None or ((why or "-") in found or len(found) == checker_process.WIDTH)
+        assert "\n" not in (found or ""), schema
 
 
 async def test_a_child_is_kept_for_the_next_check(checker: SchemaChecker) -> None:

@@ -70,12 +70,17 @@ def sql_points() -> set[str]:
     }
 
 
-def decisive() -> set[str]:
-    """Return the point of each query after which the database is ahead of the process.
+def decisive(fault: str) -> set[str]:
+    """Return the points of queries for a fault in each test run; `make soak` takes all points.
 
-    Before it nothing can be lost: uncommitted work is as after the query before it.
+    After a commit the database is ahead of the process; before it nothing can be lost. Connections
+    are cut there, and before every third read. Processes are killed at every other commit: the next
+    process finds the same rows as a process that lost its connection and its reply there.
     """
-    return {point for point in sql_points() if point.endswith(" committed")} | reads()
+    committed = {point for point in sql_points() if point.endswith(" committed")}
+    if fault == "kill":
+        return set(sorted(committed)[::2])
+    return committed | set(sorted(reads())[::3])
 
 
 def reads() -> set[str]:

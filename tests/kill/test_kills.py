@@ -1,6 +1,6 @@
 """Processes killed, and cut off, at every query that they execute: nothing is lost or doubled.
 
-Here once at each query, where it decides; `make soak` does it before, inside and behind each.
+Here once at each query, where it is decisive; `make soak` does it before, inside and behind each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOME: Final = {
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", ["kill", "cut"])
 async def test_faults_at_every_query(fault: str, place: KillEnvironment) -> None:
-    await at_queries(fault, kill_points.decisive(), place)
+    await at_queries(fault, kill_points.decisive(fault), place)
 
 
 @pytest.mark.timeout(LONG)

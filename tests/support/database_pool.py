@@ -103,8 +103,8 @@ class PooledDatabase:
         seeded = [table for table in tables if self._all(_rows(table))]
         empty = [table for table in tables if table not in seeded]
         seeds = sql.SQL(" || ").join(map(_digest, seeded))
-        self._state = STATE.format(seeds=seeds, idle=sql.Literal(IDLE))
-        self._empty = self._emptying(empty)
+        self._state = STATE.format(seeds=seeds, idle=sql.Literal(IDLE)).as_bytes(self._conn)
+        self._empty = self._emptying(empty).as_bytes(self._conn)
         self._reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(name))
         self._new = self._all(self._state)
 
@@ -137,7 +137,7 @@ class PooledDatabase:
         comma = sql.SQL(", ")
         return sql.SQL("WITH {} SELECT {}").format(comma.join(deletes), comma.join(resets))
 
-    def _all(self, query: sql.SQL | sql.Composed) -> list[tuple[Any, ...]]:
+    def _all(self, query: bytes | sql.SQL | sql.Composed) -> list[tuple[Any, ...]]:
         return self._conn.execute(query, prepare=True).fetchall()
 
 

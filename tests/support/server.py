@@ -196,6 +196,8 @@ class Server:
                 if not marker.exists():
                     admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
                     migrate_in_thread(self.url(name))
+                    # writes the relation cache's file, which is copied too
+                    psycopg.connect(self.url(name)).close()
                     marker.touch()
         return name
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from psycopg import AsyncConnection, OperationalError
@@ -21,9 +22,9 @@ from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
 IDLE: Final = "draftsman-tests-idle"
 """Application name of an idle backend."""
-KEPT: Final = 3
+KEPT: Final = 8
 """Maximum idle backends for each set of parameters."""
-KEPT_IN_ALL: Final = 10
+KEPT_IN_ALL: Final = 16
 """Maximum idle backends of a process; the server allows a hundred to all processes."""
 SETTINGS: Final = """
 SELECT split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
@@ -129,7 +130,7 @@ class Sessions:
     def begin(self, database: str, url: str) -> None:
         """Reuse the backends of a database that are connected directly, not through a proxy."""
         self._idle[database] = {}
-        self._hosts[database] = conninfo_to_dict(url).get("host")
+        self._hosts[database] = _place(url)[1]
 
     def end(self, database: str) -> None:
         """Close the backends of a database."""
@@ -139,10 +140,8 @@ class Sessions:
 
     def _database(self, parameters: str) -> str | None:
         """Return the lent database that the parameters name, if they lead to it directly."""
-        given = conninfo_to_dict(parameters)
-        database = str(given.get("dbname"))
-        known = database in self._idle and given.get("host") == self._hosts[database]
-        return database if known else None
+        database, host = _place(parameters)
+        return database if database in self._idle and host == self._hosts[database] else None
 
     def _take(self, database: str, parameters: str) -> Backend | None:
         waiting = self._idle[database].get(parameters, [])
@@ -180,6 +179,13 @@ class Sessions:
         if sum(map(len, lists)) > KEPT_IN_ALL:
             next(kept for kept in lists if kept is not waiting).pop(0).pgconn.finish()
         return True
+
+
+@lru_cache
+def _place(parameters: str) -> tuple[str, object]:
+    """Return database and host."""
+    given = conninfo_to_dict(parameters)
+    return str(given.get("dbname")), given.get("host")
 
 
 def _run(backend: Any, statements: bytes) -> int:

@@ -139,14 +139,23 @@ HITS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("mode", "hits"),
-    [*(("off", hits) for hits in HITS), *(("bwrap", hits) for hits in (HITS[0], *HITS[-3:]))],
-)
-async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(
-    mode: str, hits: str, tmp_path: Path
-) -> None:
-    async with worker(FAMILY + PAUSE, 1.0, tmp_path, mode) as process:
+SANDBOXED = (HITS[0], *HITS[-3:])
+AT_ONCE = 6
+"""Workers that are hit at a time: most of the time passes until their leases expire."""
+
+
+async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(tmp_path: Path) -> None:
+    turns = asyncio.Semaphore(AT_ONCE)
+    async with asyncio.TaskGroup() as tasks:
+        for number, hits in enumerate((*HITS, *SANDBOXED)):
+            (folder := tmp_path / str(number)).mkdir()
+            mode = "off" if number < len(HITS) else "bwrap"
+            tasks.create_task(agent_dies(mode, hits, folder, turns), name=f"{mode}, {hits}")
+
+
+async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphore) -> None:
+    """Hit the processes around an agent; it must die with its daemon."""
+    async with turns, worker(FAMILY + PAUSE, 3.0, folder, mode) as process:
         family = await family_of(process)
         targets = {"guard": family.guard, "keeper": family.keeper}
         targets["worker"] = psutil.Process(process.pid)
@@ -161,6 +170,9 @@ async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(
                 async with asyncio.timeout(DEADLINE):
                     await process.wait()
                 await gone([family.guard, family.keeper])
+        except BaseException as error:
+            error.add_note(f"{mode}, {hits}")
+            raise
         finally:
             for target in targets.values():
                 with contextlib.suppress(psutil.NoSuchProcess):
