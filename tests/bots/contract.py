@@ -115,7 +115,7 @@ class BotContract:
         async with run_dispatcher(rt, side.channel):
             yield
 
-    async def test_the_status_is_one_message_and_what_follows_comes_after_it(
+    async def test_status_is_one_message_and_later_messages_follow_it(
         self, side: BotHarness, rt: Runtime, make: Factory, people: People
     ) -> None:
         work = await make.asked(QUESTION, notify=side.notify)
@@ -133,7 +133,7 @@ class BotContract:
         assert side.invites not in closed
         assert "all is well" in result
 
-    async def test_a_decision_says_whose_and_why(
+    async def test_decision_shows_its_person_and_reason(
         self, side: BotHarness, rt: Runtime, make: Factory, people: People
     ) -> None:
         work = await make.asked(GATE, notify=side.notify)
@@ -146,7 +146,7 @@ class BotContract:
             assert "denied by carol: not on a Friday" in text
             assert "failed" not in text
 
-    async def test_a_reply_that_was_lost_makes_no_second_message(
+    async def test_lost_response_creates_no_second_message(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         side.drop_next_response()
@@ -154,7 +154,7 @@ class BotContract:
         (sent,) = await wait_until_delivered(rt, job, side.channel)
         assert (sent.status, len(side.texts())) == ("sent", 1)
 
-    async def test_a_limit_spends_no_try(
+    async def test_rate_limit_uses_no_attempt(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         side.rate_limit_next()
@@ -162,7 +162,7 @@ class BotContract:
         sent = await self._refused(rt, job)
         assert (sent.status, sent.attempts) == ("pending", 0)
 
-    async def test_who_lets_nobody_in_is_not_asked_again_at_once_and_the_job_goes_on(
+    async def test_revoked_account_is_not_retried_at_once_and_the_job_continues(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         side.revoke()
@@ -174,7 +174,7 @@ class BotContract:
         assert (await rt.read_model.job(job)).status == "completed"
         assert side.calls() == 1, "a hot retry"
 
-    async def test_a_place_that_is_gone_ends_the_telling_and_not_the_job(
+    async def test_deleted_target_ends_its_deliveries_but_not_the_job(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         side.remove_destination()
@@ -185,7 +185,7 @@ class BotContract:
         await rt.settle.outcome(await make.running(job), Done({}))
         assert (await rt.read_model.job(job)).status == "completed"
 
-    async def test_a_status_that_somebody_deleted_is_said_afresh_once(
+    async def test_deleted_status_message_is_posted_once_more(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         job = await make.queued(notify=side.notify)
@@ -199,7 +199,7 @@ class BotContract:
         assert "completed" in status
         assert "completed" in result
 
-    async def test_what_is_long_is_shown_in_part_and_whole_as_a_file(
+    async def test_long_text_is_truncated_and_attached_as_a_file(
         self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         job = await make.queued(notify=side.notify)
@@ -208,7 +208,7 @@ class BotContract:
         assert side.files() == [LONG.encode()]
         assert len("".join(side.texts())) < len(LONG) / 2
 
-    async def test_a_gate_comes_with_the_patch_that_it_was_asked_with(
+    async def test_approval_is_sent_with_the_patch_of_its_request(
         self, side: BotHarness, rt: Runtime, make: Factory, tmp_path: Path
     ) -> None:
         job, patch = await job_at_gate(
@@ -219,7 +219,7 @@ class BotContract:
         assert side.files() == [patch]
         assert "not available" not in "".join(side.texts())
 
-    async def test_a_gate_without_a_patch_says_so(
+    async def test_approval_without_a_patch_states_the_reason(
         self, side: BotHarness, rt: Runtime, make: Factory, tmp_path: Path
     ) -> None:
         work = await make.asked(GATE, notify=side.notify)

@@ -57,62 +57,62 @@ class CrossChannelJob:
     ) -> None:
         self.rt, self.make, self.cli = rt, make, cli
         self.slack, self.trello = slack, trello
-        self.room = slack.channel("ops", [account(way) for way in AnswerPath])
-        self.board = trello.board("Work", [member_of(trello, way) for way in AnswerPath])
+        self.room = slack.channel("ops", [account(path) for path in AnswerPath])
+        self.board = trello.board("Work", [member_of(trello, path) for path in AnswerPath])
         self.card = trello.card(self.board, trello.list(self.board, "To do"), "Fix the parser")
         self.bots: Service
 
-    async def asked(self, ask: QuestionSpec) -> None:
+    async def ask(self, spec: QuestionSpec) -> None:
         """Ask in both channels, and open the controls for everyone."""
         notify = (f"slack:{self.room}", f"trello:{self.card}")
-        self.work = await self.make.asked(ask, notify=notify)
-        self.gate = ask.kind is QuestionKind.APPROVAL
+        self.work = await self.make.asked(spec, notify=notify)
+        self.gate = spec.kind is QuestionKind.APPROVAL
         await self.quiet()
         (status,) = self.slack.messages(self.room)
-        (asked,) = self.slack.messages(self.room, status["ts"])
-        self._thread, self._ts = status["ts"], asked["ts"]
+        (message,) = self.slack.messages(self.room, status["ts"])
+        self._thread, self._ts = status["ts"], message["ts"]
         bea, mona = account(AnswerPath.BUTTON), account(AnswerPath.MODAL)
         action = ids.APPROVE if self.gate else ids.answer_action(2)
         self._pressed = self.slack.chosen(bea, self.room, self._ts, action)
         await self.slack.press(mona, self.room, self._ts, ids.DENY if self.gate else ids.FREE)
         await self.slack.until(lambda: self.slack.views(mona), "the window")
 
-    async def say(self, way: AnswerPath, word: Reply) -> str:
+    async def say(self, path: AnswerPath, reply: Reply) -> str:
         """Answer through a path; return the error output of the command line."""
-        user, name = account(way), f"{self.work.name}/1"
-        if way is AnswerPath.BUTTON:
-            assert word in (True, "blue"), "the button that was on the screen"
+        user, name = account(path), f"{self.work.name}/1"
+        if path is AnswerPath.BUTTON:
+            assert reply in (True, "blue"), "the button that was on the screen"
             await self.slack.interactive(self._pressed)
-        elif way is AnswerPath.THREAD:
-            await self.slack.say(user, self.room, reply_text(word), self._thread)
-        elif way is AnswerPath.MODAL:
+        elif path is AnswerPath.THREAD:
+            await self.slack.say(user, self.room, reply_text(reply), self._thread)
+        elif path is AnswerPath.MODAL:
             (view,) = self.slack.views(user)
-            values = {modal_views.REASON: DENIAL_REASON} if self.gate else {modal_views.TEXT: word}
+            values = {modal_views.REASON: DENIAL_REASON} if self.gate else {modal_views.TEXT: reply}
             await self.slack.submit(user, view["id"], values)
-        elif way is AnswerPath.CARD:
-            self.trello.comment(self.card, member_of(self.trello, way), reply_text(word))
+        elif path is AnswerPath.CARD:
+            self.trello.comment(self.card, member_of(self.trello, path), reply_text(reply))
             await self.look()
-        elif word is False:
+        elif reply is False:
             return (await self.cli("deny", name, "--reason", DENIAL_REASON)).err
         else:
-            verb = ["approve", name] if word is True else ["answer", name, word]
+            verb = ["approve", name] if reply is True else ["answer", name, reply]
             return (await self.cli(*verb)).err
         return ""
 
-    async def late(self, way: AnswerPath) -> str:
+    async def late(self, path: AnswerPath) -> str:
         """Answer after the question is closed; return the reason of the rejection."""
-        word: Reply = (way is not AnswerPath.MODAL) if self.gate else "blue"
-        ack = await self.say(way, word)
-        if way in (AnswerPath.BUTTON, AnswerPath.THREAD):
-            words = await self.slack.until(
-                lambda: self.slack.ephemerals(self.room, account(way)), f"a word for {way}"
+        reply: Reply = (path is not AnswerPath.MODAL) if self.gate else "blue"
+        ack = await self.say(path, reply)
+        if path in (AnswerPath.BUTTON, AnswerPath.THREAD):
+            refusals = await self.slack.until(
+                lambda: self.slack.ephemerals(self.room, account(path)), f"a word for {path}"
             )
-            (result,) = words
+            (result,) = refusals
             return str(result["text"])
-        if way is AnswerPath.MODAL:
-            (view,) = self.slack.views(account(way))
+        if path is AnswerPath.MODAL:
+            (view,) = self.slack.views(account(path))
             return str(view["errors"])
-        if way is AnswerPath.CARD:
+        if path is AnswerPath.CARD:
             await self.quiet()
             [ack] = [text for text in self.comments if NOT_ACCEPTED in text]
         return ack
@@ -161,19 +161,19 @@ class CrossChannelJob:
         return list(await self.rt.read_model.job_events(self.work.number))
 
 
-def account(way: AnswerPath) -> str:
+def account(path: AnswerPath) -> str:
     """Return a person's Slack id."""
-    return f"U{way.upper()}"
+    return f"U{path.upper()}"
 
 
-def member_of(trello: FakeTrello, way: AnswerPath) -> str:
+def member_of(trello: FakeTrello, path: AnswerPath) -> str:
     """Return a person's Trello id."""
-    return next(id for id, one in trello.world.members.items() if one.username == way)
+    return next(id for id, member in trello.world.members.items() if member.username == path)
 
 
-def reply_text(word: Reply) -> str:
+def reply_text(reply: Reply) -> str:
     """Return a reply as text."""
-    return word if isinstance(word, str) else ("approve" if word else f"deny {DENIAL_REASON}")
+    return reply if isinstance(reply, str) else ("approve" if reply else f"deny {DENIAL_REASON}")
 
 
 @asynccontextmanager
@@ -181,20 +181,22 @@ async def street(
     rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
 ) -> AsyncIterator[CrossChannelJob]:
     """Serve both chats; the board is polled on request."""
-    one = CrossChannelJob(rt, make, cli, slack, trello)
-    await rt.boards.save(BoardConfig(board_id=one.board, name="Work"), make.owner)
-    place = SecretSettings(env="NOWHERE")
-    values = TrelloSettings(key=place, token=place, api_url=trello.api_url, poll=HOUR)
-    one.bots = bots = Service(rt, values, Credentials(trello.key, trello.token, trello.secret))
+    job = CrossChannelJob(rt, make, cli, slack, trello)
+    await rt.boards.save(BoardConfig(board_id=job.board, name="Work"), make.owner)
+    unused_secret = SecretSettings(env="NOWHERE")
+    values = TrelloSettings(
+        key=unused_secret, token=unused_secret, api_url=trello.api_url, poll=HOUR
+    )
+    job.bots = bots = Service(rt, values, Credentials(trello.key, trello.token, trello.secret))
     running = asyncio.create_task(bots.run())
 
     async def begun() -> bool:
-        return await rt.boards.cursor(one.board) is not None
+        return await rt.boards.cursor(job.board) is not None
 
     try:
         async with service_harness.serving(rt, slack):
             await until(begun, "the first look at the board")
-            yield one
+            yield job
     finally:
         bots.end()
         await running

@@ -42,20 +42,20 @@ def messages(
         draw(st.sampled_from(DeliveryKind)),
         question=draw(_questions(any_words)),
         payload=draw(st.fixed_dictionaries({}, optional=payload)),
-        asked=tuple(person(name, own) for name, own in asked.items()),
+        asked=tuple(person(name, account) for name, account in asked.items()),
     )
     return replace(created, subject=_subject(draw, any_words, created.subject))
 
 
 @st.composite
 def _questions(draw: st.DrawFn, any_words: Words) -> Question:
-    some = st.none() | any_words
+    optional = st.none() | any_words
     choice = st.fixed_dictionaries(
-        {"value": any_words, "label": any_words}, optional={"description": some}
+        {"value": any_words, "label": any_words}, optional={"description": optional}
     )
     resolution = st.fixed_dictionaries(
         {"outcome": any_words, "via": any_words, "by": st.lists(any_words, max_size=3)},
-        optional={"value": some, "text": some, "reason": some},
+        optional={"value": optional, "text": optional, "reason": optional},
     )
     return contract.question(
         kind=draw(st.sampled_from(QuestionKind)),
@@ -63,29 +63,29 @@ def _questions(draw: st.DrawFn, any_words: Words) -> Question:
         text=draw(any_words),
         choices=draw(st.lists(choice, max_size=130)),
         freeform_allowed=draw(st.booleans()),
-        context_snippet=draw(some),
+        context_snippet=draw(optional),
         action=draw(st.none() | st.dictionaries(any_words, _json(any_words), max_size=3)),
         resolution=draw(st.none() | resolution),
         expires_at=draw(WHEN),
-        escalate_to=draw(some),
+        escalate_to=draw(optional),
         escalated_at=draw(WHEN),
         quorum=draw(st.integers(1, 5)),
     )
 
 
-def _subject(draw: st.DrawFn, any_words: Words, before: Subject) -> Subject:
-    some = st.none() | any_words
+def _subject(draw: st.DrawFn, any_words: Words, subject: Subject) -> Subject:
+    optional = st.none() | any_words
     return replace(
-        before,
+        subject,
         title=draw(any_words),
         status=draw(st.sampled_from(Status)),
-        repo=draw(some),
-        agent=draw(some),
-        url=draw(some),
+        repo=draw(optional),
+        agent=draw(optional),
+        url=draw(optional),
         invoker=draw(any_words),
-        error=draw(some),
-        canceled_by=draw(some),
-        cancel_reason=draw(some),
+        error=draw(optional),
+        canceled_by=draw(optional),
+        cancel_reason=draw(optional),
         next_retry_at=draw(WHEN),
         finished_at=draw(WHEN),
         result=draw(st.none() | st.dictionaries(any_words, _json(any_words), max_size=4)),

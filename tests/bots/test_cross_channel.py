@@ -47,26 +47,26 @@ DECISIONS = [
 
 @pytest.fixture
 async def slack() -> AsyncIterator[FakeSlack]:
-    async with FakeSlack() as one:
-        for way in AnswerPath:
-            one.user(way, id=account(way))
-        yield one
+    async with FakeSlack() as server:
+        for path in AnswerPath:
+            server.user(path, id=account(path))
+        yield server
 
 
 @pytest.fixture
 async def trello() -> AsyncIterator[FakeTrello]:
-    async with FakeTrello() as one:
-        for way in AnswerPath:
-            one.member(way)
-        yield one
+    async with FakeTrello() as server:
+        for path in AnswerPath:
+            server.member(path)
+        yield server
 
 
 @pytest.fixture
 def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
     """Add five people with accounts in both chats."""
     return {
-        way: {"slack": account(way), "trello": member_of(trello, way), "roles": ROLES}
-        for way in AnswerPath
+        path: {"slack": account(path), "trello": member_of(trello, path), "roles": ROLES}
+        for path in AnswerPath
     }
 
 
@@ -105,8 +105,8 @@ async def cli(
 async def world(
     rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
 ) -> AsyncIterator[CrossChannelJob]:
-    async with street(rt, make, cli, slack, trello) as one:
-        yield one
+    async with street(rt, make, cli, slack, trello) as job:
+        yield job
     assert slack.complaints == []
 
 
@@ -119,8 +119,8 @@ async def settled(
     shell = await world.shell()
     assert says.removeprefix("was ").split()[0] in shell
     assert by in shell
-    for way in late:
-        assert why in await world.late(way), way
+    for path in late:
+        assert why in await world.late(path), path
     for copy in await world.copies():
         assert says in copy, copy
 
@@ -130,42 +130,44 @@ async def passed(world: CrossChannelJob, status: Status) -> int:
     return [event.to_status for event in await world.job_events()].count(status)
 
 
-def others(way: AnswerPath) -> tuple[AnswerPath, ...]:
-    return tuple(item for item in AnswerPath if item is not way)
+def others(path: AnswerPath) -> tuple[AnswerPath, ...]:
+    return tuple(item for item in AnswerPath if item is not path)
 
 
-@pytest.mark.parametrize("way", AnswerPath)
-async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: AnswerPath) -> None:
-    await world.asked(PICK)
-    word = "blue" if way is AnswerPath.BUTTON else "red"
-    await world.say(way, word)
+@pytest.mark.parametrize("path", AnswerPath)
+async def test_answer_in_any_channel_closes_all_copies(
+    world: CrossChannelJob, path: AnswerPath
+) -> None:
+    await world.ask(PICK)
+    choice = "blue" if path is AnswerPath.BUTTON else "red"
+    await world.say(path, choice)
     assert await passed(world, Status.RESUMED) == 1
-    says = f"was answered by {way}: {word}"
-    await settled(world, says, others(way), f"D-1/1 was already answered by {way}", way)
+    says = f"was answered by {path}: {choice}"
+    await settled(world, says, others(path), f"D-1/1 was already answered by {path}", path)
     assert await passed(world, Status.RESUMED) == 1
     _, values = await world.rt.questions.of_job(1)
-    assert [item.voter for item in values if item.accepted] == [way]
+    assert [item.voter for item in values if item.accepted] == [path]
     assert len(values) == len(AnswerPath), "what came late is kept"
 
 
-@pytest.mark.parametrize(("way", "yes"), DECISIONS)
-async def test_a_decision_counts_in_every_place(
-    world: CrossChannelJob, way: AnswerPath, yes: bool
+@pytest.mark.parametrize(("path", "yes"), DECISIONS)
+async def test_decision_in_any_channel_closes_all_copies(
+    world: CrossChannelJob, path: AnswerPath, yes: bool
 ) -> None:
-    await world.asked(GATE)
-    await world.say(way, yes)
+    await world.ask(GATE)
+    await world.say(path, yes)
     assert await passed(world, Status.RESUMED) == 1
     text = "approved" if yes else "denied"
-    says = f"was {text} by {way}" + ("" if yes else f": {DENIAL_REASON}")
-    await settled(world, says, others(way), f"D-1/1 was already {text} by {way}", way)
+    says = f"was {text} by {path}" + ("" if yes else f": {DENIAL_REASON}")
+    await settled(world, says, others(path), f"D-1/1 was already {text} by {path}", path)
     assert await passed(world, Status.RESUMED) == 1
 
 
-@pytest.mark.parametrize("ask", [PICK, GATE], ids=lambda ask: ask.key)
-async def test_who_comes_after_the_time_is_told_so_in_every_place(
-    world: CrossChannelJob, ask: QuestionSpec, conn: Connection
+@pytest.mark.parametrize("spec", [PICK, GATE], ids=lambda spec: spec.key)
+async def test_answer_after_expiry_is_refused_in_every_channel(
+    world: CrossChannelJob, spec: QuestionSpec, conn: Connection
 ) -> None:
-    await world.asked(ask)
+    await world.ask(spec)
     await conn.execute(
         "UPDATE draftsman.job_questions SET expires_at = draftsman.now() - interval '1 s'"
     )
@@ -174,11 +176,11 @@ async def test_who_comes_after_the_time_is_told_so_in_every_place(
     assert (await passed(world, Status.RESUMED), await passed(world, Status.EXPIRED)) == (0, 1)
 
 
-@pytest.mark.parametrize("ask", [PICK, GATE], ids=lambda ask: ask.key)
-async def test_who_comes_after_the_job_was_canceled_is_told_so_in_every_place(
-    world: CrossChannelJob, ask: QuestionSpec
+@pytest.mark.parametrize("spec", [PICK, GATE], ids=lambda spec: spec.key)
+async def test_answer_after_cancellation_is_refused_in_every_channel(
+    world: CrossChannelJob, spec: QuestionSpec
 ) -> None:
-    await world.asked(ask)
+    await world.ask(spec)
     await world.rt.job_control.cancel(1, world.make.owner, "enough")
     await settled(world, "canceled", tuple(AnswerPath), "D-1/1 was already canceled")
     assert (await passed(world, Status.RESUMED), await passed(world, Status.CANCELED)) == (0, 1)

@@ -66,9 +66,7 @@ async def asked(port: int, path: str) -> int:
         b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
     ],
 )
-async def test_a_request_that_does_not_arrive_is_given_up(
-    data: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_incomplete_request_times_out(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimedProtocol, "arrival_timeout", 0.2)
     async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, data)
@@ -82,7 +80,7 @@ async def test_a_request_that_does_not_arrive_is_given_up(
         assert await asked(port, "/healthz") == 200
 
 
-async def test_a_long_head_is_refused() -> None:
+async def test_long_request_head_is_refused() -> None:
     async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, HALF + b"a" * 40_000)
         async with asyncio.timeout(10):
@@ -90,7 +88,7 @@ async def test_a_long_head_is_refused() -> None:
         writer.close()
 
 
-async def test_a_kept_connection_may_ask_again() -> None:
+async def test_kept_connection_accepts_another_request() -> None:
     request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
     async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, request)
@@ -106,16 +104,16 @@ async def test_health_may_have_a_port_of_its_own() -> None:
     health = BotHealth()
     async with (
         served(application(None, "", health, details=False)) as public,
-        served(health_application(health)) as own,
+        served(health_application(health)) as health_port,
     ):
         paths = ("/healthz", "/metrics", "/readyz")
         assert [await asked(public, path) for path in paths] == [200, 404, 404]
-        assert [await asked(own, path) for path in paths][:2] == [200, 200]
-        assert await asked(own, "/readyz") in {200, 503}
-        assert await asked(own, "/slack/events") == 404
+        assert [await asked(health_port, path) for path in paths][:2] == [200, 200]
+        assert await asked(health_port, "/readyz") in {200, 503}
+        assert await asked(health_port, "/slack/events") == 404
 
 
-def test_its_address_is_configured_and_named_where_it_is_taken() -> None:
+def test_health_address_is_configured_and_named_if_it_is_in_use() -> None:
     env = {"env": "A"}
     slack = SlackSettings.model_validate(
         {"bot_token": env, "app_token": env, "health_listen": "127.0.0.1:9400"}

@@ -65,7 +65,7 @@ async def test_first_answer_is_shown_in_both_channels(
     verdicts = await asyncio.gather(
         *(make.answer(work.number, *item) for item in zip(values, voters, strict=True))
     )
-    (won,) = [value for value, one in zip(values, verdicts, strict=True) if one.accepted]
+    (won,) = [value for value, verdict in zip(values, verdicts, strict=True) if verdict.accepted]
     copies = await both.copies(work.number)
     assert all(f"was answered by ben: {won}" in copy for copy in copies), copies
     trail = await rt.read_model.job_events(work.number)

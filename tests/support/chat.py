@@ -28,7 +28,7 @@ from tests.support.http_server import Reply, Request
 
 @dataclass(slots=True)
 class Post:
-    """What people see."""
+    """A visible message."""
 
     ref: str
     marker: str
@@ -37,7 +37,7 @@ class Post:
 
 
 class Chat:
-    """The service: what was posted, by thread, in the order of its coming."""
+    """The service with its posts by thread, in order."""
 
     def __init__(self) -> None:
         self.threads: defaultdict[str, list[Post]] = defaultdict(list)
@@ -46,25 +46,25 @@ class Chat:
         self.open_now: Counter[str] = Counter()
 
     async def answer(self, request: Request) -> Reply:
-        """Serve one call."""
-        said: dict[str, Any] = json.loads(request.body)
+        """Serve a call."""
+        body: dict[str, Any] = json.loads(request.body)
         match request.path:
             case "/post":
                 ref = f"post-{len(self.posts) + 1}"
-                self.posts[ref] = Post(ref, said["marker"], said["text"])
-                self.threads[said["thread"]].append(self.posts[ref])
+                self.posts[ref] = Post(ref, body["marker"], body["text"])
+                self.threads[body["thread"]].append(self.posts[ref])
                 self.on_change(len(self.posts))
                 return _json({"ref": ref})
             case "/edit":
-                if (post := self.posts.get(said["ref"])) is None:
+                if (post := self.posts.get(body["ref"])) is None:
                     return Reply(404, b'{"error": "message_not_found"}')
-                post.text = said["text"]
-                post.edited_by.append(said["marker"])
+                post.text = body["text"]
+                post.edited_by.append(body["marker"])
                 return _json({"ref": post.ref})
             case _:
-                posts = self.threads[said["thread"]]
-                found = [post.ref for post in posts if post.marker == said["marker"]]
-                return _json({"ref": found[0] if found else None})
+                posts = self.threads[body["thread"]]
+                refs = [post.ref for post in posts if post.marker == body["marker"]]
+                return _json({"ref": refs[0] if refs else None})
 
     def seen(self) -> Counter[str]:
         """Return how often each marker can be seen."""
@@ -77,7 +77,7 @@ FAULT_RATES: Final = {
 
 
 class Proxy:
-    """Stands in front, and now and then refuses, fails or hangs up: before the call, or after."""
+    """Reverse proxy with random refusals, failures and disconnects, before or after the call."""
 
     def __init__(self, upstream: str, seed: int, wait: float = 0.02) -> None:
         self.fault_counts: Counter[str] = Counter()
@@ -87,19 +87,21 @@ class Proxy:
         self._wait = wait
 
     async def answer(self, request: Request) -> Reply | None:
-        """Do something to one call."""
-        fate = self._random.choices(list(FAULT_RATES), list(FAULT_RATES.values()))[0]
-        self.fault_counts[fate] += 1
-        if fate == "refuse":
+        """Forward a call, with a random fault."""
+        fault = self._random.choices(list(FAULT_RATES), list(FAULT_RATES.values()))[0]
+        self.fault_counts[fault] += 1
+        if fault == "refuse":
             return Reply(429, headers=(("retry-after", str(self._wait)),))
-        if fate == "fail before":
+        if fault == "fail before":
             return Reply(503)
-        if fate == "drop before":
+        if fault == "drop before":
             return None
-        found = await self._client.post(request.path, content=request.body)
-        if fate == "drop after":
+        response = await self._client.post(request.path, content=request.body)
+        if fault == "drop after":
             return None
-        return Reply(502) if fate == "fail after" else Reply(found.status_code, found.content)
+        return (
+            Reply(502) if fault == "fail after" else Reply(response.status_code, response.content)
+        )
 
     async def close(self) -> None:
         """Hang up."""
@@ -107,7 +109,7 @@ class Proxy:
 
 
 class ChatChannel:
-    """The adapter, as one for a real chat is written: what it cannot know it calls unknown."""
+    """Channel adapter of the chat; a call without a reply is unconfirmed."""
 
     name = ChannelName.SLACK
 
@@ -139,10 +141,10 @@ class ChatChannel:
         """Look through the thread; an edit is repeated, which does no harm."""
         if message.edits is not None:
             return None
-        found = await self._call("/find", message)
-        if not isinstance(found, dict):
-            return found
-        return Receipt(found["ref"]) if found["ref"] else None
+        result = await self._call("/find", message)
+        if not isinstance(result, dict):
+            return result
+        return Receipt(result["ref"]) if result["ref"] else None
 
     async def close(self) -> None:
         """Hang up."""
@@ -152,9 +154,9 @@ class ChatChannel:
         self, path: str, message: Message, **more: Any
     ) -> dict[str, Any] | Unconfirmed | Failure:
         thread = f"{message.target} {message.thread or message.subject.name}"
-        said = {"thread": thread, "marker": message.marker, "text": render_plain(message)} | more
+        body = {"thread": thread, "marker": message.marker, "text": render_plain(message)} | more
         try:
-            reply = await self._client.post(path, content=json.dumps(said))
+            reply = await self._client.post(path, content=json.dumps(body))
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return Failure(f"cannot connect: {error}", origin="http", code="connect")
         except httpx.HTTPError as error:
@@ -162,8 +164,8 @@ class ChatChannel:
         if reply.status_code >= 500:
             return Unconfirmed(f"HTTP {reply.status_code}")
         if reply.status_code == 200:
-            found: dict[str, Any] = reply.json()
-            return found
+            content: dict[str, Any] = reply.json()
+            return content
         wait = reply.headers.get("retry-after")
         return Failure(
             f"HTTP {reply.status_code}",
@@ -174,8 +176,8 @@ class ChatChannel:
         )
 
 
-def _receipt(found: dict[str, Any] | Unconfirmed | Failure) -> SendResult:
-    return Receipt(found["ref"]) if isinstance(found, dict) else found
+def _receipt(result: dict[str, Any] | Unconfirmed | Failure) -> SendResult:
+    return Receipt(result["ref"]) if isinstance(result, dict) else result
 
 
 def _json(value: Any) -> Reply:

@@ -32,9 +32,9 @@ def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
     return replace(created, subject=replace(created.subject, **about))
 
 
-def person(name: str, own: str | None = None) -> Person:
+def person(name: str, account: str | None = None) -> Person:
     """Return a person with or without a Slack id."""
-    return Person(name, frozenset({"approver"}), {Source.SLACK: own} if own else {})
+    return Person(name, frozenset({"approver"}), {Source.SLACK: account} if account else {})
 
 
 def texts(reply: Any) -> Iterator[str]:

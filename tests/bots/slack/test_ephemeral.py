@@ -25,8 +25,8 @@ class EphemeralContext:
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
 
 
-async def send(ctx: EphemeralContext, place: ReplyTarget) -> None:
-    send_ephemeral(cast("BotContext", ctx), place, WORD)
+async def send(ctx: EphemeralContext, target: ReplyTarget) -> None:
+    send_ephemeral(cast("BotContext", ctx), target, WORD)
     await ctx.background.idle()
 
 
@@ -34,21 +34,21 @@ def texts(result: list[dict[str, Any]]) -> list[str]:
     return [item["text"] for item in result]
 
 
-@pytest.mark.parametrize("gone", ["used six times", "half an hour old"])
+@pytest.mark.parametrize("reason", ["used six times", "half an hour old"])
 async def test_exhausted_response_url_falls_back_to_posting(
-    slack: FakeSlack, client: AsyncWebClient, anna: str, general: str, gone: str
+    slack: FakeSlack, client: AsyncWebClient, anna: str, general: str, reason: str
 ) -> None:
     hook = Hook(anna, general, slack.world.now())
-    place = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
+    target = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
     ctx = EphemeralContext(client)
-    if gone == "used six times":
+    if reason == "used six times":
         hook.uses = HOOK_USES
     else:
         slack.later(HOOK_LIFE + 1)
-    await send(ctx, place)
+    await send(ctx, target)
     assert texts(slack.ephemerals(general, anna)) == [WORD.text]
     slack.faults.next("chat.postEphemeral", error("channel_not_found"))
-    await send(ctx, place)
+    await send(ctx, target)
     assert texts(slack.messages(slack.direct(anna))) == [WORD.text], "by hand, when all is closed"
 
 
@@ -66,22 +66,22 @@ async def test_response_url_is_used_outside_the_bots_channels(
 
 
 @pytest.mark.parametrize("fault", [Fault.DROP_BEFORE, Fault.SLOW(2), Fault.HTML_503])
-async def test_a_way_that_breaks_or_takes_too_long_is_followed_by_the_next(
+async def test_failed_or_slow_reply_method_falls_back_to_the_next(
     slack: FakeSlack, anna: str, general: str, fault: Fault
 ) -> None:
     client = AsyncWebClient(slack.bot_token, slack.api_url, timeout=1, retry_handlers=[])
     hook = Hook(anna, general, slack.world.now())
-    place = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
+    target = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
     slack.faults.next("chat.postEphemeral", fault)
-    await send(EphemeralContext(client), place)
+    await send(EphemeralContext(client), target)
     assert hook.uses == 1
     slack.faults.next("chat.postEphemeral", fault)
     slack.faults.next("response_url", fault)
-    await send(EphemeralContext(client), place)
+    await send(EphemeralContext(client), target)
     assert texts(slack.messages(slack.direct(anna))) == [WORD.text]
 
 
-async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
+async def test_undeliverable_reply_is_logged(
     slack: FakeSlack,
     client: AsyncWebClient,
     anna: str,
@@ -89,9 +89,9 @@ async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     slack.faults.next("*", Fault.DROP_BEFORE, times=3)
-    place = ReplyTarget(
+    target = ReplyTarget(
         anna, general, response_url=slack.world.hook(Hook(anna, general, slack.world.now()))
     )
-    await send(EphemeralContext(client), place)
+    await send(EphemeralContext(client), target)
     assert "an ephemeral message was not sent: ServerDisconnectedError" in caplog.text
     assert slack.faults.left == 0

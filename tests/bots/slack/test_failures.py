@@ -184,7 +184,7 @@ async def test_timeout_has_an_unknown_outcome(slack: FakeSlack, room: str) -> No
 
 
 @pytest.mark.parametrize("code", sorted(COPY))
-async def test_message_that_cannot_be_updated_is_gone(
+async def test_failed_update_is_reported_as_a_missing_copy(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     first = await channel.send(message(DeliveryKind.STATUS, room))
@@ -209,7 +209,7 @@ async def test_deleted_thread_falls_back_to_the_channel(
     assert isinstance(await channel.find(again), Receipt), "it is found where it went"
 
 
-async def test_without_the_scope_to_look_it_is_repeated_rather_than_lost(
+async def test_message_is_sent_again_without_the_scope_to_search(
     slack: FakeSlack, room: str, channel: SlackChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     slack.world.scopes -= {"channels:history", "groups:history", "im:history", "mpim:history"}
@@ -217,7 +217,7 @@ async def test_without_the_scope_to_look_it_is_repeated_rather_than_lost(
     assert "missing_scope" in caplog.text
 
 
-async def test_an_error_nobody_knows_is_given_up_with_its_name(
+async def test_unknown_error_is_permanent_and_named(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, error("brand_new_error"))
@@ -234,7 +234,7 @@ async def test_an_error_nobody_knows_is_given_up_with_its_name(
         (400, DeliveryStatus.DEAD_LETTER),
     ],
 )
-async def test_an_unlisted_error_is_retried_as_its_http_status_says(
+async def test_unlisted_error_is_retried_by_its_http_status(
     slack: FakeSlack, room: str, channel: SlackChannel, status: int, then: DeliveryStatus
 ) -> None:
     slack.faults.next(POST, error("brand_new_error", status))
@@ -255,5 +255,5 @@ async def test_failures_never_contain_the_token(
 @pytest.mark.parametrize(
     "code", sorted({*ACCOUNT, *CONTENT, *COPY, *UNCONFIRMED, *TARGET, *UNLISTED})
 )
-def test_no_code_of_slack_is_taken_for_a_secret(code: str) -> None:
+def test_error_codes_of_slack_are_not_redacted(code: str) -> None:
     assert redact(f"{code} ({POST})") == f"{code} ({POST})"

@@ -51,7 +51,9 @@ from draftsman_bots.slack.parsers.command_parser import (
         ("fixing", InvalidText("fixing")),
     ],
 )
-def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | InvalidText) -> None:
+def test_text_is_parsed_to_a_command_or_request(
+    text: str, expected: JobRequest | TextCommand | InvalidText
+) -> None:
     assert parse(text) == expected
 
 
@@ -68,7 +70,7 @@ def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | Inval
         ("fix --agent", "--agent needs a value"),
     ],
 )
-def test_what_is_wrong_is_said(text: str, why: str) -> None:
+def test_invalid_command_states_the_reason(text: str, why: str) -> None:
     parsed = parse(text)
     assert isinstance(parsed, InvalidText)
     assert why in parsed.reason
@@ -81,7 +83,7 @@ WORDS = st.sampled_from([
 
 
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=12).map(" ".join)))
-def test_no_text_raises_and_none_gets_lost(text: str) -> None:
+def test_any_text_is_parsed_without_loss(text: str) -> None:
     match parse(text):
         case JobRequest(message, mode, options):
             assert message.strip()

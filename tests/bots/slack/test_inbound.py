@@ -76,7 +76,7 @@ GOOD: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_a_message_is_read_as_its_writer_sees_it() -> None:
+def test_message_is_parsed_as_its_author_sees_it() -> None:
     parsed = payloads.parse_message(MESSAGE, "UBOT")
     assert parsed is not None
     assert (parsed.text, parsed.change, parsed.user.id) == (
@@ -139,7 +139,7 @@ def test_organization_replaces_a_missing_workspace() -> None:
 
 
 @pytest.mark.parametrize(
-    ("team", "own", "stranger"),
+    ("team", "home", "stranger"),
     [
         ("T1", "T1", False),
         ("T2", "T1", True),
@@ -149,9 +149,9 @@ def test_organization_replaces_a_missing_workspace() -> None:
         ("E2", "E1", True),
     ],
 )
-def test_external_users_are_recognized(team: str, own: str, stranger: bool) -> None:
-    assert payloads.SlackUser("U1", team=team, app_team=own).is_stranger(None) is stranger
-    assert payloads.SlackUser("U1", team=team).is_stranger(own) is stranger
+def test_external_users_are_recognized(team: str, home: str, stranger: bool) -> None:
+    assert payloads.SlackUser("U1", team=team, app_team=home).is_stranger(None) is stranger
+    assert payloads.SlackUser("U1", team=team).is_stranger(home) is stranger
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -215,7 +215,7 @@ def test_keys_fit_and_differ(first: str, second: str, third: str) -> None:
 
 
 @given(st.text() | JUNK)
-def test_what_a_button_carries_is_ours_or_nothing(value: Any) -> None:
+def test_button_value_parses_only_if_valid(value: Any) -> None:
     named = ids.parse_answer(value)
     if named is not None:
         assert ids.answer_value(named.job, named.question, named.choice) == value

@@ -85,8 +85,8 @@ class Flow:
         ]
 
     def said_by_anna(self, text: str) -> Json:
-        place = self.slack.world.channels[self.room]
-        return put(self.slack.world, place, {"user": self.anna, "text": text})
+        room = self.slack.world.channels[self.room]
+        return put(self.slack.world, room, {"user": self.anna, "text": text})
 
     def remove(self, ts: str) -> None:
         remove(self.slack.world.channels[self.room], ts)
@@ -132,17 +132,17 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert [file["data"] for file in flow.slack.files] == [PATCH, b"# All is well\n"]
 
 
-async def test_what_began_in_a_thread_stays_in_it(flow: Flow, make: Factory) -> None:
-    theirs = flow.said_by_anna("please fix it")
-    work = await make.asked(QUESTION, notify=(f"slack:{flow.room}/{theirs['ts']}",))
+async def test_request_in_a_thread_is_updated_in_it(flow: Flow, make: Factory) -> None:
+    request_ts = flow.said_by_anna("please fix it")
+    work = await make.asked(QUESTION, notify=(f"slack:{flow.room}/{request_ts['ts']}",))
     await flow.quiet(work.number)
-    assert [item["ts"] for item in flow.slack.messages(flow.room)] == [theirs["ts"]]
-    card, asked = flow.thread(theirs)
+    assert [item["ts"] for item in flow.slack.messages(flow.room)] == [request_ts["ts"]]
+    card, asked = flow.thread(request_ts)
     assert "waiting for input" in shown(card)
     assert actionable(asked)
 
 
-async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_settled(
+async def test_approval_is_sent_to_absent_approvers_and_every_copy_is_closed(
     flow: Flow, make: Factory, people: People
 ) -> None:
     work = await make.asked(GATE, notify=flow.notify)
@@ -164,7 +164,7 @@ async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_sett
         assert "was denied by carol: not on a Friday" in shown(item)
 
 
-async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Factory) -> None:
+async def test_person_linked_by_a_code_receives_questions(flow: Flow, make: Factory) -> None:
     erin = flow.slack.user("erin")
     async with flow.rt.db.connection() as conn:
         await store.create_link_code(conn, Source.SLACK, erin, "Erin", "hash", 60)
@@ -178,7 +178,7 @@ async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Facto
     assert actionable(copy) == [ids.APPROVE, ids.DENY]
 
 
-async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_settled(
+async def test_direct_question_is_reminded_directly_and_every_copy_is_closed(
     flow: Flow, make: Factory, people: People, clock: Clock
 ) -> None:
     work = await make.asked(GATE.model_copy(update={"expires_in": 360_000}), notify=flow.notify)
@@ -201,7 +201,7 @@ async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_sett
     assert [actionable(item) for item in messages] == [[]] * len(messages)
 
 
-async def test_who_was_joined_by_a_code_is_reminded_as_well(
+async def test_person_linked_by_a_code_receives_reminders(
     flow: Flow, make: Factory, clock: Clock
 ) -> None:
     erin = flow.slack.user("erin")
@@ -226,12 +226,12 @@ async def test_who_was_joined_by_a_code_is_reminded_as_well(
     assert actionable(copy) == [ids.APPROVE, ids.DENY]
 
 
-async def test_an_account_elsewhere_is_reached_by_its_id(flow: Flow) -> None:
+async def test_account_in_another_workspace_is_reached_by_its_id(flow: Flow) -> None:
     eve = flow.slack.user("eve", team="T0ELSEWHERE")
     notification = message(DeliveryKind.NOTICE, f"{eve}@T0ELSEWHERE", payload={"text": "hello"})
     assert isinstance(await flow.channel.send(notification), Receipt)
-    (word,) = flow.slack.messages(flow.slack.direct(eve))
-    assert "hello" in shown(word)
+    (notice,) = flow.slack.messages(flow.slack.direct(eve))
+    assert "hello" in shown(notice)
 
 
 async def test_archived_channel_falls_back_to_the_requester(
@@ -255,7 +255,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     assert await flow.rt.outbox.dead_count() == 0, "what was said instead needs no operator"
 
 
-async def test_what_slack_refuses_with_an_unlisted_error_goes_to_the_requester_once(
+async def test_unlisted_refusal_falls_back_to_the_requester_once(
     flow: Flow, make: Factory, people: People, rt: Runtime
 ) -> None:
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"))
@@ -297,13 +297,13 @@ async def test_deleted_status_message_is_reposted_once(flow: Flow, make: Factory
     flow.remove(first["ts"])
     work = await make.running(job)
     await flow.quiet(job)
-    notice, fresh = flow.slack.messages(flow.room, first["ts"])
-    assert "running" in shown(fresh)
+    notice, status = flow.slack.messages(flow.room, first["ts"])
+    assert "running" in shown(status)
     await flow.rt.settle.outcome(work, Done({}))
     await flow.quiet(job)
-    notice, fresh, result = flow.slack.messages(flow.room, first["ts"])
+    notice, status, result = flow.slack.messages(flow.room, first["ts"])
     assert "a reply keeps the thread" in shown(notice)
-    assert "completed" in shown(fresh), "the new ts is what is edited from now on"
+    assert "completed" in shown(status), "the new ts is what is edited from now on"
     assert "completed" in shown(result)
 
 
@@ -329,14 +329,14 @@ async def test_long_notice_is_truncated_and_attached(flow: Flow, make: Factory) 
     assert flow.slack.files[0]["data"].decode() == "word " * 9000
 
 
-async def test_a_private_word_is_seen_by_one_person_alone(flow: Flow, make: Factory) -> None:
+async def test_notice_to_a_person_is_visible_to_that_person_only(flow: Flow, make: Factory) -> None:
     job = await make.queued(notify=flow.notify)
     for n, to in enumerate((flow.anna, flow.dave)):
         await flow.rt.outbox.notice(job, str(n), "you may not do that", to=to)
     await flow.quiet(job)
     assert flow.thread(flow.card()) == []
-    (word,) = flow.slack.ephemerals(flow.room, flow.anna)
-    assert "you may not do that" in shown(word)
+    (notice,) = flow.slack.ephemerals(flow.room, flow.anna)
+    assert "you may not do that" in shown(notice)
     (direct,) = flow.slack.messages(flow.slack.direct(flow.dave))
     assert "you may not do that" in shown(direct), "dave is not in the channel"
 
@@ -361,8 +361,8 @@ async def test_revoked_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
 
 async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
     token = "xoxb-12345678-abcdefgh"
-    ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
-    work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
+    spec = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
+    work = await make.asked(spec, notify=flow.notify, title=f"fix {token}")
     await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
     await make.answer(work.number, f"no, {token}")
     await flow.quiet(work.number)

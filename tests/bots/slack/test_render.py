@@ -29,7 +29,7 @@ WORDS = words("&<>`")
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, WORDS, person))
-def test_any_text_gives_a_message_that_slack_takes(notification: Message) -> None:
+def test_any_text_renders_to_a_valid_message(notification: Message) -> None:
     output = render(notification)
     message_blocks(output.blocks)
     json.dumps(output.blocks).encode()
@@ -153,7 +153,7 @@ def test_a_question_that_is_too_large_loses_context_then_descriptions_then_optio
     ]
 
 
-def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
+def test_approval_has_two_buttons_and_names_only_its_approvers() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
     output = rendered(
         DeliveryKind.QUESTION, question=gate, asked=(person("anna", "U0ANNA"), person("ben"))
@@ -164,11 +164,11 @@ def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
     eve = person("eve", "U0EVE@T0ELSEWHERE")
     assert "For <@U0EVE>" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(eve,)))
-    odd = person("eve", "U1> <!here")
-    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(odd,)))
+    with_markup = person("eve", "U1> <!here")
+    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(with_markup,)))
 
 
-def test_a_label_that_is_too_long_is_clamped() -> None:
+def test_long_label_is_truncated() -> None:
     long = [{"value": "a", "label": "👩" * 75}, {"value": "b", "label": ""}]
     output = rendered(DeliveryKind.QUESTION, question=question(choices=long))
     row = output["blocks"][-1]["elements"]
@@ -184,14 +184,16 @@ def test_a_reminder_asks_again() -> None:
 @pytest.mark.parametrize(
     "status", [questionstatu for questionstatu in QuestionStatus if questionstatu != "open"]
 )
-def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: QuestionStatus) -> None:
-    how = {
+def test_closed_question_shows_its_outcome_and_people_without_buttons(
+    status: QuestionStatus,
+) -> None:
+    resolution = {
         "outcome": str(status),
         "via": "person",
         "value": "red",
         "by": ["slack:U0ANNA@T9", "ben"],
     }
-    closed = question(status=status, resolution=how)
+    closed = question(status=status, resolution=resolution)
     output = rendered(
         DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
     )
@@ -241,7 +243,7 @@ def test_long_result_is_truncated_with_code_fences_closed() -> None:
     assert "<https://e.org/1>" in shown(output)
 
 
-def test_a_notification_of_a_result_says_what_people_wrote_and_no_data() -> None:
+def test_notification_of_a_result_shows_its_summary_without_data() -> None:
     result = {
         "summary": "All is <well>",
         "pr_url": "https://e.org/1",
@@ -266,7 +268,7 @@ RESULT = {
 }
 
 
-def test_a_result_is_said_in_words_and_once() -> None:
+def test_result_is_shown_once_without_field_names() -> None:
     output = rendered(DeliveryKind.RESULT, subject_result=RESULT, subject_status=Status.COMPLETED)
     text = shown(output)
     assert "branch draftsman/d-7, commit 0123456789ab, 1 file changed, +2 -1" in text
@@ -277,18 +279,18 @@ def test_a_result_is_said_in_words_and_once() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED])
-def test_what_failed_is_said_without_words_of_a_terminal(status: Status) -> None:
+def test_failure_is_shown_without_terminal_commands(status: Status) -> None:
     for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
         output = rendered(kind, subject_status=status, subject_error="no space")
-        both = output["text"] + shown(output)
-        for odd in ("draftsman retry", "is failed", "dead_letter", "is expired"):
-            assert odd not in both
+        texts = output["text"] + shown(output)
+        for phrase in ("draftsman retry", "is failed", "dead_letter", "is expired"):
+            assert phrase not in texts
     assert "press Retry" in shown(output)
 
 
-def test_a_notification_names_people_and_times_as_people_do() -> None:
-    how = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
-    closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=how)
+def test_notification_displays_people_and_times_for_readers() -> None:
+    resolution = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
+    closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=resolution)
     output = rendered(DeliveryKind.QUESTION_CLOSED, question=closed)
     assert output["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
     assert "root (in a terminal)" in shown(output)
@@ -316,7 +318,7 @@ def test_a_notification_names_people_and_times_as_people_do() -> None:
     assert "will be retried at 2 Jan 2026, 03:04 UTC" in output["text"]
 
 
-def test_a_gate_that_nobody_may_decide_says_so_and_what_to_do() -> None:
+def test_approval_without_an_approver_explains_how_to_add_one() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
     output = shown(rendered(DeliveryKind.QUESTION, question=gate))
     assert "This approval has no approver" in output
@@ -324,18 +326,18 @@ def test_a_gate_that_nobody_may_decide_says_so_and_what_to_do() -> None:
     assert "Nobody may" not in shown(rendered(DeliveryKind.QUESTION))
 
 
-def test_times_are_in_the_zone_of_the_reader() -> None:
+def test_times_are_shown_in_the_timezone_of_the_reader() -> None:
     when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     output = shown(rendered(DeliveryKind.QUESTION, question=question(expires_at=when)))
     assert f"<!date^{int(when.timestamp())}^" in output
 
 
-def test_the_same_message_is_the_same_blocks() -> None:
+def test_rendering_is_deterministic() -> None:
     notification = message(DeliveryKind.QUESTION, "C1")
     assert render(notification) == render(replace(notification))
 
 
-def test_who_canceled_is_named_as_slack_names_them() -> None:
+def test_person_who_canceled_is_mentioned() -> None:
     ended = {
         "subject_status": Status.CANCELED,
         "subject_canceled_by": "slack:U0ANNA@T9",
@@ -348,8 +350,8 @@ def test_who_canceled_is_named_as_slack_names_them() -> None:
 
 
 def test_answer_text_cannot_mention_a_user() -> None:
-    how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
-    closed = question(status=QuestionStatus.ANSWERED, resolution=how)
+    resolution = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
+    closed = question(status=QuestionStatus.ANSWERED, resolution=resolution)
     text = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))
     assert "was answered by <@U0ANNA>: ask slack:U0BEN" in text
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
@@ -409,12 +411,12 @@ def test_people_are_displayed_by_their_channel_and_their_text_is_not(
     output = rendered(kind, **fields(account))
     assert display in shown(output)
     assert "ask slack:U0BEN" in shown(output)
-    both = output["text"] + shown(output)
-    assert "<@U0BEN>" not in both
+    texts = output["text"] + shown(output)
+    assert "<@U0BEN>" not in texts
     if kind is not DeliveryKind.NOTICE:
         assert display in output["text"]
     if display != account:
-        assert account not in both
+        assert account not in texts
 
 
 def test_two_people_of_a_closed_question_are_mentioned() -> None:
@@ -423,7 +425,7 @@ def test_two_people_of_a_closed_question_are_mentioned() -> None:
         assert "<@U0ANNA>, <@U0EVE>" in text
 
 
-def test_a_long_reason_does_not_tear_a_mention_apart() -> None:
+def test_long_reason_keeps_the_mention_whole() -> None:
     ended = _canceled_by("slack:U0ANNA") | {"subject_cancel_reason": "x & y " * 2000}
     output = rendered(DeliveryKind.RESULT, **ended)
     assert "<@U0ANNA>" in shown(output)

@@ -12,9 +12,9 @@ from tests.factories import Factory
 async def test_each_is_visible_once_and_in_order_whatever_fails(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    sky = SlackBackend(seed=1, channels=20)
-    storm = ChaosRun(sky, jobs=20, notices=6, processes=2, kills=2, deadline=90)
-    await storm.run(make, conn)
-    await storm.check(rt, conn)
-    assert set(sky.fault_counts) == sky.known, "not every fault struck"
-    assert storm.killed == 2
+    backend = SlackBackend(seed=1, channels=20)
+    chaos = ChaosRun(backend, jobs=20, notices=6, processes=2, kills=2, deadline=90)
+    await chaos.run(make, conn)
+    await chaos.check(rt, conn)
+    assert set(backend.fault_counts) == backend.known, "not every fault struck"
+    assert chaos.killed == 2

@@ -25,7 +25,7 @@ ANY = st.text(st.characters(), max_size=400) | st.text("&<>`\u0301\u200d👩🇦
 
 
 @given(ANY)
-def test_what_is_escaped_and_read_again_is_the_same(text: str) -> None:
+def test_unescaping_reverses_escaping(text: str) -> None:
     assert unescape(escape(text)) == replace_invisible(text)
     assert not {"<", ">"} & set(escape(text))
 
@@ -38,48 +38,48 @@ def test_text_is_unescaped_and_escaped_once() -> None:
 
 
 @given(ANY)
-def test_graphemes_lose_nothing_but_a_crowd_of_marks(text: str) -> None:
+def test_graphemes_lose_only_excess_combining_marks(text: str) -> None:
     result = "".join(graphemes(text))
     assert len(result) <= len(text)
     assert all(len(grapheme) <= 16 for grapheme in graphemes(text))
 
 
-@pytest.mark.parametrize("one", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
-def test_a_grapheme_is_one(one: str) -> None:
-    assert list(graphemes(one * 3)) == [one] * 3
+@pytest.mark.parametrize("grapheme", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
+def test_grapheme_is_a_single_unit(grapheme: str) -> None:
+    assert list(graphemes(grapheme * 3)) == [grapheme] * 3
 
 
 @given(ANY, st.integers(2, 60))
-def test_what_is_clamped_fits_and_ends_between_graphemes(text: str, most: int) -> None:
-    result = truncate(text, most)
-    assert utf16_length(result) <= most
-    if utf16_length("".join(graphemes(replace_invisible(text)))) > most:
+def test_truncated_text_fits_and_ends_between_graphemes(text: str, max_length: int) -> None:
+    result = truncate(text, max_length)
+    assert utf16_length(result) <= max_length
+    if utf16_length("".join(graphemes(replace_invisible(text)))) > max_length:
         assert result.endswith("…")
     assert "".join(graphemes(replace_invisible(text))).startswith(result.removesuffix("…"))
 
 
-def test_a_family_is_not_torn_apart() -> None:
+def test_emoji_sequence_is_not_split() -> None:
     assert truncate("ab" + FAMILY * 3, 16) == "ab" + FAMILY + "…"
 
 
 @given(ANY, st.integers(10, 60))
-def test_an_escape_is_not_torn_apart(text: str, most: int) -> None:
-    result = escape_truncated(text, most)
-    assert utf16_length(result) <= most
+def test_escape_sequence_is_not_split(text: str, max_length: int) -> None:
+    result = escape_truncated(text, max_length)
+    assert utf16_length(result) <= max_length
     assert escape(unescape(result)) == result
 
 
 @given(ANY, st.integers(90, 200))
-def test_pieces_are_all_of_it(text: str, most: int) -> None:
-    result = list(escape_chunks(text, most))
-    assert all(utf16_length(item) <= most for item in result)
+def test_chunks_contain_the_whole_text(text: str, max_length: int) -> None:
+    result = list(escape_chunks(text, max_length))
+    assert all(utf16_length(item) <= max_length for item in result)
     assert "".join(result) == escape("".join(graphemes(replace_invisible(text))))
 
 
 @given(ANY, st.integers(40, 300))
-def test_nothing_in_a_code_block_ends_it(text: str, most: int) -> None:
-    result = code(text, most)
-    assert utf16_length(result) <= most
+def test_content_cannot_close_a_code_block(text: str, max_length: int) -> None:
+    result = code(text, max_length)
+    assert utf16_length(result) <= max_length
     assert result.count("```") == 2
 
 
@@ -90,14 +90,14 @@ def test_nothing_in_a_code_block_ends_it(text: str, most: int) -> None:
         *("file:///etc/passwd", "ftp://example.org/x", "slack://open"),
     ],
 )
-def test_a_link_that_leads_elsewhere_is_text(url: str) -> None:
+def test_link_with_another_scheme_is_plain_text(url: str) -> None:
     assert not link(url).startswith("<") or "|" not in link(url)
     if not url.startswith("http://"):
         assert link(url) == escape(url)
 
 
 @given(ANY)
-def test_a_link_shows_where_it_leads_and_ends_once(text: str) -> None:
+def test_link_shows_its_url_and_ends_once(text: str) -> None:
     result = link(f"https://example.org/{text}")
     assert utf16_length(result) <= MAX_TEXT
     if result.startswith("<"):

@@ -18,7 +18,7 @@ BETWEEN = 3
 """Most cards that are posted between the question's creation and its message."""
 
 
-async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime) -> None:
+async def test_question_is_sent_before_waiting_status_messages(make: Factory, rt: Runtime) -> None:
     async with FakeSlack() as slack:
         slack.api.pace = 1.0
         room = slack.channel("ops", [slack.user("anna", id="U-ANNA")])

@@ -127,7 +127,7 @@ async def respond(
 
 
 def _damaged(response: web.Response, request: web.Request, fault: Fault) -> web.Response:
-    """Return what arrives of a response."""
+    """Return the response as it arrives."""
     if fault.name.startswith("html"):
         status = 200 if fault.name == "html 200" else 503
         return web.Response(text=HTML, status=status, content_type="text/html")

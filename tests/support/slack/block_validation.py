@@ -57,8 +57,8 @@ def _view(view: dict[str, Any], kinds: tuple[str, ...]) -> Problems:
     if kind not in kinds:
         yield _at("must be one of: " + ", ".join(kinds), "/view/type")
         return
-    rest = {name: value for name, value in view.items() if name != "blocks"}
-    yield from _shape(rest, VIEWS[str(kind)], "/view")
+    other_fields = {name: value for name, value in view.items() if name != "blocks"}
+    yield from _shape(other_fields, VIEWS[str(kind)], "/view")
     blocks = view.get("blocks")
     if not isinstance(blocks, list):
         yield _at("missing required field: blocks", "/view")
@@ -138,8 +138,8 @@ def _initial(value: dict[str, Any], path: str) -> Problems:
     offered = list(value.get("options") or [])
     for group in value.get("option_groups") or []:
         offered += group.get("options") or [] if isinstance(group, dict) else []
-    chosen = value.get("initial_options") or [value.get("initial_option")]
-    if offered and any(item is not None and item not in offered for item in chosen):
+    options = value.get("initial_options") or [value.get("initial_option")]
+    if offered and any(item is not None and item not in offered for item in options):
         yield _at("initial option must exactly match one of the provided options", path)
 
 

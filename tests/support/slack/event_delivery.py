@@ -96,30 +96,30 @@ class EventDelivery:
         """Close the HTTP client."""
         await self._client.close()
 
-    async def deliver(self, kind: Kind, *payloads: Json, how: DeliveryOptions) -> Ack:
+    async def deliver(self, kind: Kind, *payloads: Json, options: DeliveryOptions) -> Ack:
         """Deliver these payloads and their copies at once."""
-        going: list[Delivery] = []
+        deliveries: list[Delivery] = []
         for payload in payloads:
-            going += self._copies(kind, payload | how.get("extra", {}), how)
-        if how.get("reordered"):
-            going.reverse()
-        retries = how.get("retries", 0)
-        acks = await asyncio.gather(*(self._insist(item, retries) for item in going))
+            deliveries += self._copies(kind, payload | options.get("extra", {}), options)
+        if options.get("reordered"):
+            deliveries.reverse()
+        retries = options.get("retries", 0)
+        acks = await asyncio.gather(*(self._insist(item, retries) for item in deliveries))
         if not acks:
             return Ack()
         first_failure = next((ack for ack in acks if not ack.acked), acks[-1])
         return replace(first_failure, copies=tuple(acks))
 
-    def _copies(self, kind: Kind, payload: Json, how: DeliveryOptions) -> list[Delivery]:
+    def _copies(self, kind: Kind, payload: Json, options: DeliveryOptions) -> list[Delivery]:
         deliveries, envelope = [], str(uuid.uuid4())
-        for number in range(how.get("copies", 1)):
-            one = copy.deepcopy(payload)
-            if number and how.get("new_event_id") and "event_id" in one:
-                one["event_id"] = self._world.id("Ev")
-                one["event_context"] = self._world.id("EC")
-            if number and not how.get("same_envelope"):
+        for number in range(options.get("copies", 1)):
+            content = copy.deepcopy(payload)
+            if number and options.get("new_event_id") and "event_id" in content:
+                content["event_id"] = self._world.id("Ev")
+                content["event_context"] = self._world.id("EC")
+            if number and not options.get("same_envelope"):
                 envelope = str(uuid.uuid4())
-            deliveries.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
+            deliveries.append(Delivery(kind, content, envelope, options.get("attempt", 0)))
         return deliveries
 
     async def _insist(self, delivery: Delivery, retries: int) -> Ack:
@@ -182,9 +182,11 @@ class EventDelivery:
     async def post(self, body: bytes, headers: dict[str, str], *, sign: bool = True) -> Ack:
         """Post raw bytes to the request_url."""
         assert self.request_url is not None, "set request_url first"
-        known = {"User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)"}
-        whole = known | (self.signed(body) if sign else {}) | headers
-        response = await self._client.send("POST", self.request_url, body, whole, self.patience)
+        user_agent = {"User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)"}
+        all_headers = user_agent | (self.signed(body) if sign else {}) | headers
+        response = await self._client.send(
+            "POST", self.request_url, body, all_headers, self.patience
+        )
         return Ack(response.status, _parsed(response.text), headers=response.headers)
 
 

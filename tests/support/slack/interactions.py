@@ -19,15 +19,15 @@ class Interactions(Messages):
     Only visible controls can be used: a missing control is a LookupError of the test.
     """
 
-    async def interactive(self, payload: Json, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def interactive(self, payload: Json, **options: Unpack[DeliveryOptions]) -> Ack:
         """Send any interaction payload."""
-        return await self.event_delivery.deliver("interactive", payload, how=how)
+        return await self.event_delivery.deliver("interactive", payload, options=options)
 
     async def press(
-        self, user: str, channel: str, ts: str, action_id: str, **how: Unpack[DeliveryOptions]
+        self, user: str, channel: str, ts: str, action_id: str, **options: Unpack[DeliveryOptions]
     ) -> Ack:
         """Press the button with this action_id, value or label."""
-        return await self.choose(user, channel, ts, action_id, None, **how)
+        return await self.choose(user, channel, ts, action_id, None, **options)
 
     async def choose(
         self,
@@ -36,29 +36,29 @@ class Interactions(Messages):
         ts: str,
         action_id: str,
         value: Any,
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> Ack:
         """Choose an option of a message's control by its value or label."""
         payload = self.chosen(user, channel, ts, action_id, value)
-        return await self.event_delivery.deliver("interactive", payload, how=how)
+        return await self.event_delivery.deliver("interactive", payload, options=options)
 
     def chosen(self, user: str, channel: str, ts: str, action_id: str, value: Any = None) -> Json:
         """Return the payload of a press on the message in its current state."""
-        place = self.world.channels[channel]
-        message, ephemeral = self._message(user, place, ts)
+        room = self.world.channels[channel]
+        message, ephemeral = self._message(user, room, ts)
         block, element = control(message.get("blocks", []), action_id)
         payload = payloads.interaction(self.world, "block_actions", user)
-        payload |= payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
+        payload |= payloads.in_message(self.world, user, room, message, ephemeral=ephemeral)
         payload["actions"] = [payloads.action(self.world, block, element, value)]
         return payload
 
-    def _message(self, user: str, place: Channel, ts: str) -> tuple[Json, bool]:
-        for ephemeral in self.world.ephemerals[place.id, user]:
+    def _message(self, user: str, room: Channel, ts: str) -> tuple[Json, bool]:
+        for ephemeral in self.world.ephemerals[room.id, user]:
             if ephemeral["ts"] == ts:
                 return ephemeral, True
-        if ts not in place.messages:
-            raise LookupError(f"{user} sees no message {ts} in {place.name}")
-        return place.messages[ts], False
+        if ts not in room.messages:
+            raise LookupError(f"{user} sees no message {ts} in {room.name}")
+        return room.messages[ts], False
 
     async def press_in_view(
         self,
@@ -66,7 +66,7 @@ class Interactions(Messages):
         view_id: str,
         action_id: str,
         value: Any = None,
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> Ack:
         """Press a button or choose an option in a modal or on the home tab."""
         view = self._view(user, view_id)
@@ -75,7 +75,7 @@ class Interactions(Messages):
         payload["container"] = {"type": "view", "view_id": view_id}
         payload["view"] = payloads.in_view(view, {action_id: value})
         payload["actions"] = [payloads.action(self.world, block, element, value)]
-        return await self.event_delivery.deliver("interactive", payload, how=how)
+        return await self.event_delivery.deliver("interactive", payload, options=options)
 
     async def suggest(
         self,
@@ -84,18 +84,25 @@ class Interactions(Messages):
         ts: str,
         action_id: str,
         query: str,
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> list[Json]:
         """Type into an external select of a message; return the app's options."""
-        place = self.world.channels[channel]
-        message, ephemeral = self._message(user, place, ts)
-        where = payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
+        room = self.world.channels[channel]
+        message, ephemeral = self._message(user, room, ts)
+        where = payloads.in_message(self.world, user, room, message, ephemeral=ephemeral)
         for name in ("response_url", "state"):
             where.pop(name)
-        return await self._offered(user, message.get("blocks", []), action_id, query, where, how)
+        return await self._offered(
+            user, message.get("blocks", []), action_id, query, where, options
+        )
 
     async def suggest_in_view(
-        self, user: str, view_id: str, action_id: str, query: str, **how: Unpack[DeliveryOptions]
+        self,
+        user: str,
+        view_id: str,
+        action_id: str,
+        query: str,
+        **options: Unpack[DeliveryOptions],
     ) -> list[Json]:
         """Type into an external select of a modal; return the app's options."""
         view = self._view(user, view_id)
@@ -103,7 +110,7 @@ class Interactions(Messages):
             "container": {"type": "view", "view_id": view_id},
             "view": payloads.in_view(view, {}),
         }
-        return await self._offered(user, view.content["blocks"], action_id, query, where, how)
+        return await self._offered(user, view.content["blocks"], action_id, query, where, options)
 
     async def _offered(
         self,
@@ -112,23 +119,23 @@ class Interactions(Messages):
         action_id: str,
         query: str,
         where: Json,
-        how: DeliveryOptions,
+        options: DeliveryOptions,
     ) -> list[Json]:
         block, element = control(blocks, action_id)
         payload = payloads.interaction(self.world, "block_suggestion", user) | where
         payload.pop("trigger_id")
         payload |= {"action_id": element["action_id"], "block_id": block["block_id"]}
-        ack = await self.interactive(payload | {"value": query}, **how)
-        options, problems = ack_bodies.to_suggestion(ack.body)
+        ack = await self.interactive(payload | {"value": query}, **options)
+        suggested, problems = ack_bodies.to_suggestion(ack.body)
         self.complaints += problems
-        return options
+        return suggested
 
     async def submit(
         self,
         user: str,
         view_id: str,
         values: dict[str, Any] | None = None,
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> Ack:
         """Submit a modal with values by block_id or action_id."""
         view = self._view(user, view_id)
@@ -137,13 +144,13 @@ class Interactions(Messages):
                 raise LookupError(f"the modal has no field {name!r}")
         payload = payloads.interaction(self.world, "view_submission", user, view_id)
         payload |= {"view": payloads.in_view(view, values or {}), "response_urls": []}
-        ack = await self.event_delivery.deliver("interactive", payload, how=how)
+        ack = await self.event_delivery.deliver("interactive", payload, options=options)
         for copy_ack in ack.copies:
             if copy_ack.acked and view_id in self.world.views:
                 self.complaints += ack_bodies.to_submission(self.world, view, copy_ack.body)
         return ack
 
-    async def close_view(self, user: str, view_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def close_view(self, user: str, view_id: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Close a modal; the app is notified if it asked for that."""
         view = self._view(user, view_id)
         payload = payloads.interaction(self.world, "view_closed", user)
@@ -151,7 +158,7 @@ class Interactions(Messages):
         payload.pop("trigger_id")
         ack_bodies.close(self.world, view)
         deliveries = [payload] if view.content["notify_on_close"] else []
-        return await self.event_delivery.deliver("interactive", *deliveries, how=how)
+        return await self.event_delivery.deliver("interactive", *deliveries, options=options)
 
     def _view(self, user: str, view_id: str) -> View:
         view = self.world.views.get(view_id)
@@ -162,28 +169,30 @@ class Interactions(Messages):
             raise LookupError(f"{user} has no view {view_id}")
         return view
 
-    async def shortcut(self, user: str, callback_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def shortcut(
+        self, user: str, callback_id: str, **options: Unpack[DeliveryOptions]
+    ) -> Ack:
         """Use a global shortcut."""
         payload = payloads.interaction(self.world, "shortcut", user)
         payload |= {"callback_id": callback_id, "action_ts": self.world.ts()}
-        return await self.event_delivery.deliver("interactive", payload, how=how)
+        return await self.event_delivery.deliver("interactive", payload, options=options)
 
     async def message_shortcut(
-        self, user: str, channel: str, ts: str, callback_id: str, **how: Unpack[DeliveryOptions]
+        self, user: str, channel: str, ts: str, callback_id: str, **options: Unpack[DeliveryOptions]
     ) -> Ack:
         """Use a shortcut of a message."""
-        place = self.world.channels[channel]
-        message, _ = self._message(user, place, ts)
+        room = self.world.channels[channel]
+        message, _ = self._message(user, room, ts)
         payload = payloads.interaction(self.world, "message_action", user)
         payload |= {
             "callback_id": callback_id,
             "action_ts": self.world.ts(),
             "message_ts": ts,
-            "channel": payloads.place(place),
+            "channel": payloads.place(room),
             "message": copy.deepcopy(message),
             "response_url": self.world.hook(Hook(user, channel, self.world.now(), ts)),
         }
-        return await self.event_delivery.deliver("interactive", payload, how=how)
+        return await self.event_delivery.deliver("interactive", payload, options=options)
 
 
 def _all(view: View) -> Iterator[tuple[Json, Json]]:

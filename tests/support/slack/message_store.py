@@ -67,8 +67,8 @@ def remove(channel: Channel, ts: str) -> None:
     message = channel.messages[ts]
     if message.get("reply_count"):
         stored = {name: message[name] for name in ("type", "ts", "thread_ts", "reply_count")}
-        gone: dict[str, Any] = {"subtype": "tombstone", "text": "This message was deleted."}
-        channel.messages[ts] = stored | gone | {"user": "USLACKBOT", "hidden": True}
+        tombstone: dict[str, Any] = {"subtype": "tombstone", "text": "This message was deleted."}
+        channel.messages[ts] = stored | tombstone | {"user": "USLACKBOT", "hidden": True}
         return
     del channel.messages[ts]
     parent = channel.messages.get(message.get("thread_ts", ts))

@@ -36,15 +36,15 @@ class Messages:
         channel: str,
         text: str,
         name: str = "/draftsman",
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> Ack:
         """Send a slash command."""
-        place = self.world.channels[channel]
-        payload = payloads.command(self.world, user, place, name, text)
-        ack = await self.event_delivery.deliver("slash_commands", payload, how=how)
+        room = self.world.channels[channel]
+        payload = payloads.command(self.world, user, room, name, text)
+        ack = await self.event_delivery.deliver("slash_commands", payload, options=options)
         for item in ack.copies:
             if item.acked and item.body:
-                self.complaints += ack_bodies.to_command(self.world, user, place, item.body)
+                self.complaints += ack_bodies.to_command(self.world, user, room, item.body)
         return ack
 
     async def say(
@@ -54,24 +54,24 @@ class Messages:
         text: str,
         thread: str | None = None,
         more: Json | None = None,
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> Ack:
         """Post a message with the fields of `more`: subtype, files, bot_id …
 
         A message that mentions the bot is delivered twice, as `message` and as `app_mention`.
         """
-        place = self.world.channels[channel]
+        room = self.world.channels[channel]
         person = self.world.users[user]
         content: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
         content |= {"team": person["team_id"], **(more or {})}
-        message = put(self.world, place, content, thread)
+        message = put(self.world, room, content, thread)
         events = [
             payloads.event(
-                self.world, payloads.spoken(self.world, place, message, kind), place.shared
+                self.world, payloads.spoken(self.world, room, message, kind), room.shared
             )
-            for kind in self._events(place, text)
+            for kind in self._events(room, text)
         ]
-        ack = await self.event_delivery.deliver("events_api", *events, how=how)
+        ack = await self.event_delivery.deliver("events_api", *events, options=options)
         return replace(ack, ts=message["ts"])
 
     async def mention(
@@ -80,21 +80,23 @@ class Messages:
         channel: str,
         text: str,
         thread: str | None = None,
-        **how: Unpack[DeliveryOptions],
+        **options: Unpack[DeliveryOptions],
     ) -> Ack:
         """Post a message that begins with a mention of the bot."""
-        return await self.say(user, channel, f"<@{self.world.bot_user}> {text}", thread, **how)
+        return await self.say(user, channel, f"<@{self.world.bot_user}> {text}", thread, **options)
 
-    def _events(self, place: Channel, text: str) -> Iterator[str]:
-        if self.world.bot_user not in place.members:
+    def _events(self, room: Channel, text: str) -> Iterator[str]:
+        if self.world.bot_user not in room.members:
             return
-        if f"message.{place.scope}" in self.subscribed:
+        if f"message.{room.scope}" in self.subscribed:
             yield "message"
-        mentioned = f"<@{self.world.bot_user}" in text and place.kind != "im"
+        mentioned = f"<@{self.world.bot_user}" in text and room.kind != "im"
         if mentioned and "app_mention" in self.subscribed:
             yield "app_mention"
 
-    async def edit(self, channel: str, ts: str, text: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def edit(
+        self, channel: str, ts: str, text: str, **options: Unpack[DeliveryOptions]
+    ) -> Ack:
         """Edit a person's message.
 
         An edited mention fires `app_mention` again, with `edited` (bolt-js issue 960, slack-go pull
@@ -102,51 +104,49 @@ class Messages:
         """
         message = self.world.channels[channel].messages[ts]
         marks = {"user": message.get("user"), "ts": self.world.ts()}
-        return await self._change(channel, ts, {"text": text, "edited": marks}, how)
+        return await self._change(channel, ts, {"text": text, "edited": marks}, options)
 
-    async def unfurl(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def unfurl(self, channel: str, ts: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Add the preview of a link to a message."""
         preview = {"attachments": [{"from_url": "https://example.com", "title": "Example"}]}
-        return await self._change(channel, ts, preview, how)
+        return await self._change(channel, ts, preview, options)
 
-    async def echo(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def echo(self, channel: str, ts: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Deliver a message's event, of any author: as new, or as changed if it was edited."""
-        place = self.world.channels[channel]
-        message = place.messages[ts]
+        room = self.world.channels[channel]
+        message = room.messages[ts]
         if "edited" in message:
-            return await self._change(channel, ts, {}, how)
+            return await self._change(channel, ts, {}, options)
         return await self._tell_message(
-            place, payloads.spoken(self.world, place, message, "message"), how
+            room, payloads.spoken(self.world, room, message, "message"), options
         )
 
-    async def _change(self, channel: str, ts: str, new: Json, how: DeliveryOptions) -> Ack:
-        place = self.world.channels[channel]
-        before = copy.deepcopy(place.messages[ts])
-        place.messages[ts].update(new)
-        inner = payloads.changed(self.world, place, before, place.messages[ts])
-        inner_events = [inner] if "message" in self._events(place, "") else []
-        if "edited" in new and "app_mention" in self._events(place, new["text"]):
-            inner_events.append(
-                payloads.spoken(self.world, place, place.messages[ts], "app_mention")
-            )
-        return await self._tell(place, inner_events, how)
+    async def _change(self, channel: str, ts: str, new: Json, options: DeliveryOptions) -> Ack:
+        room = self.world.channels[channel]
+        before = copy.deepcopy(room.messages[ts])
+        room.messages[ts].update(new)
+        inner = payloads.changed(self.world, room, before, room.messages[ts])
+        inner_events = [inner] if "message" in self._events(room, "") else []
+        if "edited" in new and "app_mention" in self._events(room, new["text"]):
+            inner_events.append(payloads.spoken(self.world, room, room.messages[ts], "app_mention"))
+        return await self._tell(room, inner_events, options)
 
-    async def delete(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def delete(self, channel: str, ts: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Delete a message of any author."""
-        place = self.world.channels[channel]
-        before = place.messages[ts]
-        remove(place, ts)
-        return await self._tell_message(place, payloads.deleted(self.world, place, before), how)
+        room = self.world.channels[channel]
+        before = room.messages[ts]
+        remove(room, ts)
+        return await self._tell_message(room, payloads.deleted(self.world, room, before), options)
 
-    async def _tell_message(self, place: Channel, inner: Json, how: DeliveryOptions) -> Ack:
-        inner_events = [inner] if "message" in self._events(place, "") else []
-        return await self._tell(place, inner_events, how)
+    async def _tell_message(self, room: Channel, inner: Json, options: DeliveryOptions) -> Ack:
+        inner_events = [inner] if "message" in self._events(room, "") else []
+        return await self._tell(room, inner_events, options)
 
-    async def _tell(self, place: Channel, inner_events: list[Json], how: DeliveryOptions) -> Ack:
-        events = [payloads.event(self.world, inner, place.shared) for inner in inner_events]
-        return await self.event_delivery.deliver("events_api", *events, how=how)
+    async def _tell(self, room: Channel, inner_events: list[Json], options: DeliveryOptions) -> Ack:
+        events = [payloads.event(self.world, inner, room.shared) for inner in inner_events]
+        return await self.event_delivery.deliver("events_api", *events, options=options)
 
-    async def open_home(self, user: str, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def open_home(self, user: str, **options: Unpack[DeliveryOptions]) -> Ack:
         """Open the bot's home tab."""
         inner: Json = {
             "type": "app_home_opened",
@@ -157,14 +157,14 @@ class Messages:
         }
         if user in self.world.homes:
             inner["view"] = copy.deepcopy(self.world.homes[user].content)
-        return await self.event(inner, **how)
+        return await self.event(inner, **options)
 
-    async def event(self, inner: Json, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def event(self, inner: Json, **options: Unpack[DeliveryOptions]) -> Ack:
         """Deliver any event; an outer event is sent unchanged."""
         outer = inner if "event" in inner or "api_app_id" in inner else None
-        whole = payloads.event(self.world, inner) if outer is None else outer
-        return await self.event_delivery.deliver("events_api", whole, how=how)
+        outer_payload = payloads.event(self.world, inner) if outer is None else outer
+        return await self.event_delivery.deliver("events_api", outer_payload, options=options)
 
-    async def again(self, ack: Ack, **how: Unpack[DeliveryOptions]) -> Ack:
+    async def again(self, ack: Ack, **options: Unpack[DeliveryOptions]) -> Ack:
         """Deliver a payload again in a new envelope."""
-        return await self.event_delivery.deliver(ack.kind, ack.sent, how=how)
+        return await self.event_delivery.deliver(ack.kind, ack.sent, options=options)

@@ -64,8 +64,8 @@ def spoken(world: World, channel: Channel, message: Json, kind: str) -> Json:
         inner.pop("subtype", None)
         writer = world.users.get(str(message.get("user")), {"team_id": world.team})
         if writer["team_id"] != world.team:
-            theirs = organization(world, writer) or writer["team_id"]
-            inner |= {"team": world.team, "user_team": theirs, "source_team": theirs}
+            team = organization(world, writer) or writer["team_id"]
+            inner |= {"team": world.team, "user_team": team, "source_team": team}
     return copy.deepcopy(inner)
 
 
@@ -204,20 +204,20 @@ def filled(element: Json, value: Any) -> Json:
     content: Json = {"type": kind}
     if kind in {"checkboxes", "multi_static_select", "multi_external_select"}:
         start = [option["value"] for option in element.get("initial_options", [])]
-        chosen = start if value is None else value
-        content["selected_options"] = [option(element, item) for item in chosen]
+        selected = start if value is None else value
+        content["selected_options"] = [option(element, item) for item in selected]
     elif kind in {"static_select", "external_select", "radio_buttons", "overflow"}:
         start = element.get("initial_option", {}).get("value")
-        chosen = start if value is None else value
-        content["selected_option"] = None if chosen is None else option(element, chosen)
+        selected = start if value is None else value
+        content["selected_option"] = None if selected is None else option(element, selected)
     elif kind.startswith("multi_"):
         content[f"selected_{kind.removeprefix('multi_').removesuffix('_select')}"] = value or []
     elif kind.endswith("_select"):
-        what = kind.removesuffix("s_select")
-        content[f"selected_{what}"] = value or element.get(f"initial_{what}")
+        list_name = kind.removesuffix("s_select")
+        content[f"selected_{list_name}"] = value or element.get(f"initial_{list_name}")
     elif kind in {"datepicker", "timepicker", "datetimepicker"}:
-        what = {"datepicker": "date", "timepicker": "time"}.get(kind, "date_time")
-        content[f"selected_{what}"] = value or element.get(f"initial_{what}")
+        list_name = {"datepicker": "date", "timepicker": "time"}.get(kind, "date_time")
+        content[f"selected_{list_name}"] = value or element.get(f"initial_{list_name}")
     elif kind == "rich_text_input":
         content["rich_text_value"] = value
     else:

@@ -32,14 +32,14 @@ def answer(world: World, hook: Hook, args: Args) -> None:
     if args.flag("delete_original"):
         _delete(world, channel, hook)
         return
-    whole = body(args)
-    has_content(whole)
+    content = body(args)
+    has_content(content)
     if hook.ts is not None and args.flag("replace_original"):
-        _replace(world, channel, hook, whole)
+        _replace(world, channel, hook, content)
     elif args.get("response_type") == "in_channel":
-        put(world, channel, by_bot(world) | whole, args.maybe("thread_ts"))
+        put(world, channel, by_bot(world) | content, args.maybe("thread_ts"))
     else:
-        put_ephemeral(world, channel, hook.user, whole, args.maybe("thread_ts") or hook.thread)
+        put_ephemeral(world, channel, hook.user, content, args.maybe("thread_ts") or hook.thread)
 
 
 def _original(world: World, channel: Channel, hook: Hook) -> Json:
@@ -53,13 +53,13 @@ def _original(world: World, channel: Channel, hook: Hook) -> Json:
     return result
 
 
-def _replace(world: World, channel: Channel, hook: Hook, whole: Json) -> None:
+def _replace(world: World, channel: Channel, hook: Hook, content: Json) -> None:
     message = _original(world, channel, hook)
-    if "blocks" in whole:
-        whole["blocks"] = named(world, whole["blocks"])
+    if "blocks" in content:
+        content["blocks"] = named(world, content["blocks"])
     else:
         message.pop("blocks", None)
-    message.update(whole)
+    message.update(content)
 
 
 def _delete(world: World, channel: Channel, hook: Hook) -> None:

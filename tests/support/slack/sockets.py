@@ -140,17 +140,17 @@ class Sockets:
             await self._changed.wait()
         link = self._links[next(self._turn) % len(self._links)]
         waiting = link.pending.setdefault(envelope["envelope_id"], [])
-        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        waiting.append(mine)
+        ack: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        waiting.append(ack)
         try:
             if not link.silent:
                 await link.socket.send_json(envelope)
-            return await mine
+            return await ack
         except ConnectionError:
             return NOTHING
         finally:
-            if mine in waiting:
-                waiting.remove(mine)
+            if ack in waiting:
+                waiting.remove(ack)
 
     async def disconnect(self, reason: str = "refresh_requested", index: int | None = None) -> None:
         """Ask the app to disconnect: warning, refresh_requested or link_disabled."""

@@ -8,10 +8,10 @@
         trello.comment(card, anna, "2")
         acks = await trello.deliver()
 
-What people do happens at once; `deliver` brings it to the webhooks that were registered, in order
-or not, once or not. The fake refuses what Trello refuses, and misbehaves when it is told to
-(`trello.faults`). Its time is the machine's, and `trello.later(seconds)` lets some pass. What is
-not known of Trello is said where it is decided: "from memory" or "unknown".
+Interactions of people take effect at once; `deliver` sends their actions to the registered
+webhooks, on request reordered or in copies. The fake returns Trello's errors, and injects faults on
+request (`trello.faults`). Its clock is the machine's; `trello.later(seconds)` advances it.
+Behavior that no source documents is marked "from memory" or "unknown".
 """
 
 from __future__ import annotations

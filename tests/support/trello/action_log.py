@@ -18,9 +18,9 @@ LISTED: Final = frozenset({
     "removeChecklistFromCard", "removeMemberFromCard", "updateBoard", "updateCard",
     "updateCheckItemStateOnCard", "updateChecklist", "updateCustomFieldItem", "updateList",
 })  # fmt: skip
-"""Types that GET .../actions returns. Every other one is for webhooks alone: adding and removing
-labels, changing and deleting comments, making, changing and deleting labels, items of checklists.
-The list is Trello's of 2017 as far as it is needed here."""
+"""Types that GET .../actions returns. All other types are sent to webhooks only: added and removed
+labels, changed and deleted comments, changes of labels, items of checklists. The list is Trello's
+of 2017, as far as it is needed here."""
 
 
 def record(world: World, kind: str, by: str, data: Json, *, also: tuple[str, ...] = ()) -> Json:
@@ -56,9 +56,11 @@ def _models(data: Json) -> set[str]:
 
 def _delivery(world: World, webhook: Webhook, action: Json) -> Delivery:
     display = {"translationKey": f"action_{action['type']}", "entities": {}}
-    told = action | {"display": display}
-    body = json.dumps({"model": model(world, webhook.model), "action": told}, ensure_ascii=False)
-    return Delivery(webhook.id, webhook.url, body.encode(errors="replace"), told)
+    shown_action = action | {"display": display}
+    body = json.dumps(
+        {"model": model(world, webhook.model), "action": shown_action}, ensure_ascii=False
+    )
+    return Delivery(webhook.id, webhook.url, body.encode(errors="replace"), shown_action)
 
 
 def model(world: World, id: str) -> Json | None:
@@ -67,8 +69,8 @@ def model(world: World, id: str) -> Json | None:
         return serializers.board(world, board)
     if (card := world.cards.get(id)) is not None:
         return serializers.card(world, card)
-    if (one := world.lists.get(id)) is not None:
-        return serializers.list_(one)
+    if (place := world.lists.get(id)) is not None:
+        return serializers.list_(place)
     if (member := world.members.get(id)) is not None:
         return serializers.member(member)
     return None
@@ -94,9 +96,9 @@ def of_board(world: World, id: str) -> Json:
     return {"id": board.id, "name": board.name, "shortLink": board.link}
 
 
-def of_list(one: List) -> Json:
+def of_list(entity: List) -> Json:
     """Return a list as in the data of an action."""
-    return {"id": one.id, "name": one.name}
+    return {"id": entity.id, "name": entity.name}
 
 
 def of_label(label: Label) -> Json:

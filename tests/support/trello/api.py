@@ -46,9 +46,9 @@ class Api:
         return [web.route("*", "/1/{path:.*}", self.serve)]
 
     async def serve(self, request: web.Request) -> web.Response:
-        """Answer a call. An id that is none is refused before anybody looks at the token.
+        """Answer a call. An invalid id is refused before the token is checked.
 
-        A token in the path is enough: py-trello makes webhooks with no other.
+        A token in the path is enough: py-trello creates webhooks without another.
         """
         path = f"/{request.match_info['path']}"
         query = dict(request.query)
@@ -59,13 +59,13 @@ class Api:
                 Call(request.method, path, str(request.rel_url), {}, "", ""), refused
             )
         key, token, by = auth.taken(request.headers.get("Authorization", ""), query, body)
-        found = _route(request.method, path)
-        template = found[0].path if found else path
+        match = _route(request.method, path)
+        template = match[0].path if match else path
         call = Call(request.method, template, str(request.rel_url), query | body, by, "")
-        if found is None:
+        if match is None:
             text = f"Cannot {request.method} /1{path}"
             return self._refuse(call, ApiError(404, text))
-        route, parts = found
+        route, parts = match
         try:
             route.check(parts)
             auth.check(self._world, key, token or parts.get("token", ""))
@@ -102,15 +102,15 @@ class Api:
 
     async def _perform(self, call: Call, route: Route, api_call: ApiCall) -> web.Response:
         try:
-            found = route.work(api_call)
-            said: Any = await found if inspect.isawaitable(found) else found
+            result = route.work(api_call)
+            content: Any = await result if inspect.isawaitable(result) else result
         except ApiError as refused:
             return self._refuse(call, refused)
         except Exception as error:
             self.broken.append(error)
             raise
         self._record(call, "200")
-        return web.json_response(said, headers=self._headers())
+        return web.json_response(content, headers=self._headers())
 
     def _refuse_before(self, call: Call, fault: faults.Fault) -> web.Response | None:
         if fault.name == "error":
@@ -126,8 +126,8 @@ class Api:
 
     def _limited(self, call: Call, code: str) -> web.Response:
         self._record(call, "429")
-        said = {"error": code, "message": "Rate limit exceeded"}
-        return web.json_response(said, status=429, headers=self._headers())
+        content = {"error": code, "message": "Rate limit exceeded"}
+        return web.json_response(content, status=429, headers=self._headers())
 
     def _headers(self) -> dict[str, str]:
         return self._meter.headers(self._world.now())
@@ -146,15 +146,15 @@ def _route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
 async def _body(request: web.Request) -> tuple[Json, dict[str, File]]:
     """Return the api_call and the files of a body: JSON, a form, or both in parts.
 
-    The words for what is no JSON are from memory.
+    The error text for invalid JSON is from memory.
     """
     if request.content_type == "application/json":
         text = await request.text()
         try:
-            said = json.loads(text) if text else {}
+            content = json.loads(text) if text else {}
         except ValueError:
             raise ApiError(400, "Error parsing body: invalid json") from None
-        return (said if isinstance(said, dict) else {}), {}
+        return (content if isinstance(content, dict) else {}), {}
     fields: Json = {}
     files: dict[str, File] = {}
     for name, value in (await request.post()).items():

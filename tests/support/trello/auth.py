@@ -17,17 +17,20 @@ def taken(header: str, query: Json, body: Json) -> tuple[str, str, str]:
 
     Where they were is `header`, `query`, `body`, several of them with a plus, or nothing.
     """
-    found = {"oauth_consumer_key": "", "oauth_token": ""}
-    where = []
+    credentials = {"oauth_consumer_key": "", "oauth_token": ""}
+    places = []
     if header.startswith("OAuth "):
-        found |= dict(PAIR.findall(header))
-        where.append("header")
-    for name, place in (("query", query), ("body", body)):
-        said = {"oauth_consumer_key": place.pop("key", ""), "oauth_token": place.pop("token", "")}
-        if any(said.values()):
-            where.append(name)
-        found = {one: str(found[one] or said[one]) for one in found}
-    return found["oauth_consumer_key"], found["oauth_token"], "+".join(where)
+        credentials |= dict(PAIR.findall(header))
+        places.append("header")
+    for name, arguments in (("query", query), ("body", body)):
+        given = {
+            "oauth_consumer_key": arguments.pop("key", ""),
+            "oauth_token": arguments.pop("token", ""),
+        }
+        if any(given.values()):
+            places.append(name)
+        credentials = {key: str(credentials[key] or given[key]) for key in credentials}
+    return credentials["oauth_consumer_key"], credentials["oauth_token"], "+".join(places)
 
 
 def check(world: World, key: str, token: str) -> None:

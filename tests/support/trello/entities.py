@@ -103,7 +103,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment as people see it; `edited` says whether its text was changed since."""
+    """A comment as people see it; `edited` is set if its text was changed."""
 
     id: str
     member: str
@@ -138,10 +138,10 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Call:
-    """One request that the fake got.
+    """A recorded request.
 
-    `path` is the template of the route, `url` what was asked, `by` where the key and the token were
-    (`header`, `query`, `body` or nothing), `outcome` the status or the name of the fault.
+    `path` is the template of the route, `url` the requested URL, `by` the place of the key and the
+    token (`header`, `query`, `body` or ""), `outcome` the status or the name of the fault.
     """
 
     method: str

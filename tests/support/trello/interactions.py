@@ -12,10 +12,9 @@ from tests.support.trello.world import World
 
 
 class Interactions(FakeServer[Call]):
-    """Sets a scene and lets people act in it; nothing of it is a call of the app's.
+    """Creates boards and cards, and performs actions of people; none is a call of the app.
 
-    Who acts is `someone`, a person on every board, if nobody is named. What Trello refuses is
-    refused here too, as `Refused`.
+    The default actor is `someone`, a member of every board. Raises ApiError where Trello refuses.
     """
 
     def __init__(self, world: World) -> None:
@@ -34,9 +33,9 @@ class Interactions(FakeServer[Call]):
         return self.world.members[member].username
 
     def board(self, name: str, members: Sequence[str] = (), *, bot: bool = True) -> str:
-        """Add a board; return the id. The bot is on it, unless it is said not to be."""
-        who = {self.someone, *members, *([self.bot_member] if bot else [])}
-        return boards.add_board(self.world, name, who).id
+        """Add a board; return the id. The bot is a member by default."""
+        all_members = {self.someone, *members, *([self.bot_member] if bot else [])}
+        return boards.add_board(self.world, name, all_members).id
 
     def board_url(self, board: str) -> str:
         """Return the URL of a board."""
@@ -46,9 +45,9 @@ class Interactions(FakeServer[Call]):
         """Add a list at the end of a board; return the id."""
         return boards.add_list(self.world, board, name, self.someone).id
 
-    def archive_list(self, place: str, closed: bool = True) -> None:
+    def archive_list(self, list_id: str, closed: bool = True) -> None:
         """Archive a list, or bring it back."""
-        boards.close_list(self.world, place, self.someone, closed)
+        boards.close_list(self.world, list_id, self.someone, closed)
 
     def label(self, board: str, name: str, color: str | None = "green") -> str:
         """Add a label to a board; return the id."""
@@ -74,7 +73,7 @@ class Interactions(FakeServer[Call]):
     def card(
         self,
         board: str,
-        place: str,
+        list_id: str,
         name: str,
         *,
         desc: str = "",
@@ -83,40 +82,40 @@ class Interactions(FakeServer[Call]):
         by: str | None = None,
     ) -> str:
         """Create a card, optionally with labels; return the id."""
-        assert self.world.lists[place].board == board, "the list is on another board"
-        who = by or self.someone
-        made = cards.make(
-            self.world, place, name, who, desc=desc, label_ids=labels, members=members
+        assert self.world.lists[list_id].board == board, "the list is on another board"
+        actor = by or self.someone
+        card = cards.make(
+            self.world, list_id, name, actor, desc=desc, label_ids=labels, members=members
         )
-        return made.id
+        return card.id
 
     def cards(
-        self, board: str, place: str, count: int, *, labels: Sequence[str] = ()
+        self, board: str, list_id: str, count: int, *, labels: Sequence[str] = ()
     ) -> Sequence[str]:
-        """Make many cards, one in each second that now passes; nobody is told of them."""
-        made = []
+        """Create cards, each in its own second, without webhooks."""
+        cards = []
         for number in range(count):
             self.later(1)
-            made.append(self.card(board, place, f"card {number}", labels=labels))
+            cards.append(self.card(board, list_id, f"card {number}", labels=labels))
         self.world.pending.clear()
-        return made
+        return cards
 
     def next_second(self) -> None:
-        """Let time pass until a second has begun: the ids of what is done now all say that one."""
+        """Advance the clock to the start of a second: ids contain the second of their creation."""
         self.later(1.05 - self.world.now() % 1)
 
-    def copy_card(self, card: str, place: str | None = None, by: str | None = None) -> str:
+    def copy_card(self, card: str, list_id: str | None = None, by: str | None = None) -> str:
         """Copy a card, into its list or another; return the id of the copy."""
-        target = place or self.world.cards[card].column
+        target = list_id or self.world.cards[card].column
         return cards.copy_card(self.world, card, target, by or self.someone).id
 
-    def move(self, card: str, place: str, by: str | None = None, *, drag: bool = False) -> None:
+    def move(self, card: str, list_id: str, by: str | None = None, *, drag: bool = False) -> None:
         """Move a card to another list of the board; to drag it makes two actions of it."""
-        cards.move(self.world, card, place, by or self.someone, drag=drag)
+        cards.move(self.world, card, list_id, by or self.someone, drag=drag)
 
-    def move_to_board(self, card: str, board: str, place: str, by: str | None = None) -> None:
+    def move_to_board(self, card: str, board: str, list_id: str, by: str | None = None) -> None:
         """Move a card to a list of another board."""
-        cards.move_to_board(self.world, card, board, place, by or self.someone)
+        cards.move_to_board(self.world, card, board, list_id, by or self.someone)
 
     def archive(self, card: str, by: str | None = None) -> None:
         """Archive a card."""
@@ -167,11 +166,11 @@ class Interactions(FakeServer[Call]):
     def add_checklist(
         self, card: str, name: str, items: Sequence[str] = (), done: Sequence[str] = ()
     ) -> str:
-        """Put a checklist on a card; return the id. `done` are items that are checked."""
-        made = card_extras.add_checklist(self.world, card, self.someone, name)
-        for item in [*items, *(one for one in done if one not in items)]:
-            card_extras.add_item(self.world, made.id, self.someone, item, item in done)
-        return made.id
+        """Add a checklist to a card; return the id. `done` are the checked items."""
+        checklist = card_extras.add_checklist(self.world, card, self.someone, name)
+        for item in [*items, *(extra for extra in done if extra not in items)]:
+            card_extras.add_item(self.world, checklist.id, self.someone, item, item in done)
+        return checklist.id
 
     def attach(
         self,
@@ -183,11 +182,11 @@ class Interactions(FakeServer[Call]):
         by: str | None = None,
     ) -> str:
         """Attach a file, or an address with `data=None`; return the id."""
-        who = by or self.someone
-        made = card_extras.attach(
-            self.world, card, who, name, data=None if url else data, url=url, most=2**28
+        actor = by or self.someone
+        attachment = card_extras.attach(
+            self.world, card, actor, name, data=None if url else data, url=url, max_bytes=2**28
         )
-        return made.id
+        return attachment.id
 
     def set_field(self, card: str, field: str, value: Json) -> None:
         """Set a custom field, such as `{"text": "x"}`."""
@@ -198,7 +197,7 @@ class Interactions(FakeServer[Call]):
         return comments.of(self.world, card)
 
     def attachments(self, card: str) -> Sequence[Attachment]:
-        """Return what is attached to a card, oldest first."""
+        """Return the attachments of a card, oldest first."""
         return self.world.cards[card].attachments
 
     def card_now(self, card: str) -> Json:

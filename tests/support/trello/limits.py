@@ -13,7 +13,7 @@ from typing import Final
 
 Header = dict[str, str]
 REFUSALS: Final = 200
-"""Answers of 429 in a window after which everything is one until the window ends."""
+"""Responses with 429 in a window after which every response is 429 until the window ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Limits:
 
 @dataclass
 class Window:
-    """The requests of one kind in the last seconds."""
+    """The recent requests of a kind."""
 
     name: str
     most: int
@@ -38,7 +38,7 @@ class Window:
     times: deque[float] = field(default_factory=deque)
 
     def left(self, now: float) -> int:
-        """Return how many more may come now."""
+        """Return the number of requests that are left."""
         while self.times and self.times[0] <= now - self.seconds:
             self.times.popleft()
         return self.most - len(self.times)
@@ -51,11 +51,11 @@ class Meter:
         self._limits = limits
         self.refused = 0
         """Answers of 429 since the beginning."""
-        chosen = limits or Limits()
-        self._key = Window("API_KEY_LIMIT_EXCEEDED", chosen.key, chosen.window)
-        self._token = Window("API_TOKEN_LIMIT_EXCEEDED", chosen.token, chosen.window)
-        self._members = Window("API_MEMBER_LIMIT_EXCEEDED", chosen.members, chosen.members_window)
-        self._refusals = Window("API_KEY_LIMIT_EXCEEDED", chosen.refusals, chosen.window)
+        values = limits or Limits()
+        self._key = Window("API_KEY_LIMIT_EXCEEDED", values.key, values.window)
+        self._token = Window("API_TOKEN_LIMIT_EXCEEDED", values.token, values.window)
+        self._members = Window("API_MEMBER_LIMIT_EXCEEDED", values.members, values.members_window)
+        self._refusals = Window("API_KEY_LIMIT_EXCEEDED", values.refusals, values.window)
 
     def over(self, path: str, now: float) -> str | None:
         """Count a request; return the code of the limit that it is over, or None.
@@ -79,13 +79,13 @@ class Meter:
         return None
 
     def headers(self, now: float) -> Header:
-        """Return what Trello says of its limits with every answer; no Retry-After."""
+        """Return the rate limit headers of every response; there is no Retry-After."""
         if self._limits is None:
             return {}
-        found: Header = {}
+        headers: Header = {}
         for name, window in (("Key", self._key), ("Token", self._token)):
             start = f"X-Rate-Limit-Api-{name}"
-            found[f"{start}-Interval-Ms"] = str(round(window.seconds * 1000))
-            found[f"{start}-Max"] = str(window.most)
-            found[f"{start}-Remaining"] = str(max(0, window.left(now)))
-        return found
+            headers[f"{start}-Interval-Ms"] = str(round(window.seconds * 1000))
+            headers[f"{start}-Max"] = str(window.most)
+            headers[f"{start}-Remaining"] = str(max(0, window.left(now)))
+        return headers

@@ -10,13 +10,13 @@ from tests.support.trello.api_errors import invalid_value
 from tests.support.trello.world import is_id, iso
 
 MOST: Final = 1000
-"""Things in one answer, and `page` times `limit` stays below it."""
+"""Entries in a response, and `page` times `limit` stays below it."""
 
 
 def newest(
-    found: Iterable[Any], args: Mapping[str, Any], date: Callable[[Any], str], default: int
+    entries: Iterable[Any], args: Mapping[str, Any], date: Callable[[Any], str], default: int
 ) -> list[Any]:
-    """Return the newest of these in the window that is asked for, newest first.
+    """Return the newest entries in the requested window, newest first.
 
     `since` and `before` are dates or ids; Trello derives the date from an id, which has whole
     seconds. Neither end belongs to the window: that is from memory, and the stricter reading.
@@ -24,39 +24,39 @@ def newest(
     limit, page = number(args, "limit", default, MOST), number(args, "page", 0, MOST)
     if page and page * limit >= MOST:
         raise invalid_value("page")
-    since, before = edge(args, "since"), edge(args, "before")
+    start, end = edge(args, "since"), edge(args, "before")
     window = [
-        one
-        for one in found
-        if (since is None or date(one) > since) and (before is None or date(one) < before)
+        entry
+        for entry in entries
+        if (start is None or date(entry) > start) and (end is None or date(entry) < end)
     ]
     window.sort(key=date, reverse=True)
     return window[page * limit : (page + 1) * limit]
 
 
-def number(args: Mapping[str, Any], name: str, default: int, most: int) -> int:
+def number(args: Mapping[str, Any], name: str, default: int, maximum: int) -> int:
     """Return a number of the arguments."""
-    said = args.get(name)
-    if said in (None, ""):
+    given = args.get(name)
+    if given in (None, ""):
         return default
     try:
-        value = int(str(said))
+        value = int(str(given))
     except ValueError:
         raise invalid_value(name) from None
-    if not 0 <= value <= most:
+    if not 0 <= value <= maximum:
         raise invalid_value(name)
     return value
 
 
 def edge(args: Mapping[str, Any], name: str) -> str | None:
-    """Return the date that an argument says, or that its id says; `null` is none."""
-    said = str(args.get(name) or "")
-    if said in ("", "null"):
+    """Return the date of an argument, or of its id; None for `null`."""
+    given = str(args.get(name) or "")
+    if given in ("", "null"):
         return None
-    if is_id(said):
-        return born(said)
+    if is_id(given):
+        return born(given)
     try:
-        when = datetime.fromisoformat(said)
+        when = datetime.fromisoformat(given)
     except ValueError:
         raise invalid_value(name) from None
     return iso((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())

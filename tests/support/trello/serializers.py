@@ -17,93 +17,95 @@ from tests.support.trello.entities import (
 from tests.support.trello.world import World
 
 
-def member(one: Member) -> Json:
+def member(obj: Member) -> Json:
     """Return a member."""
-    initials = "".join(word[0] for word in one.name.split())[:4].upper()
+    initials = "".join(part[0] for part in obj.name.split())[:4].upper()
     return {
-        "id": one.id, "activityBlocked": False, "avatarHash": None, "avatarUrl": None,
-        "fullName": one.name, "idMemberReferrer": None, "initials": initials,
-        "nonPublic": {}, "nonPublicAvailable": True, "username": one.username,
+        "id": obj.id, "activityBlocked": False, "avatarHash": None, "avatarUrl": None,
+        "fullName": obj.name, "idMemberReferrer": None, "initials": initials,
+        "nonPublic": {}, "nonPublicAvailable": True, "username": obj.username,
     }  # fmt: skip
 
 
-def whole_member(world: World, one: Member) -> Json:
-    """Return a member with what only /members tells."""
-    boards = [board.id for board in world.boards.values() if one.id in board.members]
-    return member(one) | {
+def whole_member(world: World, obj: Member) -> Json:
+    """Return a member with the fields that only /members has."""
+    boards = [board.id for board in world.boards.values() if obj.id in board.members]
+    return member(obj) | {
         "bio": "", "confirmed": True, "email": None, "idBoards": boards, "memberType": "normal",
-        "status": "disconnected", "url": f"https://trello.com/{one.username}",
+        "status": "disconnected", "url": f"https://trello.com/{obj.username}",
     }  # fmt: skip
 
 
-def board(world: World, one: Board) -> Json:
+def board(world: World, obj: Board) -> Json:
     """Return a board."""
-    names = {label.color: label.name for label in world.labels.values() if label.board == one.id}
+    names = {label.color: label.name for label in world.labels.values() if label.board == obj.id}
     return {
-        "id": one.id, "name": one.name, "desc": "", "descData": None, "closed": one.closed,
-        "idOrganization": None, "idEnterprise": None, "pinned": False, "shortLink": one.link,
-        "url": f"https://trello.com/b/{one.link}/{slug(one.name)}",
-        "shortUrl": f"https://trello.com/b/{one.link}",
+        "id": obj.id, "name": obj.name, "desc": "", "descData": None, "closed": obj.closed,
+        "idOrganization": None, "idEnterprise": None, "pinned": False, "shortLink": obj.link,
+        "url": f"https://trello.com/b/{obj.link}/{slug(obj.name)}",
+        "shortUrl": f"https://trello.com/b/{obj.link}",
         "prefs": {"permissionLevel": "private", "comments": "members", "background": "blue"},
         "labelNames": {color: name for color, name in names.items() if color},
     }  # fmt: skip
 
 
-def list_(one: List) -> Json:
+def list_(obj: List) -> Json:
     """Return a list."""
     return {
-        "id": one.id, "name": one.name, "closed": one.closed, "idBoard": one.board, "pos": one.pos,
+        "id": obj.id, "name": obj.name, "closed": obj.closed, "idBoard": obj.board, "pos": obj.pos,
         "subscribed": False, "softLimit": None,
     }  # fmt: skip
 
 
-def label(one: Label) -> Json:
+def label(obj: Label) -> Json:
     """Return a label for the REST API; without a color, `color` is null."""
     return {
-        "id": one.id, "idBoard": one.board, "name": one.name, "color": one.color, "uses": 0,
+        "id": obj.id, "idBoard": obj.board, "name": obj.name, "color": obj.color, "uses": 0,
     }  # fmt: skip
 
 
-def attachment(one: Attachment) -> Json:
+def attachment(obj: Attachment) -> Json:
     """Return an attachment."""
     return {
-        "id": one.id, "bytes": None if one.data is None else len(one.data), "date": one.date,
-        "edgeColor": None, "idMember": one.member, "isUpload": one.data is not None,
-        "mimeType": one.mime, "name": one.name, "previews": [], "url": one.url, "pos": 16384,
+        "id": obj.id, "bytes": None if obj.data is None else len(obj.data), "date": obj.date,
+        "edgeColor": None, "idMember": obj.member, "isUpload": obj.data is not None,
+        "mimeType": obj.mime, "name": obj.name, "previews": [], "url": obj.url, "pos": 16384,
     }  # fmt: skip
 
 
-def card(world: World, one: Card) -> Json:
+def card(world: World, obj: Card) -> Json:
     """Return a card."""
-    items = [item for checklist in one.checklists for item in checklist.items]
+    items = [item for checklist in obj.checklists for item in checklist.items]
     checked = sum(item["state"] == "complete" for item in items)
-    said = sum(action["type"] == "commentCard" for action in world.on_card[one.id].values())
-    labels = [label(world.labels[id]) for id in one.labels]
+    comment_count = sum(
+        action["type"] == "commentCard" for action in world.on_card[obj.id].values()
+    )
+    labels = [label(world.labels[id]) for id in obj.labels]
     return {
-        "id": one.id, "name": one.name, "desc": one.desc, "descData": None, "closed": one.closed,
-        "idBoard": one.board, "idList": one.column, "idShort": one.short, "shortLink": one.link,
-        "idLabels": list(one.labels), "labels": labels, "idMembers": list(one.members),
-        "idMembersVoted": [], "idChecklists": [checklist.id for checklist in one.checklists],
+        "id": obj.id, "name": obj.name, "desc": obj.desc, "descData": None, "closed": obj.closed,
+        "idBoard": obj.board, "idList": obj.column, "idShort": obj.short, "shortLink": obj.link,
+        "idLabels": list(obj.labels), "labels": labels, "idMembers": list(obj.members),
+        "idMembersVoted": [], "idChecklists": [checklist.id for checklist in obj.checklists],
         "idAttachmentCover": None, "checkItemStates": None, "manualCoverAttachment": False,
-        "pos": one.pos, "due": one.due, "dueComplete": one.due_complete, "dueReminder": None,
+        "pos": obj.pos, "due": obj.due, "dueComplete": obj.due_complete, "dueReminder": None,
         "start": None, "subscribed": False, "isTemplate": False, "cardRole": None,
-        "dateLastActivity": one.activity,
-        "shortUrl": f"https://trello.com/c/{one.link}",
-        "url": f"https://trello.com/c/{one.link}/{one.short}-{slug(one.name)}",
+        "dateLastActivity": obj.activity,
+        "shortUrl": f"https://trello.com/c/{obj.link}",
+        "url": f"https://trello.com/c/{obj.link}/{obj.short}-{slug(obj.name)}",
         "badges": {
-            "attachments": len(one.attachments), "checkItems": len(items),
-            "checkItemsChecked": checked, "comments": said, "description": bool(one.desc),
-            "due": one.due, "dueComplete": one.due_complete, "votes": 0, "subscribed": False,
+            "attachments": len(obj.attachments), "checkItems": len(items),
+            "checkItemsChecked": checked, "comments": comment_count, "description": bool(obj.desc),
+            "due": obj.due, "dueComplete": obj.due_complete, "votes": 0, "subscribed": False,
         },
     }  # fmt: skip
 
 
-def webhook(one: Webhook) -> Json:
+def webhook(obj: Webhook) -> Json:
     """Return a webhook."""
     return {
-        "id": one.id, "description": one.description, "idModel": one.model,
-        "callbackURL": one.url, "active": one.active, "consecutiveFailures": one.failures,
-        "firstConsecutiveFailDate": one.first_failure,
+        "id": obj.id, "description": obj.description, "idModel": obj.model,
+        "callbackURL": obj.url, "active": obj.active, "consecutiveFailures": obj.failures,
+        "firstConsecutiveFailDate": obj.first_failure,
     }  # fmt: skip
 
 
@@ -112,11 +114,11 @@ def slug(name: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 
-def only(found: Any, fields: str | None) -> Any:
-    """Return the wanted fields of one thing or of many; the id is always among them."""
+def only(content: Any, fields: str | None) -> Any:
+    """Return the requested fields of an object or of a list; the id is always included."""
     if fields in (None, "", "all"):
-        return found
-    if isinstance(found, list):
-        return [only(one, fields) for one in found]
-    wanted = {"id", *str(fields).split(",")}
-    return {name: value for name, value in found.items() if name in wanted}
+        return content
+    if isinstance(content, list):
+        return [only(item, fields) for item in content]
+    names = {"id", *str(fields).split(",")}
+    return {name: value for name, value in content.items() if name in names}

@@ -18,20 +18,20 @@ from tests.support.trello.world import World
 
 
 class FakeTrello(Interactions):
-    """One Trello with one app that has one token, of a member of its own.
+    """Trello with one app, whose token belongs to its own member.
 
-    The app's side is `api_url`, `key`, `token` and `secret`; people's side are the deeds; the rest
-    is to look. `limits` are Trello's own, shorter ones, or None for none. `labels_said` lets a card
-    that comes with labels on it send addLabelToCard too: whether Trello does is unknown.
+    The app uses `api_url`, `key`, `token` and `secret`; people's interactions are methods; the rest
+    is for inspection. `limits` are the rate limits, None for no limits. With `label_actions`, a
+    card that is created with labels sends addLabelToCard too: whether Trello does is unknown.
     """
 
     def __init__(
         self,
         limits: Limits | None = Limits(),  # noqa: B008
         *,
-        labels_said: bool = False,
+        label_actions: bool = False,
     ) -> None:
-        super().__init__(World(labels_said=labels_said))
+        super().__init__(World(label_actions=label_actions))
         self.webhook_delivery = WebhookDelivery(self.world)
         self.faults = Faults(frozenset((route.method, route.path) for route in ROUTES))
         self.meter = Meter(limits)
@@ -56,7 +56,7 @@ class FakeTrello(Interactions):
 
     @property
     def api_url(self) -> str:
-        """Return what stands for https://api.trello.com and https://trello.com: without `/1`."""
+        """The base URL of the API and of the website, without `/1`."""
         return self.world.base
 
     @property
@@ -77,11 +77,11 @@ class FakeTrello(Interactions):
     @property
     def webhooks(self) -> list[Json]:
         """Return the webhooks as Trello shows them."""
-        return [serializers.webhook(one) for one in self.world.webhooks.values()]
+        return [serializers.webhook(webhook) for webhook in self.world.webhooks.values()]
 
     @property
     def all_actions(self) -> list[Json]:
-        """Return every action, oldest first; those of deleted things are gone."""
+        """Return every action, oldest first; without those of deleted objects."""
         return list(self.world.actions.values())
 
     async def deliver(
@@ -93,15 +93,15 @@ class FakeTrello(Interactions):
         replay: bool = False,
         together: bool = False,
     ) -> list[Ack]:
-        """Bring what happened since to the webhooks; see `Courier.deliver`."""
+        """Deliver the pending actions; see `WebhookDelivery.deliver`."""
         return await self.webhook_delivery.deliver(
             copies=copies, shuffle=shuffle, drop=drop, replay=replay, together=together
         )
 
     def deactivate(self, webhook: str, failures: int = 30) -> None:
         """Deactivate a webhook, as after many failures."""
-        found = self.world.webhooks[webhook]
-        found.active, found.failures = False, failures
+        entity = self.world.webhooks[webhook]
+        entity.active, entity.failures = False, failures
 
     def revoke(self, revoked: bool = True) -> None:
         """Make the token bad, which also deletes its webhooks; or make it good again."""

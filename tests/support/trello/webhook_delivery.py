@@ -16,11 +16,11 @@ from tests.support.trello.entities import Delivery, Json
 from tests.support.trello.world import World, iso
 
 PATIENCE: Final = 30.0
-"""Seconds in which Trello wants a reply: trello-archive/api-docs#53 of 2017; #157 of 2021 says that
+"""Seconds until a response is due: trello-archive/api-docs#53 of 2017; according to #157 of 2021
 the page does not name them any more."""
 RETRIES: Final = 3
-"""How often Trello tries again before it stops: trello-archive/api-docs#53. No source found says
-after how long, or after how many failures a webhook is switched off."""
+"""Number of retries: trello-archive/api-docs#53. No source names the delay, or the number of
+failures after which a webhook is deactivated."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Ack:
 
     @property
     def acked(self) -> bool:
-        """Say whether Trello takes it for delivered."""
+        """Whether Trello considers it delivered."""
         return self.status is not None and 200 <= self.status < 300
 
     @property
@@ -71,23 +71,24 @@ class WebhookDelivery:
         replay: bool = False,
         together: bool = False,
     ) -> list[Ack]:
-        """Deliver what is pending, one after the other, and return how it was answered.
+        """Deliver the pending actions in order; return the responses.
 
-        `copies` of each are sent; `shuffle` is the seed of another order; `drop` says which
-        actions get lost; `replay` sends everything of before once more; `together` does not wait
-        for one answer before it sends the next.
+        `copies` of each are sent; `shuffle` is the seed of a random order; `drop` selects actions
+        that are lost; `replay` also repeats all earlier deliveries; `together` sends all at once.
         """
-        fresh, self._world.pending = self._world.pending, []
-        going = [*(self.sent if replay else []), *fresh]
-        self.sent += fresh
-        going = [one for one in going if drop is None or not drop(one.action)] * copies
+        pending, self._world.pending = self._world.pending, []
+        deliveries = [*(self.sent if replay else []), *pending]
+        self.sent += pending
+        deliveries = [
+            delivery for delivery in deliveries if drop is None or not drop(delivery.action)
+        ] * copies
         if shuffle is None:
-            going.sort(key=lambda one: str(one.action["date"]))
+            deliveries.sort(key=lambda delivery: str(delivery.action["date"]))
         else:
-            random.Random(shuffle).shuffle(going)
+            random.Random(shuffle).shuffle(deliveries)
         if together:
-            return list(await asyncio.gather(*map(self._insist, going)))
-        return [await self._insist(one) for one in going]
+            return list(await asyncio.gather(*map(self._insist, deliveries)))
+        return [await self._insist(delivery) for delivery in deliveries]
 
     async def _insist(self, delivery: Delivery) -> Ack:
         attempts, ack = 0, Ack(None, delivery)
@@ -123,7 +124,7 @@ class WebhookDelivery:
         return self.headers(delivery.body, delivery.url)
 
     def headers(self, body: bytes, url: str) -> dict[str, str]:
-        """Return the headers of a body that is meant for this callbackURL."""
+        """Return the headers of a body that is signed for this callbackURL."""
         digest = hmac.new(self._world.secret.encode(), body + url.encode(), hashlib.sha1).digest()
         return {
             "Content-Type": "application/json",

@@ -29,7 +29,7 @@ LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 @dataclass
 class World(ServerState[Call]):
-    """What `acts` change, `methods` answer from and the courier delivers."""
+    """State that `operations` change, `methods` return and webhooks deliver."""
 
     key: str = "0123456789abcdef0123456789abcdef"
     token: str = "ATTAfa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4e"
@@ -38,8 +38,8 @@ class World(ServerState[Call]):
     """Whether the token is no longer valid."""
     writes: bool = True
     """Whether the token has the scope write."""
-    labels_said: bool = False
-    """Whether a card that is made with labels on it sends addLabelToCard too. Unknown of Trello."""
+    label_actions: bool = False
+    """Whether a card that is created with labels sends addLabelToCard too; unknown of Trello."""
     bot: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     boards: dict[str, Board] = field(default_factory=dict)
@@ -54,20 +54,20 @@ class World(ServerState[Call]):
     """The same, by card."""
     webhooks: dict[str, Webhook] = field(default_factory=dict)
     pending: list[Delivery] = field(default_factory=list)
-    """What happened and was not delivered so far."""
+    """Actions that are not delivered yet."""
 
-    def id(self, made: float | None = None) -> str:
-        """Return a new Mongo id: the second in which it was made, now if not said, and a number."""
-        second = int(self.now() if made is None else made)
+    def id(self, created: float | None = None) -> str:
+        """Return a new Mongo id: the second of its creation, by default now, and a number."""
+        second = int(self.now() if created is None else created)
         return f"{second:08x}5eedfa4e00{next(self._ids):06x}"
 
     def link(self) -> str:
         """Return a new shortLink, which stands for an id."""
-        number, made = next(self._ids) * 2654435761 % 62**8, ""
+        number, text = next(self._ids) * 2654435761 % 62**8, ""
         for _ in range(8):
-            number, rest = divmod(number, 62)
-            made += LETTERS[rest]
-        return made
+            number, digit = divmod(number, 62)
+            text += LETTERS[digit]
+        return text
 
     def moment(self) -> float:
         """Return the time of something that happens now, later than all before it, in seconds."""
@@ -85,44 +85,44 @@ class World(ServerState[Call]):
         del self.actions[action["id"]]
         del self.on_card[action["data"]["card"]["id"]][action["id"]]
 
-    def card(self, said: str) -> Card:
+    def card(self, ref: str) -> Card:
         """Return a card by its id or its shortLink."""
-        return _by_link(self.cards, said)
+        return _by_link(self.cards, ref)
 
-    def board(self, said: str) -> Board:
+    def board(self, ref: str) -> Board:
         """Return a board by its id or its shortLink."""
-        return _by_link(self.boards, said)
+        return _by_link(self.boards, ref)
 
-    def member(self, said: str) -> Member:
+    def member(self, ref: str) -> Member:
         """Return a member by id, user name or `me`."""
-        wanted = self.bot if said == "me" else said
-        for one in self.members.values():
-            if wanted in (one.id, one.username):
-                return one
+        id_or_name = self.bot if ref == "me" else ref
+        for member in self.members.values():
+            if id_or_name in (member.id, member.username):
+                return member
         raise not_found()
 
 
-def known(place: Mapping[str, T], id: str) -> T:
-    """Return what has this id."""
+def known(entities: Mapping[str, T], id: str) -> T:
+    """Return the entity with this id; raises ApiError."""
     if not is_id(id):
         raise ApiError(400, INVALID_ID)
-    if id not in place:
+    if id not in entities:
         raise not_found()
-    return place[id]
+    return entities[id]
 
 
-def _by_link(place: Mapping[str, T], said: str) -> T:
-    if said in place:
-        return place[said]
-    for one in place.values():
-        if getattr(one, "link", None) == said:
-            return one
-    return known(place, said)
+def _by_link(entities: Mapping[str, T], ref: str) -> T:
+    if ref in entities:
+        return entities[ref]
+    for entity in entities.values():
+        if getattr(entity, "link", None) == ref:
+            return entity
+    return known(entities, ref)
 
 
-def is_id(said: str) -> bool:
-    """Say whether this looks like a Mongo id."""
-    return len(said) == 24 and all(letter in "0123456789abcdef" for letter in said)
+def is_id(text: str) -> bool:
+    """Return whether this has the format of a Mongo id."""
+    return len(text) == 24 and all(letter in "0123456789abcdef" for letter in text)
 
 
 def iso(seconds: float) -> str:

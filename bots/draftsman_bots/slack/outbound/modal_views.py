@@ -45,7 +45,7 @@ HOME_QUESTIONS: Final = 15
 """Open questions that the App Home shows: a view has at most 100 blocks."""
 
 
-def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
+def new_job(agents: Sequence[str], target: str = "", text: str = "") -> View:
     """Return the modal of a new job; `place` is the target of its notifications."""
     is_truncated = utf16_length(text) > MAX_INPUT
     blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), multiline=True)]
@@ -57,7 +57,7 @@ def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
     blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
-    return _modal(ids.NEW_JOB, "New job", "Start", place, blocks)
+    return _modal(ids.NEW_JOB, "New job", "Start", target, blocks)
 
 
 def free_text(job: int, question: int, text: str = "") -> View:

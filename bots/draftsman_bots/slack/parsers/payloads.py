@@ -181,7 +181,7 @@ def parse_block_action(body: object) -> BlockAction | None:
     container, message = nested(data, "container"), nested(data, "message")
     channel = string(container, "channel_id") or string(nested(data, "channel"), "id")
     ts = string(container, "message_ts") or string(message, "ts")
-    chosen = string(nested(action, "selected_option"), "value")
+    selected = string(nested(action, "selected_option"), "value")
     container_id = ts or string(container, "view_id") or string(nested(data, "view"), "id")
     return BlockAction(
         user=user,
@@ -189,7 +189,7 @@ def parse_block_action(body: object) -> BlockAction | None:
         ts=ts,
         thread=string(container, "thread_ts") or string(message, "thread_ts"),
         action=string(action, "action_id"),
-        value=chosen or string(action, "value"),
+        value=selected or string(action, "value"),
         key=ids.action_key(channel, container_id, user.id, string(action, "action_ts")),
         trigger_id=string(data, "trigger_id"),
         response_url=string(data, "response_url"),

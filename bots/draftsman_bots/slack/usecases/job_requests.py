@@ -153,9 +153,9 @@ def _agent(ctx: BotContext, name: str | None) -> str:
     return name
 
 
-async def _default_agent(ctx: BotContext, place: RepoLocation | None) -> str | None:
+async def _default_agent(ctx: BotContext, location: RepoLocation | None) -> str | None:
     """Return the agent in the profile of a known repository."""
-    saved = await ctx.rt.repos.profile(place) if place is not None else None
+    saved = await ctx.rt.repos.profile(location) if location is not None else None
     return saved.profile.agent if saved is not None else None
 
 

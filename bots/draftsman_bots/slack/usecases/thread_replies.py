@@ -125,11 +125,11 @@ async def thread_hint(ctx: BotContext, message: MessageEvent) -> Reply | None:
         return None
     if actor.person is None:
         return None
-    places = {message.channel, message.user.id} if message.private else {message.channel}
+    targets = {message.channel, message.user.id} if message.private else {message.channel}
     questions = [
         question
-        for place in sorted(places)
-        for question in await ctx.rt.threads.open_questions_in(place, HINT_WINDOW)
+        for target in sorted(targets)
+        for question in await ctx.rt.threads.open_questions_in(target, HINT_WINDOW)
     ]
     own = [question for question in questions if await may_answer(ctx, actor, question)]
     if not own or not ctx.background.first(("hint", own[0].name, actor.id)):
@@ -189,8 +189,8 @@ async def _check_posted(ctx: BotContext, message: MessageEvent) -> None:
     """
     if message.parent not in ("", ctx.identity.bot_user) or not _TS.fullmatch(message.thread):
         return
-    places = [message.channel, message.user.id] if message.private else [message.channel]
-    if await ctx.rt.threads.has_pending_message(places, message.thread):
+    targets = [message.channel, message.user.id] if message.private else [message.channel]
+    if await ctx.rt.threads.has_pending_message(targets, message.thread):
         raise LostRace("the parent message is still being posted")
 
 

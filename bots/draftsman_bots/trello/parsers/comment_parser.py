@@ -87,8 +87,8 @@ def _parse_plain(
     return ParsedComment(first.strip(), body, addressed, job, question, decision)
 
 
-def _join(first: str, others: list[str]) -> str:
-    return "\n".join([first.strip(), *(line.rstrip() for line in others)]).strip()
+def _join(first: str, following: list[str]) -> str:
+    return "\n".join([first.strip(), *(line.rstrip() for line in following)]).strip()
 
 
 def _unquoted_lines(text: str) -> Iterator[str]:

@@ -162,7 +162,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_block_is_refused_with_one_reason(name: str) -> None:
+def test_invalid_block_is_refused_with_one_reason(name: str) -> None:
     block, reason = BAD[name]
     with pytest.raises(ApiError) as caught:
         message_blocks([block])
@@ -170,7 +170,7 @@ def test_a_bad_block_is_refused_with_one_reason(name: str) -> None:
     assert reason in caught.value.more["errors"][0]
 
 
-def test_blocks_together_have_limits_too() -> None:
+def test_blocks_have_a_total_limit() -> None:
     assert message_blocks([section()] * 50)
     assert [*surface("message", [section()] * 51)] == [
         "no more than 50 items allowed [json-pointer:/blocks]"
@@ -182,7 +182,7 @@ def test_blocks_together_have_limits_too() -> None:
 
 
 @pytest.mark.parametrize("blocks", [None, "a", {}, [1], ["a"]])
-def test_what_is_no_list_of_blocks_has_a_word_of_its_own(blocks: object) -> None:
+def test_blocks_that_are_not_a_list_have_their_own_error(blocks: object) -> None:
     with pytest.raises(ApiError) as caught:
         message_blocks(blocks)
     assert caught.value.error == "invalid_blocks_format"
@@ -221,7 +221,7 @@ def test_a_view_may_be_at_its_limit_and_not_over_it(limit: int, make: Any) -> No
         {"type": "modal", "blocks": []},
     ],
 )  # fmt: skip
-def test_a_bad_view_is_refused(view: object) -> None:
+def test_invalid_view_is_refused(view: object) -> None:
     with pytest.raises(ApiError) as caught:
         whole_view(view, ("modal",))
     assert caught.value.error == "invalid_arguments"
@@ -231,7 +231,7 @@ def test_a_view_with_an_input_needs_a_submit() -> None:
     assert whole_view(modal(blocks=[field()], submit=plain("Send")), ("modal",))
 
 
-def test_offered_options_are_held_against_the_same_rules() -> None:
+def test_external_options_are_checked_by_the_same_rules() -> None:
     assert not [*options({"options": [option(str(number)) for number in range(100)]})]
     assert [*options({"options": [option("1")] * 101})]
     assert [*options({"options": [option("1", "a" * 76)]})]
@@ -239,7 +239,7 @@ def test_offered_options_are_held_against_the_same_rules() -> None:
     assert [*options(None)]
 
 
-def test_the_limits_are_those_of_the_sdk() -> None:
+def test_limits_match_those_of_the_sdk() -> None:
     def most(spec: Spec) -> int | None:
         return spec.most
 

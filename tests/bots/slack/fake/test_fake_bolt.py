@@ -42,7 +42,7 @@ async def app(request: pytest.FixtureRequest, slack: FakeSlack) -> AsyncIterator
         yield created
 
 
-async def test_a_command_is_answered_to_one_person(
+async def test_command_reply_is_ephemeral(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     @app.command("/draftsman")
@@ -58,25 +58,25 @@ async def test_a_command_is_answered_to_one_person(
     assert [message["text"] for message in slack.messages(general)] == ["later"]
 
 
-async def test_a_mention_comes_twice_and_is_answered_in_its_thread(
+async def test_mention_is_delivered_twice_and_answered_in_its_thread(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
-    seen: list[str] = []
+    received: list[str] = []
 
     @app.event("app_mention")
     async def mentioned(event: Json, say: Any) -> None:
-        seen.append(f"{event['type']} {event['ts']}")
+        received.append(f"{event['type']} {event['ts']}")
         await say("On it", thread_ts=event["ts"])
 
     @app.event("message")
     async def message(event: Json) -> None:
-        seen.append(f"{event['type']} {event['ts']}")
+        received.append(f"{event['type']} {event['ts']}")
 
     done = await slack.mention(anna, general, "fix it")
-    assert sorted(seen) == [f"app_mention {done.ts}", f"message {done.ts}"]
+    assert sorted(received) == [f"app_mention {done.ts}", f"message {done.ts}"]
     assert [message["text"] for message in slack.messages(general, done.ts)] == ["On it"]
     await slack.echo(general, slack.messages(general, done.ts)[0]["ts"])
-    assert len(seen) == 2
+    assert len(received) == 2
 
 
 async def test_a_button_changes_its_message(
@@ -85,9 +85,9 @@ async def test_a_button_changes_its_message(
     @app.action("approve")
     async def approve(ack: Any, body: Json, client: Any) -> None:
         await ack()
-        place, ts = body["channel"]["id"], body["message"]["ts"]
+        channel, ts = body["channel"]["id"], body["message"]["ts"]
         value = body["actions"][0]["value"]
-        await client.chat_update(channel=place, ts=ts, text=f"approved {value}", blocks=[])
+        await client.chat_update(channel=channel, ts=ts, text=f"approved {value}", blocks=[])
 
     button = {"type": "button", "text": text("Approve"), "action_id": "approve", "value": "q:1"}
     asked = await app.client.chat_postMessage(
@@ -99,10 +99,10 @@ async def test_a_button_changes_its_message(
         await slack.press(anna, general, asked["ts"], "Approve")
 
 
-async def test_a_choice_is_looked_up_and_made(
+async def test_option_is_searched_and_selected(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
-    chosen: list[str] = []
+    selected: list[str] = []
 
     @app.options("repo")
     async def repos(ack: Any, payload: Json) -> None:
@@ -112,7 +112,7 @@ async def test_a_choice_is_looked_up_and_made(
     @app.action("repo")
     async def repo(ack: Any, payload: Json) -> None:
         await ack()
-        chosen.append(payload["selected_option"]["value"])
+        selected.append(payload["selected_option"]["value"])
 
     select = {"type": "external_select", "action_id": "repo", "placeholder": text("Repository")}
     asked = await app.client.chat_postMessage(
@@ -121,7 +121,7 @@ async def test_a_choice_is_looked_up_and_made(
     offered = await slack.suggest(anna, general, asked["ts"], "repo", "be")
     assert [option["value"] for option in offered] == ["beta"]
     await slack.choose(anna, general, asked["ts"], "repo", offered[0]["value"])
-    assert chosen == ["beta"]
+    assert selected == ["beta"]
     view = MODAL | {"blocks": [FIELD | {"element": select}]}
     opened = await app.client.views_open(trigger_id=slack.world.trigger(anna), view=view)
     offered = await slack.suggest_in_view(anna, opened["view"]["id"], "repo", "a")
@@ -174,9 +174,9 @@ async def test_a_submission_may_change_or_stack_modals(
 
     @app.view("job")
     async def submitted(ack: Any) -> None:
-        how = message.pop(0)
-        view = MODAL | {"title": text(how)}
-        await ack(response_action=how, **({} if how == "clear" else {"view": view}))
+        action = message.pop(0)
+        view = MODAL | {"title": text(action)}
+        await ack(response_action=action, **({} if action == "clear" else {"view": view}))
 
     opened = await app.client.views_open(trigger_id=slack.world.trigger(anna), view=MODAL)
     await slack.submit(anna, opened["view"]["id"], {"task": "a"})
@@ -221,7 +221,7 @@ async def test_a_message_shortcut_carries_the_message(
     assert [message["text"] for message in slack.ephemerals(general, anna)] == ["From broken"]
 
 
-async def test_wrong_answers_are_complained_of(
+async def test_invalid_responses_of_the_app_are_recorded(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     @app.command("/draftsman")
@@ -242,20 +242,20 @@ async def test_wrong_answers_are_complained_of(
     assert slack.ephemerals(general, anna) == []
 
 
-async def test_edits_deletions_and_previews_are_told(
+async def test_edits_deletions_and_previews_are_delivered(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
-    seen: list[tuple[str, bool]] = []
+    received: list[tuple[str, bool]] = []
 
     @app.event("message")
     async def message(event: Json) -> None:
-        seen.append((event.get("subtype", "new"), "edited" in event.get("message", {})))
+        received.append((event.get("subtype", "new"), "edited" in event.get("message", {})))
 
     ack = await slack.say(anna, general, "one")
     await slack.unfurl(general, ack.ts)
     await slack.edit(general, ack.ts, "two")
     await slack.delete(general, ack.ts)
-    assert seen == [
+    assert received == [
         ("new", False),
         ("message_changed", False),
         ("message_changed", True),
@@ -263,7 +263,7 @@ async def test_edits_deletions_and_previews_are_told(
     ]
 
 
-async def test_what_the_app_did_not_subscribe_to_is_not_sent(
+async def test_unsubscribed_event_is_not_sent(
     slack: FakeSlack, app: AsyncApp, general: str, anna: str
 ) -> None:
     @app.middleware

@@ -34,7 +34,7 @@ class Seen:
         return BoltResponse(status=200)
 
 
-async def test_an_event_comes_in_copies_with_new_ids(
+async def test_event_is_delivered_in_copies_with_new_ids(
     slack: FakeSlack, general: str, anna: str
 ) -> None:
     app = bolt_app(slack)
@@ -49,7 +49,7 @@ async def test_an_event_comes_in_copies_with_new_ids(
     assert len({body["event"]["ts"] for body in seen.bodies[3:]}) == 1
 
 
-async def test_one_envelope_comes_twice_on_two_sockets(
+async def test_same_envelope_is_delivered_on_two_sockets(
     slack: FakeSlack, general: str, anna: str
 ) -> None:
     app = bolt_app(slack)
@@ -75,7 +75,7 @@ async def test_both_copies_of_a_mention_come_in_either_order(
 
 
 @pytest.mark.parametrize("mode", ["socket", "http"])
-async def test_what_is_not_acked_comes_again(
+async def test_unacknowledged_delivery_is_retried(
     slack: FakeSlack, general: str, anna: str, mode: str
 ) -> None:
     app = bolt_app(slack)
@@ -89,7 +89,9 @@ async def test_what_is_not_acked_comes_again(
     assert len({body["event_id"] for body in seen.bodies}) == 1
 
 
-async def test_a_retry_can_be_all_that_comes(slack: FakeSlack, general: str, anna: str) -> None:
+async def test_retries_arrive_without_or_after_the_first_copy(
+    slack: FakeSlack, general: str, anna: str
+) -> None:
     app = bolt_app(slack)
     seen = Seen(app)
     async with by_http(app, slack):
@@ -103,9 +105,7 @@ async def test_a_retry_can_be_all_that_comes(slack: FakeSlack, general: str, ann
     assert len({body["event_id"] for body in seen.bodies[1:]}) == 1
 
 
-async def test_an_app_can_say_that_it_wants_no_more(
-    slack: FakeSlack, general: str, anna: str
-) -> None:
+async def test_no_retry_header_stops_retries(slack: FakeSlack, general: str, anna: str) -> None:
     app = bolt_app(slack)
     seen = Seen(app, failures=9, **{"x-slack-no-retry": "1"})
     async with by_http(app, slack):
@@ -113,7 +113,7 @@ async def test_an_app_can_say_that_it_wants_no_more(
     assert (done.status, len(seen.bodies)) == (500, 1)
 
 
-async def test_who_does_not_answer_in_time_did_not_answer(
+async def test_response_after_the_deadline_counts_as_missing(
     slack: FakeSlack, general: str, anna: str
 ) -> None:
     slack.event_delivery.patience = 0.01
@@ -135,7 +135,9 @@ async def test_http_deliveries_are_signed(slack: FakeSlack, general: str, anna: 
         assert (await slack.event_delivery.post(body, kind)).status == 200
 
 
-async def test_a_payload_can_be_bent(slack: FakeSlack, general: str, anna: str) -> None:
+async def test_payloads_can_be_extended_or_replaced(
+    slack: FakeSlack, general: str, anna: str
+) -> None:
     app = bolt_app(slack)
     seen = Seen(app)
     async with by_socket(app, slack):
@@ -147,7 +149,7 @@ async def test_a_payload_can_be_bent(slack: FakeSlack, general: str, anna: str) 
     assert seen.bodies[2] == {"type": "shortcut", "callback_id": 7}
 
 
-async def test_a_stranger_is_of_another_team(slack: FakeSlack) -> None:
+async def test_user_of_another_workspace_is_external(slack: FakeSlack) -> None:
     app = bolt_app(slack)
     seen = Seen(app)
     mallory = slack.user("mallory", team="T0OTHER")

@@ -22,7 +22,7 @@ async def post(client: AsyncWebClient, channel: str) -> None:
 
 
 @pytest.mark.parametrize(("fault", "stored_count"), [(Fault.DROP_BEFORE, 0), (Fault.DROP_AFTER, 1)])
-async def test_the_connection_is_cut(
+async def test_connection_is_dropped(
     slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault, stored_count: int
 ) -> None:
     slack.faults.next("chat.postMessage", fault)
@@ -41,7 +41,7 @@ async def test_the_sdk_by_itself_posts_twice(slack: FakeSlack, general: str) -> 
 
 
 @pytest.mark.parametrize(("fault", "stored_count"), [(Fault.HTML_503, 0), (Fault.HTML_AFTER, 1)])
-async def test_an_error_page_comes_instead(
+async def test_error_page_replaces_the_response(
     slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault, stored_count: int
 ) -> None:
     slack.faults.next("chat.postMessage", fault)
@@ -53,7 +53,7 @@ async def test_an_error_page_comes_instead(
 
 
 @pytest.mark.parametrize("fault", [Fault.GARBAGE_AFTER, Fault.CUT_AFTER])
-async def test_no_json_comes_back(
+async def test_invalid_json_is_returned(
     slack: FakeSlack, client: AsyncWebClient, general: str, fault: Fault
 ) -> None:
     slack.faults.next("chat.postMessage", fault)
@@ -62,7 +62,7 @@ async def test_no_json_comes_back(
     assert len(slack.messages(general)) == 1
 
 
-async def test_too_many_calls_are_put_off(
+async def test_rate_limited_calls_get_retry_after(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     slack.faults.next("chat.postMessage", Fault.RATE_LIMIT(30))
@@ -73,7 +73,9 @@ async def test_too_many_calls_are_put_off(
     assert slack.messages(general) == []
 
 
-async def test_a_channel_has_a_pace(slack: FakeSlack, client: AsyncWebClient, general: str) -> None:
+async def test_posts_in_a_channel_are_rate_limited(
+    slack: FakeSlack, client: AsyncWebClient, general: str
+) -> None:
     slack.api.pace = 60.0
     await post(client, general)
     with pytest.raises(SlackApiError) as caught:
@@ -84,7 +86,7 @@ async def test_a_channel_has_a_pace(slack: FakeSlack, client: AsyncWebClient, ge
     await post(client, general)
 
 
-async def test_an_answer_that_comes_too_late_is_done_all_the_same(
+async def test_call_with_a_late_response_takes_effect(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     slack.faults.next("chat.postMessage", Fault.SLOW(0.05))
@@ -100,7 +102,7 @@ async def test_an_answer_that_comes_too_late_is_done_all_the_same(
     assert slack.calls[-1].outcome == "ok"
 
 
-async def test_any_error_can_be_asked_for(
+async def test_any_error_can_be_injected(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     slack.faults.next("chat.postMessage", error("restricted_action"), times=2)
@@ -111,7 +113,7 @@ async def test_any_error_can_be_asked_for(
     assert [call.outcome for call in slack.calls] == ["restricted_action"] * 2 + ["ok"]
 
 
-async def test_a_fault_waits_for_its_method_and_its_turn(
+async def test_queued_fault_waits_for_its_method_and_its_turn(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     slack.faults.next("chat.postMessage", Fault.PASS)
@@ -124,17 +126,17 @@ async def test_a_fault_waits_for_its_method_and_its_turn(
     assert slack.faults.seen == {"error": 1}
 
 
-async def test_faults_by_chance_are_the_same_for_a_seed(
+async def test_random_faults_are_the_same_for_a_seed(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     async def outcomes() -> list[str]:
-        before = len(slack.calls)
+        first_call = len(slack.calls)
         slack.faults.random(7, {Fault.HTML_503: 0.3, error("fatal_error"): 0.3}, ("api.test",))
         for _ in range(30):
             await client.api_test()
             with contextlib.suppress(SlackApiError):
                 await client.auth_test()
-        return [call.outcome for call in slack.calls[before:]]
+        return [call.outcome for call in slack.calls[first_call:]]
 
     first = await outcomes()
     assert set(first[1::2]) == {"ok", "html 503", "fatal_error"}
@@ -144,7 +146,7 @@ async def test_faults_by_chance_are_the_same_for_a_seed(
     await client.auth_test()
 
 
-async def test_rates_beyond_one_are_no_rates(slack: FakeSlack) -> None:
+async def test_fault_rates_above_one_are_refused(slack: FakeSlack) -> None:
     with pytest.raises(ValueError, match="more than 1"):
         slack.faults.random(1, {Fault.HTML_503: 0.6, Fault.DROP_AFTER: 0.6})
 

@@ -36,15 +36,15 @@ async def refusal(call: Awaitable[Any]) -> dict[str, Any]:
     return data
 
 
-async def test_tokens_are_looked_at(slack: FakeSlack, client: AsyncWebClient) -> None:
+async def test_tokens_are_checked(slack: FakeSlack, client: AsyncWebClient) -> None:
     for token, error in (
         ("xoxb-other", "invalid_auth"),
         (slack.app_token, "not_allowed_token_type"),
     ):
         other = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
         assert (await refusal(other.auth_test()))["error"] == error
-    bare = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
-    assert (await refusal(bare.auth_test()))["error"] == "not_authed"
+    without_token = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
+    assert (await refusal(without_token.auth_test()))["error"] == "not_authed"
     result = await refusal(client.apps_connections_open(app_token=slack.bot_token))
     assert result["error"] == "not_allowed_token_type"
 
@@ -64,16 +64,16 @@ async def test_a_revoked_token_does_nothing(
 @pytest.mark.parametrize(
     ("scope", "call"),
     [
-        ("chat:write", lambda c, where: c.chat_postMessage(channel=where, text="one")),
-        ("channels:history", lambda c, where: c.conversations_history(channel=where)),
-        ("channels:read", lambda c, where: c.conversations_info(channel=where)),
+        ("chat:write", lambda c, channel: c.chat_postMessage(channel=channel, text="one")),
+        ("channels:history", lambda c, channel: c.conversations_history(channel=channel)),
+        ("channels:read", lambda c, channel: c.conversations_info(channel=channel)),
         ("users:read", lambda c, _: c.users_info(user="U1")),
         ("im:write", lambda c, _: c.conversations_open(users="USLACKBOT")),
         ("files:write", lambda c, _: c.files_getUploadURLExternal(filename="a", length=1)),
         ("reactions:write", lambda c, w: c.reactions_add(channel=w, timestamp="1", name="eyes")),
     ],
 )
-async def test_a_missing_scope_is_named(
+async def test_missing_scope_is_named_in_the_error(
     slack: FakeSlack,
     client: AsyncWebClient,
     general: str,
@@ -87,23 +87,21 @@ async def test_a_missing_scope_is_named(
     assert scope not in result["provided"].split(",")
 
 
-async def test_where_the_bot_is_not_it_cannot_post(
-    slack: FakeSlack, client: AsyncWebClient
-) -> None:
-    places = {
+async def test_bot_cannot_post_without_membership(slack: FakeSlack, client: AsyncWebClient) -> None:
+    errors = {
         "C0NOTHING": "channel_not_found",
         slack.channel("public", bot=False): "not_in_channel",
         slack.channel("secret", private=True, bot=False): "channel_not_found",
         slack.channel("old", archived=True): "is_archived",
     }
-    for place, error in places.items():
-        result = await refusal(client.chat_postMessage(channel=place, text="one"))
+    for channel, error in errors.items():
+        result = await refusal(client.chat_postMessage(channel=channel, text="one"))
         assert result["error"] == error
     slack.world.scopes.add("chat:write.public")
     await client.chat_postMessage(channel="#public", text="one")
 
 
-async def test_what_the_bot_is_not_in_it_cannot_read(
+async def test_bot_cannot_read_channels_without_membership(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     public = slack.channel("public", bot=False)
@@ -124,7 +122,7 @@ async def test_what_the_bot_is_not_in_it_cannot_read(
         ({"attachments": [{"text": "a"}] * 101}, "too_many_attachments"),
     ],
 )  # fmt: skip
-async def test_a_bad_message_is_not_posted(
+async def test_invalid_message_is_not_posted(
     slack: FakeSlack, client: AsyncWebClient, general: str, content: dict[str, Any], error: str
 ) -> None:
     result = await refusal(client.api_call("chat.postMessage", json={"channel": general} | content))
@@ -141,7 +139,7 @@ async def test_bad_blocks_are_explained_as_slack_does(client: AsyncWebClient, ge
     assert result["response_metadata"] == {"messages": [f"[ERROR] {problem}"]}
 
 
-async def test_a_text_is_cut_when_posted_and_refused_when_changed(
+async def test_long_text_is_truncated_when_posted_and_refused_when_updated(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     posted = await client.chat_postMessage(channel=general, text="a" * 40_001)
@@ -159,13 +157,13 @@ async def test_only_its_own_messages_can_be_changed(
     assert (await refusal(update))["error"] == "cant_update_message"
     delete = client.chat_delete(channel=general, ts=ack.ts)
     assert (await refusal(delete))["error"] == "cant_delete_message"
-    gone = client.chat_update(channel=general, ts="1.000000", text="none")
-    assert (await refusal(gone))["error"] == "message_not_found"
+    missing = client.chat_update(channel=general, ts="1.000000", text="none")
+    assert (await refusal(missing))["error"] == "message_not_found"
     thread = client.conversations_replies(channel=general, ts="1.000000")
     assert (await refusal(thread))["error"] == "thread_not_found"
 
 
-async def test_a_reply_to_what_is_gone_falls_into_the_channel(
+async def test_reply_to_a_deleted_message_is_posted_in_the_channel(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     posted = await client.chat_postMessage(channel=general, text="one")
@@ -188,7 +186,7 @@ async def test_a_thread_outlives_its_first_message(
     assert (await refusal(update))["error"] == "message_not_found"
 
 
-async def test_an_ephemeral_message_needs_somebody_there(
+async def test_ephemeral_message_requires_a_channel_member(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     other = slack.user("otto")
@@ -222,8 +220,8 @@ async def test_views_are_refused_for_their_names_and_sizes(
     assert (await refusal(twice))["error"] == "duplicate_external_id"
     stale = client.views_update(view_id=opened["view"]["id"], hash="1.old", view=MODAL)
     assert (await refusal(stale))["error"] == "hash_conflict"
-    gone = client.views_update(view_id="V0", view=MODAL)
-    assert (await refusal(gone))["error"] == "not_found"
+    missing = client.views_update(view_id="V0", view=MODAL)
+    assert (await refusal(missing))["error"] == "not_found"
     section = {"type": "section", "text": {"type": "mrkdwn", "text": "a" * 2999}}
     huge = client.views_update(
         view_id=opened["view"]["id"], view=MODAL | {"blocks": [section] * 99}
@@ -265,33 +263,35 @@ async def test_a_response_url_works_five_times_in_half_an_hour(
     assert (answer.status_code, "invalid_blocks" in answer.body) == (400, True)
 
 
-async def test_an_upload_must_be_whole(
+async def test_incomplete_upload_is_refused(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
-    place = await client.files_getUploadURLExternal(filename="a", length=3)
-    early = client.files_completeUploadExternal(files=[{"id": place["file_id"]}])
+    upload = await client.files_getUploadURLExternal(filename="a", length=3)
+    early = client.files_completeUploadExternal(files=[{"id": upload["file_id"]}])
     assert (await refusal(early))["error"] == "file_update_failed"
     async with ClientSession() as session:
         for data, status in ((b"ab", 400), (b"abc", 200)):
-            async with session.post(place["upload_url"], data=data) as answer:
+            async with session.post(upload["upload_url"], data=data) as answer:
                 assert answer.status == status
     lost = client.files_completeUploadExternal(files=[{"id": "F0"}])
     assert (await refusal(lost))["error"] == "file_not_found"
     nowhere = client.files_completeUploadExternal(
-        files=[{"id": place["file_id"]}], channel_id="C0NOTHING"
+        files=[{"id": upload["file_id"]}], channel_id="C0NOTHING"
     )
     assert (await refusal(nowhere))["error"] == "channel_not_found"
     assert slack.files == []
-    await client.files_completeUploadExternal(files=[{"id": place["file_id"]}], channel_id=general)
+    await client.files_completeUploadExternal(files=[{"id": upload["file_id"]}], channel_id=general)
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))
-async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, name: str) -> None:
+async def test_methods_reject_invalid_arguments_without_failing(
+    slack: FakeSlack, general: str, name: str
+) -> None:
     method = METHODS[name]
     token = slack.app_token if method.token == "app" else slack.bot_token
     client = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
-    odd = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
-    for text in odd:
+    bodies = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
+    for text in bodies:
         try:
             answer = await client.api_call(name, json=text)
         except SlackApiError as refused:
@@ -300,7 +300,7 @@ async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, nam
         assert answer["ok"] is True or answer["error"]
 
 
-async def test_nonsense_is_answered_in_json(slack: FakeSlack, client: AsyncWebClient) -> None:
+async def test_invalid_request_gets_a_json_error(slack: FakeSlack, client: AsyncWebClient) -> None:
     assert (await refusal(client.api_call("chat.shout")))["error"] == "unknown_method"
     headers = {"Authorization": f"Bearer {slack.bot_token}", "Content-Type": "application/json"}
     async with ClientSession(headers=headers) as session:

@@ -30,7 +30,7 @@ async def test_a_message_is_posted_changed_and_deleted(
     assert [call.outcome for call in slack.calls] == ["ok"] * 3
 
 
-async def test_blocks_stay_until_others_are_said(
+async def test_blocks_stay_until_they_are_replaced(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     button = ButtonElement(text="Go", action_id="go", value="1")
@@ -51,8 +51,8 @@ async def test_a_message_is_found_again_by_its_metadata(
     await client.chat_postMessage(
         channel=general, text="one", thread_ts=top["ts"], metadata=metadata
     )
-    bare = await client.conversations_replies(channel=general, ts=top["ts"])
-    assert [message.get("metadata") for message in bare["messages"]] == [None, None]
+    without_metadata = await client.conversations_replies(channel=general, ts=top["ts"])
+    assert [message.get("metadata") for message in without_metadata["messages"]] == [None, None]
     result = await client.conversations_replies(
         channel=general, ts=top["ts"], include_all_metadata=True
     )
@@ -63,11 +63,11 @@ async def test_long_threads_come_in_pages(client: AsyncWebClient, general: str) 
     top = await client.chat_postMessage(channel=general, text="top")
     for number in range(5):
         await client.chat_postMessage(channel=general, text=str(number), thread_ts=top["ts"])
-    seen = []
+    texts = []
     pages = await client.conversations_replies(channel=general, ts=top["ts"], limit=2)
     async for page in pages:
-        seen += [message["text"] for message in page["messages"]]
-    assert seen == ["top", "0", "1", "top", "2", "3", "top", "4"]
+        texts += [message["text"] for message in page["messages"]]
+    assert texts == ["top", "0", "1", "top", "2", "3", "top", "4"]
 
 
 async def test_history_is_newest_first_and_without_replies(
@@ -106,7 +106,7 @@ async def test_files_are_uploaded_into_a_thread(
     assert message["text"] == "both"
 
 
-async def test_an_ephemeral_message_is_seen_by_one_and_not_kept(
+async def test_ephemeral_message_is_visible_to_one_person_and_not_stored(
     slack: FakeSlack, client: AsyncWebClient, general: str, anna: str
 ) -> None:
     await client.chat_postEphemeral(channel=general, user=anna, text="psst")
@@ -114,7 +114,7 @@ async def test_an_ephemeral_message_is_seen_by_one_and_not_kept(
     assert slack.messages(general) == []
 
 
-async def test_a_person_is_written_to_directly(
+async def test_direct_message_reaches_a_person(
     slack: FakeSlack, client: AsyncWebClient, anna: str
 ) -> None:
     opened = await client.conversations_open(users=anna)
@@ -123,7 +123,7 @@ async def test_a_person_is_written_to_directly(
     assert [message["text"] for message in slack.messages(slack.direct(anna))] == ["one", "two"]
 
 
-async def test_who_and_where_is_told(
+async def test_information_methods_describe_the_app_people_and_channels(
     slack: FakeSlack, client: AsyncWebClient, general: str, anna: str
 ) -> None:
     user = await client.auth_test()
@@ -131,11 +131,11 @@ async def test_who_and_where_is_told(
     assert "chat:write" in user.headers["x-oauth-scopes"]
     assert (await client.users_info(user=anna))["user"]["name"] == "anna"
     assert (await client.conversations_info(channel=general))["channel"]["is_member"] is True
-    mine = await client.users_conversations(types="public_channel,private_channel")
-    assert [channel["id"] for channel in mine["channels"]] == [general]
+    own_channels = await client.users_conversations(types="public_channel,private_channel")
+    assert [channel["id"] for channel in own_channels["channels"]] == [general]
 
 
-async def test_a_reaction_is_put_and_taken(
+async def test_reaction_is_added_and_removed(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
     posted = await client.chat_postMessage(channel=general, text="one")
@@ -167,7 +167,7 @@ async def test_a_home_tab_is_published(slack: FakeSlack, client: AsyncWebClient,
     assert slack.home(anna) == second["view"]
 
 
-async def test_the_sdk_answers_through_a_response_url(
+async def test_sdk_replies_through_a_response_url(
     slack: FakeSlack, client: AsyncWebClient, general: str, anna: str
 ) -> None:
     buttons = {"type": "actions", "elements": [_button("go")]}

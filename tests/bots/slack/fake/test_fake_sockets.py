@@ -23,26 +23,26 @@ async def dial(slack: FakeSlack, session: aiohttp.ClientSession) -> aiohttp.Clie
     return await session.ws_connect(opened["url"])
 
 
-async def test_the_sdk_says_hello_and_goes(slack: FakeSlack) -> None:
+async def test_sdk_connects_and_disconnects(slack: FakeSlack) -> None:
     async with by_socket(bolt_app(slack), slack):
         assert slack.sockets.count == 1
     await slack.sockets.wait(0)
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_the_sdk_comes_back_when_it_is_told_to_go(slack: FakeSlack, reason: str) -> None:
+async def test_sdk_reconnects_after_a_disconnect_request(slack: FakeSlack, reason: str) -> None:
     async with by_socket(bolt_app(slack), slack):
         await slack.sockets.disconnect(reason)
         await slack.sockets.wait(1, opened=2)
 
 
-async def test_the_sdk_comes_back_when_the_connection_is_cut(slack: FakeSlack) -> None:
+async def test_sdk_reconnects_after_a_dropped_connection(slack: FakeSlack) -> None:
     async with by_socket(bolt_app(slack), slack, SOON):
         slack.sockets.drop()
         await slack.sockets.wait(1, opened=2)
 
 
-async def test_the_sdk_comes_back_when_the_server_hangs_up(slack: FakeSlack) -> None:
+async def test_sdk_reconnects_after_the_server_closes(slack: FakeSlack) -> None:
     async with by_socket(bolt_app(slack), slack, SOON):
         await slack.sockets.close()
         await slack.sockets.wait(1, opened=2)
@@ -54,7 +54,7 @@ async def test_the_sdk_notices_a_silent_socket(slack: FakeSlack) -> None:
         await slack.sockets.wait(1, opened=2)
 
 
-async def test_a_silent_socket_brings_nothing(slack: FakeSlack, general: str, anna: str) -> None:
+async def test_silent_socket_delivers_nothing(slack: FakeSlack, general: str, anna: str) -> None:
     slack.event_delivery.patience = 0.05
     async with by_socket(bolt_app(slack), slack):
         slack.sockets.silence()
@@ -62,7 +62,7 @@ async def test_a_silent_socket_brings_nothing(slack: FakeSlack, general: str, an
     assert slack.sockets.acks == []
 
 
-async def test_a_link_that_is_disabled_is_left_open(slack: FakeSlack) -> None:
+async def test_link_disabled_request_leaves_the_socket_open(slack: FakeSlack) -> None:
     async with aiohttp.ClientSession() as session:
         socket = await dial(slack, session)
         assert (await socket.receive_json())["num_connections"] == 1
@@ -71,7 +71,7 @@ async def test_a_link_that_is_disabled_is_left_open(slack: FakeSlack) -> None:
         assert (slack.sockets.count, socket.closed) == (1, False)
 
 
-async def test_an_eleventh_socket_is_one_too_many(slack: FakeSlack) -> None:
+async def test_eleventh_socket_is_refused(slack: FakeSlack) -> None:
     async with aiohttp.ClientSession() as session:
         sockets = [await dial(slack, session) for _ in range(SOCKETS_MOST)]
         counts = [(await socket.receive_json())["num_connections"] for socket in sockets]
@@ -90,7 +90,9 @@ async def test_an_address_works_once(slack: FakeSlack) -> None:
             await session.ws_connect(opened["url"])
 
 
-async def test_sockets_take_turns(slack: FakeSlack, general: str, anna: str) -> None:
+async def test_deliveries_alternate_between_sockets(
+    slack: FakeSlack, general: str, anna: str
+) -> None:
     slack.event_delivery.patience = 0.05
     async with aiohttp.ClientSession() as session:
         sockets = [await dial(slack, session) for _ in range(2)]
@@ -102,19 +104,19 @@ async def test_sockets_take_turns(slack: FakeSlack, general: str, anna: str) -> 
     assert sorted(got) == ["one", "two"]
 
 
-async def test_an_envelope_on_a_cut_socket_comes_again(
+async def test_envelope_of_a_dropped_socket_is_redelivered(
     slack: FakeSlack, general: str, anna: str
 ) -> None:
     app = bolt_app(slack)
-    seen: list[str] = []
+    received: list[str] = []
 
     @app.event("message")
     async def message(body: dict[str, str]) -> None:
-        seen.append(body["event_id"])
-        if len(seen) == 1:
+        received.append(body["event_id"])
+        if len(received) == 1:
             slack.sockets.drop()
 
     slack.event_delivery.patience = 2 * DEADLINE
     async with by_socket(app, slack, SOON), asyncio.timeout(DEADLINE):
         done = await slack.say(anna, general, "one", retries=1)
-    assert (done.acked, done.attempts, len(seen), len(set(seen))) == (True, 2, 2, 1)
+    assert (done.acked, done.attempts, len(received), len(set(received))) == (True, 2, 2, 1)

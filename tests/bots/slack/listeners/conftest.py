@@ -87,16 +87,18 @@ class SlackBotHarness:
             ephemeral["text"] for ephemeral in self.slack.ephemerals(channel or self.general, user)
         ]
 
-    async def asked(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str]:
+    async def asked(self, spec: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str]:
         """Ask a question in a job's thread; return it, and the ts of the thread."""
         root = fields.pop("root", None) or (await self.post("a request"))["ts"]
         target = f"slack:{self.general}/{root}"
-        work = await self.make.asked(ask, **{"notify": (target,)} | fields)
+        work = await self.make.asked(spec, **{"notify": (target,)} | fields)
         return await self.rt.questions.get(work.number, 1), root
 
-    async def shown(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str, str]:
+    async def shown(
+        self, spec: QuestionSpec = QUESTION, **fields: Any
+    ) -> tuple[Question, str, str]:
         """Ask a question and show it; return it, its thread and its message's ts."""
-        question, root = await self.asked(ask, **fields)
+        question, root = await self.asked(spec, **fields)
         blocks = list(question_blocks.controls(question))
         message = await self.post(question.text, thread_ts=root, blocks=blocks)
         return question, root, message["ts"]

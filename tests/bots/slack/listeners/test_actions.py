@@ -36,14 +36,14 @@ async def test_a_button_answers(bench: SlackBotHarness) -> None:
     assert await bench.ephemeral_texts(BEN) == []
 
 
-async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: SlackBotHarness) -> None:
+async def test_choice_number_is_not_confused_with_a_value(bench: SlackBotHarness) -> None:
     crossed = QuestionSpec.model_validate({"key": "k", "text": "?", "choices": ["2", "1"]})
     question, _, ts = await bench.shown(crossed)
     await bench.slack.press(BEN, bench.general, ts, ids.answer_action(1))
     assert await bench.answer(question) == ("2", ("ben",))
 
 
-async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBotHarness) -> None:
+async def test_approval_by_button_counts_votes(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     assert await bench.ephemeral_texts(CAROL) == [f"{question.name}: approval recorded, 1 of 2."]
@@ -55,7 +55,7 @@ async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBo
     assert await bench.answer(question) == ("approved", ("carol", "dave"))
 
 
-async def test_simultaneous_presses_accept_one_and_tell_the_other(bench: SlackBotHarness) -> None:
+async def test_simultaneous_presses_accept_one_and_inform_the_other(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     await asyncio.gather(
         bench.slack.press(CAROL, bench.general, ts, ids.APPROVE),
@@ -69,14 +69,14 @@ async def test_simultaneous_presses_accept_one_and_tell_the_other(bench: SlackBo
 
 async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) -> None:
     _, _, ts = await bench.shown(QuestionSpec(key="w", text="Why?", freeform=True))
-    _, _, its = await bench.shown(GATE)
+    _, _, gate_ts = await bench.shown(GATE)
     holder = await bench.rt.db.dedicated_connection()
     try:
         await holder.execute("BEGIN")
         tables = "draftsman.jobs, draftsman.job_questions"
         await holder.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
-        for user, place, action in ((BEN, ts, ids.FREE), (CAROL, its, ids.DENY)):
-            assert (await bench.slack.press(user, bench.general, place, action)).acked
+        for user, message_ts, action in ((BEN, ts, ids.FREE), (CAROL, gate_ts, ids.DENY)):
+            assert (await bench.slack.press(user, bench.general, message_ts, action)).acked
             await bench.ctx.background.idle()
             assert len(bench.slack.views(user)) == 1
     finally:
@@ -84,7 +84,7 @@ async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) 
         await holder.close()
 
 
-async def test_press_and_answer_from_another_channel_at_once(
+async def test_simultaneous_press_and_answer_from_another_channel_accept_one(
     bench: SlackBotHarness, make: Factory, people: People
 ) -> None:
     question, _, ts = await bench.shown()
@@ -111,7 +111,7 @@ async def test_double_click_is_one_answer(bench: SlackBotHarness) -> None:
     assert await bench.ephemeral_texts(BEN) == [already]
 
 
-async def test_a_second_click_after_a_decision_says_what_is_recorded(
+async def test_second_click_after_a_decision_shows_the_recorded_answer(
     bench: SlackBotHarness,
 ) -> None:
     gate, _, ts = await bench.shown(GATE)
@@ -154,8 +154,8 @@ async def test_an_unknown_choice_leaves_an_open_question_its_buttons(
     )
     message = await bench.post("an edited copy", blocks=[tampered])
     assert (await bench.slack.press(BEN, bench.general, message["ts"], "blue")).acked
-    (word,) = await bench.ephemeral_texts(BEN)
-    assert word == f"{question.name} has no such choice; use its buttons"
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text == f"{question.name} has no such choice; use its buttons"
     (stored,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == message["ts"]]
     assert stored["blocks"][0]["type"] == "actions"
     await bench.slack.press(BEN, bench.general, ts, "blue")
@@ -193,20 +193,20 @@ async def test_choice_and_modal_of_an_external_user_are_recorded(
     bench: SlackBotHarness,
 ) -> None:
     question, _, ts = await bench.shown()
-    gate, _, its = await bench.shown(GATE)
+    gate, _, gate_ts = await bench.shown(GATE)
     eve = bench.stranger("UEVE")
     await bench.slack.press(eve, bench.general, ts, "blue")
-    await bench.slack.press(eve, bench.general, its, ids.DENY)
+    await bench.slack.press(eve, bench.general, gate_ts, ids.DENY)
     await bench.ctx.background.idle()
     (view,) = bench.slack.views(eve)
     await bench.slack.submit(eve, view["id"], {modal_views.REASON: "mine"})
-    for one, payload in (
+    for open_question, payload in (
         (question, {"text": "blue"}),
         (gate, {"decision": False, "reason": "mine"}),
     ):
-        _, (stored,) = await bench.rt.questions.of_job(one.job)
+        _, (stored,) = await bench.rt.questions.of_job(open_question.job)
         assert (stored.accepted, stored.payload) == (False, payload)
-        assert await bench.is_open(one)
+        assert await bench.is_open(open_question)
 
 
 async def test_refused_cancel_and_retry_are_recorded(
@@ -264,7 +264,7 @@ async def test_expired_trigger_asks_to_press_again(bench: SlackBotHarness) -> No
     assert await bench.is_open(question)
 
 
-async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
+async def test_cancel_and_retry_buttons_require_permission(
     bench: SlackBotHarness,
 ) -> None:
     number = await bench.make.queued()
@@ -273,17 +273,17 @@ async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
     message = await bench.post("a job", blocks=created)
     await bench.slack.press(BEN, bench.general, message["ts"], ids.CANCEL)
     assert "ben may not cancel" in (await bench.ephemeral_texts(BEN))[0]
-    mine = await bench.make.queued(actor=Actor(Source.SLACK, ANNA, "anna"))
-    value = ids.job_value(mine)
+    own_job = await bench.make.queued(actor=Actor(Source.SLACK, ANNA, "anna"))
+    value = ids.job_value(own_job)
     created = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
     message = await bench.post("mine", blocks=created)
     await bench.slack.press(ANNA, bench.general, message["ts"], ids.CANCEL)
     await bench.slack.press(ANNA, bench.general, message["ts"], ids.RETRY)
     messages = await bench.ephemeral_texts(ANNA)
-    assert messages == [f"D-{mine} is canceled.", f"D-{mine + 1} retries D-{mine}."]
+    assert messages == [f"D-{own_job} is canceled.", f"D-{own_job + 1} retries D-{own_job}."]
 
 
-async def test_something_else_that_can_be_pressed_is_acknowledged(bench: SlackBotHarness) -> None:
+async def test_button_of_another_app_message_is_acknowledged(bench: SlackBotHarness) -> None:
     created = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
     message = await bench.post("docs", blocks=created)
     assert (await bench.slack.press(BEN, bench.general, message["ts"], "docs")).acked

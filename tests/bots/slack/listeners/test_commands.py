@@ -16,7 +16,7 @@ from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, SlackB
 from tests.factories import GATE
 
 
-async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(
+async def test_request_creates_a_job_with_updates_where_it_was_made(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix --ref=main the *parser* &amp; co")
@@ -33,7 +33,7 @@ async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(
     assert job.idempotency_key == f"slack:trg:{ack.sent['trigger_id']}"
 
 
-async def test_the_same_command_is_one_job_however_often_it_comes(bench: SlackBotHarness) -> None:
+async def test_repeated_delivery_of_a_command_creates_one_job(bench: SlackBotHarness) -> None:
     await bench.slack.command(ANNA, bench.general, "fix it", copies=5)
     assert await bench.jobs() == ["fix it".removeprefix("fix ")]
     await bench.slack.command(ANNA, bench.general, "fix it")
@@ -96,7 +96,7 @@ async def test_mentions_and_links_in_a_task_are_escaped(
     assert "&lt;!everyone&gt; click" in ack.body["text"]
 
 
-async def test_somebody_unknown_is_refused_and_told_who_may(bench: SlackBotHarness) -> None:
+async def test_unlinked_user_is_refused_with_the_allowed_people(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(MALLORY, bench.general, "fix it")
     assert "allowed: anna, ben, carol" in ack.body["text"]
     assert "/draftsman link" in ack.body["text"]
@@ -104,14 +104,14 @@ async def test_somebody_unknown_is_refused_and_told_who_may(bench: SlackBotHarne
     assert await bench.jobs() == []
 
 
-async def test_somebody_without_the_role_is_refused_and_told_who_may(
+async def test_person_without_the_role_is_refused_with_the_allowed_people(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(BEN, bench.general, "fix it")
     assert "ben may not submit (needs the role invoker); allowed: anna, erin" in ack.body["text"]
 
 
-async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named(
+async def test_request_in_a_channel_that_is_not_allowed_names_the_allowed_channels(
     bench: SlackBotHarness,
 ) -> None:
     bench.limit(channels=("C0OTHER",))
@@ -137,11 +137,11 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
 
 
 @pytest.mark.parametrize("option", ["--again", "\u2014again"])
-async def test_what_completed_is_run_once_more_as_the_refusal_says(
+async def test_completed_job_is_retried_with_the_suggested_option(
     bench: SlackBotHarness, option: str
 ) -> None:
-    mine = Actor(Source.SLACK, ANNA, "anna")
-    work = await bench.make.running(await bench.make.queued(actor=mine))
+    anna = Actor(Source.SLACK, ANNA, "anna")
+    work = await bench.make.running(await bench.make.queued(actor=anna))
     await bench.rt.settle.outcome(work, Done({}))
     replies = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
@@ -152,7 +152,7 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     assert "retry D-142 [--again]" in replies[2]
 
 
-async def test_a_question_is_answered_by_command_only_when_it_is_named(
+async def test_answer_command_requires_the_name_of_the_question(
     bench: SlackBotHarness,
 ) -> None:
     question, _ = await bench.asked()
@@ -164,7 +164,7 @@ async def test_a_question_is_answered_by_command_only_when_it_is_named(
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_a_gate_is_decided_by_command_by_those_who_may(bench: SlackBotHarness) -> None:
+async def test_approval_by_command_requires_an_approver(bench: SlackBotHarness) -> None:
     question, _ = await bench.asked(GATE)
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
     assert "allowed: carol, dave" in ack.body["text"]
@@ -173,7 +173,7 @@ async def test_a_gate_is_decided_by_command_by_those_who_may(bench: SlackBotHarn
     assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
 
 
-async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: SlackBotHarness) -> None:
+async def test_link_code_maps_an_account_once(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(OLGA, bench.general, "link")
     code = ack.body["text"].split("people link ")[1].split("`")[0]
     olga = Actor(Source.CLI, "olga", "Olga")
@@ -186,7 +186,7 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: SlackBo
         await bench.rt.people.link(code, olga)
 
 
-async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: SlackBotHarness) -> None:
+async def test_errors_have_hints_in_chat_syntax(bench: SlackBotHarness) -> None:
     for text in ("show D-99", "answer D-99/1 red", "status D-99"):
         ack = await bench.slack.command(ANNA, bench.general, text)
         assert "see: list" in ack.body["text"]
@@ -200,7 +200,7 @@ async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: SlackBotHar
 
 
 @pytest.mark.parametrize("private", [False, True])
-async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
+async def test_request_in_a_channel_without_the_bot_explains_how_to_invite_it(
     bench: SlackBotHarness, private: bool
 ) -> None:
     room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
@@ -210,12 +210,12 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
     assert "/invite" not in "".join(await bench.ephemeral_texts(ANNA))
 
 
-async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
+async def test_configured_user_gets_no_link_code(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
     assert ack.body["text"] == "this account is already linked to anna in the configuration"
 
 
-async def test_a_repository_that_is_known_is_named(
+async def test_known_repository_is_found_by_its_name(
     bench: SlackBotHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By name or URL, with its own agent; local folders and other names are rejected."""

@@ -26,19 +26,19 @@ async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
     deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
     channel = SlackChannel(bench.ctx.client, timeout=5)
 
-    async def find(place: str, thread: str | None, text: str) -> dict[str, Any]:
+    async def find(channel: str, thread: str | None, text: str) -> dict[str, Any]:
         def there() -> list[dict[str, Any]]:
             return [
-                message for message in bench.slack.messages(place, thread) if text in str(message)
+                message for message in bench.slack.messages(channel, thread) if text in str(message)
             ]
 
         async def look() -> bool:
             if not there():
                 return False
             refs = [item.external_ref or "" for item in await bench.rt.outbox.all()]
-            return any(ref.startswith(f"{place}/{there()[-1]['ts']}") for ref in refs)
+            return any(ref.startswith(f"{channel}/{there()[-1]['ts']}") for ref in refs)
 
-        await until(look, f"{text!r} in {place}, and known to be there")
+        await until(look, f"{text!r} in {channel}, and known to be there")
         return there()[-1]
 
     async with running(DeliveryDispatcher(deliver, [channel], FAST)):
@@ -65,7 +65,7 @@ async def test_a_reply_under_the_card_of_a_command_answers(
     await until(look, "a question without buttons")
 
 
-async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
+async def test_late_click_on_a_decided_question_is_refused(
     bench: SlackBotHarness, seen: Seen
 ) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fix it")
@@ -79,7 +79,7 @@ async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
     assert text == "Your answer was not accepted: D-1/1 was already approved by carol"
 
 
-async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
+async def test_reply_to_a_direct_copy_decides_only_its_question(
     bench: SlackBotHarness, seen: Seen
 ) -> None:
     room = bench.slack.channel("small", [ANNA, CAROL])

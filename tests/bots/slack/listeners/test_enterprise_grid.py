@@ -40,7 +40,7 @@ def _asked(bench: SlackBotHarness) -> int:
 
 
 @pytest.mark.parametrize("events", [MENTIONS, MENTIONS | {"message.channels"}])
-async def test_a_mention_of_a_colleague_is_one_request_in_their_name(
+async def test_mention_by_a_colleague_creates_one_job_in_their_name(
     grid: SlackBotHarness, events: set[str]
 ) -> None:
     grid.slack.subscribed = events
@@ -52,7 +52,7 @@ async def test_a_mention_of_a_colleague_is_one_request_in_their_name(
     assert "is queued" in ack.body["text"]
 
 
-async def test_a_reply_of_a_colleague_is_an_answer_also_in_a_channel_with_others(
+async def test_reply_by_a_colleague_is_an_answer_also_in_a_shared_channel(
     grid: SlackBotHarness,
 ) -> None:
     for shared in (False, True):
@@ -62,17 +62,17 @@ async def test_a_reply_of_a_colleague_is_an_answer_also_in_a_channel_with_others
         assert await grid.answer(question) == ("blue", ("ben",))
 
 
-async def test_a_press_of_a_colleague_counts_and_slack_is_asked_once(grid: SlackBotHarness) -> None:
+async def test_button_press_by_a_colleague_counts_after_one_lookup(grid: SlackBotHarness) -> None:
     question, _, ts = await grid.shown()
     await grid.slack.press(BEN, grid.general, ts, "blue")
     assert await grid.answer(question) == ("blue", ("ben",))
-    gate, _, its = await grid.shown(GATE)
-    await _deny(grid, its)
+    gate, _, gate_ts = await grid.shown(GATE)
+    await _deny(grid, gate_ts)
     assert await grid.answer(gate) == ("denied", ("carol",))
     assert _asked(grid) == 1
 
 
-async def test_a_window_of_a_colleague_is_theirs_before_anything_else_was(
+async def test_modals_work_as_the_first_interaction_of_a_colleague(
     grid: SlackBotHarness,
 ) -> None:
     gate, _, ts = await grid.shown(GATE)
@@ -86,7 +86,7 @@ async def test_a_window_of_a_colleague_is_theirs_before_anything_else_was(
     assert (await grid.jobs())[1:] == ["it fails"]
 
 
-async def test_a_colleague_may_approve_in_the_conversation_with_the_bot(
+async def test_colleague_of_another_workspace_may_approve_in_a_direct_message(
     grid: SlackBotHarness,
 ) -> None:
     gate, _, ts = await grid.shown(GATE)
@@ -105,7 +105,7 @@ def gate_root(bench: SlackBotHarness, ts: str) -> str:
 
 
 @pytest.mark.parametrize("enterprise", [None, OTHERS])
-async def test_the_same_id_in_another_company_is_somebody_else(
+async def test_same_id_in_another_company_is_another_person(
     grid: SlackBotHarness, enterprise: str | None
 ) -> None:
     grid.slack.world.channels[grid.general].shared = True
@@ -120,7 +120,7 @@ async def test_the_same_id_in_another_company_is_somebody_else(
     assert all("another workspace" in text for text in await grid.ephemeral_texts(DAVE))
 
 
-async def test_a_press_that_slack_does_not_place_says_how_to_prove_it(
+async def test_press_by_an_unknown_workspace_explains_how_to_verify_it(
     grid: SlackBotHarness,
 ) -> None:
     grid.slack.world.scopes -= {"channels:read"}

@@ -26,8 +26,8 @@ async def test_same_user_id_in_another_workspace_is_another_person(
 ) -> None:
     bench.limit(strangers=True)
     question, _, ts = await bench.shown(GATE)
-    there = {"user": {"id": CAROL, "name": "carol", "team_id": "T0ELSEWHERE"}}
-    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE, extra=there)
+    elsewhere = {"user": {"id": CAROL, "name": "carol", "team_id": "T0ELSEWHERE"}}
+    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE, extra=elsewhere)
     assert await bench.is_open(question)
     (noted,) = await bench.job_events(question, "answer_refused")
     assert noted["voter"] == f"slack:{CAROL}@T0ELSEWHERE"
@@ -69,9 +69,9 @@ async def test_external_user_gets_no_modal_and_no_link_code(
     await bench.ctx.background.idle()
     home = bench.slack.home(eve)
     assert home is not None
-    for word in (*ephemeral_texts, direct["text"], shown(home), ack.body["text"]):
-        assert "another workspace" in word
-        assert "link" not in word
+    for text in (*ephemeral_texts, direct["text"], shown(home), ack.body["text"]):
+        assert "another workspace" in text
+        assert "link" not in text
     assert actionable(home) == [ids.REFRESH]
     assert bench.slack.views(eve) == []
 
@@ -94,6 +94,6 @@ async def test_organization_install_without_a_workspace_is_internal(
 ) -> None:
     bench.ctx.identity.team = bench.ctx.identity.enterprise = "E0OURS"
     question, _, ts = await bench.shown(GATE)
-    there = {"team": None, "enterprise": {"id": "E0OURS"}, "is_enterprise_install": True}
-    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE, extra=there)
+    organization = {"team": None, "enterprise": {"id": "E0OURS"}, "is_enterprise_install": True}
+    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE, extra=organization)
     assert await bench.answer(question) == ("approved", ("carol",))

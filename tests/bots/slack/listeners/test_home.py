@@ -30,7 +30,7 @@ def _buttons(home: Json) -> dict[str, str]:
     return {item["value"]: item["text"]["text"] for item in result}
 
 
-async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: SlackBotHarness) -> None:
+async def test_home_shows_open_questions_and_submits_answers(bench: SlackBotHarness) -> None:
     question, _ = await bench.asked()
     gate, _ = await bench.asked(GATE)
     home = await _home(bench, BEN)
@@ -41,21 +41,21 @@ async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Slack
     assert "Nothing is waiting for you." in shown(await _drawn(bench, BEN))
 
 
-async def test_the_home_of_somebody_unknown_says_what_to_do(bench: SlackBotHarness) -> None:
+async def test_home_of_an_unlinked_user_explains_how_to_link(bench: SlackBotHarness) -> None:
     home = await _home(bench, MALLORY)
     assert "/draftsman link" in shown(home)
     assert "Your jobs" not in shown(home)
     assert actionable(home) == [ids.REFRESH]
 
 
-async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: SlackBotHarness) -> None:
+async def test_home_without_jobs_explains_how_to_submit(bench: SlackBotHarness) -> None:
     await bench.make.queued()
     text = shown(await _home(bench, ANNA))
     assert "Nothing is waiting for you." in text
     assert "No jobs yet. Start one with `/draftsman fix TEXT`" in text
 
 
-async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarness) -> None:
+async def test_own_jobs_are_canceled_and_retried_in_the_home(bench: SlackBotHarness) -> None:
     await bench.make.completed(actor=ME, title="a <b> done")
     failed = await bench.make.failed(actor=ME)
     await bench.make.queued(title="somebody else's")
@@ -78,7 +78,7 @@ async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarne
     ]  # fmt: skip
 
 
-async def test_of_many_jobs_the_newest_are_shown_and_it_is_said(bench: SlackBotHarness) -> None:
+async def test_home_shows_the_newest_jobs_and_that_there_are_more(bench: SlackBotHarness) -> None:
     for _ in range(modal_views.HOME_JOBS):
         await bench.make.queued(actor=ME)
     assert "Showing your newest" not in shown(await _home(bench, ANNA))

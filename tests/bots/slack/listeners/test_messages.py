@@ -55,21 +55,23 @@ async def test_mention_is_handled_before_the_bot_identity_is_known(
     assert await bench.answer(question) == ("because", ("ben",))
 
 
-async def test_a_refusal_of_both_copies_is_said_once(bench: SlackBotHarness) -> None:
+async def test_refusal_of_both_copies_is_sent_once(bench: SlackBotHarness) -> None:
     await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
     (text,) = await bench.ephemeral_texts(MALLORY)
     assert "allowed: anna" in text
     assert await bench.jobs() == []
 
 
-async def test_words_that_are_no_request_are_explained(bench: SlackBotHarness) -> None:
+async def test_unknown_command_is_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
     (text,) = await bench.ephemeral_texts(ANNA)
     assert text.startswith("Unknown command: it. Commands: fix, ")
     assert await bench.jobs() == []
 
 
-async def test_a_private_message_is_a_request_told_in_its_thread(bench: SlackBotHarness) -> None:
+async def test_direct_message_is_a_request_with_updates_in_its_thread(
+    bench: SlackBotHarness,
+) -> None:
     direct = bench.slack.direct(ANNA)
     ack = await bench.slack.say(ANNA, direct, "fix it")
     assert await bench.jobs() == ["it"]
@@ -77,7 +79,7 @@ async def test_a_private_message_is_a_request_told_in_its_thread(bench: SlackBot
     assert (target.target, target.thread) == (direct, ack.ts)
 
 
-async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: SlackBotHarness) -> None:
+async def test_mention_edited_into_a_request_creates_a_job(bench: SlackBotHarness) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fxi it")
     text = f"<@{bench.slack.bot_user}> fix it"
     await bench.slack.edit(bench.general, ack.ts, text)
@@ -87,7 +89,7 @@ async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: SlackB
 
 
 @pytest.mark.parametrize("events", [MENTIONS, MENTIONS | {"message.channels"}])
-async def test_an_edited_request_says_that_nothing_changed(
+async def test_edited_request_is_answered_that_it_has_no_effect(
     bench: SlackBotHarness, events: set[str]
 ) -> None:
     bench.slack.subscribed = events
@@ -115,7 +117,7 @@ async def test_a_reply_in_the_thread_answers(bench: SlackBotHarness) -> None:
     assert await bench.ephemeral_texts(BEN) == []
 
 
-async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: SlackBotHarness) -> None:
+async def test_invalid_choice_is_answered_with_the_choices(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "green", root)
     (text,) = await bench.ephemeral_texts(BEN)
@@ -123,7 +125,7 @@ async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: SlackBotHarn
     assert await bench.is_open(question)
 
 
-async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
+async def test_reply_without_permission_is_refused_with_an_ephemeral_message(
     bench: SlackBotHarness,
 ) -> None:
     question, root = await bench.asked()
@@ -136,7 +138,7 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
     assert await bench.is_open(question)
 
 
-async def test_a_mention_in_the_thread_answers_too(bench: SlackBotHarness) -> None:
+async def test_mention_in_the_thread_is_an_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.mention(BEN, bench.general, "blue", root)
     assert await bench.answer(question) == ("blue", ("ben",))
@@ -150,9 +152,9 @@ async def test_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
 
 async def test_own_messages_are_not_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
-    own = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
-    await bench.slack.say(BEN, bench.general, "because", root, more=own)
-    await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=own)
+    bot_fields = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
+    await bench.slack.say(BEN, bench.general, "because", root, more=bot_fields)
+    await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=bot_fields)
     assert await bench.is_open(question)
     assert len(await bench.jobs()) == 1
 
@@ -256,7 +258,7 @@ async def test_reply_to_two_open_questions_asks_which_question(
     assert await bench.is_open(two)
 
 
-async def test_decision_word_and_free_text_reach_different_questions(
+async def test_decision_and_free_text_answer_different_questions(
     bench: SlackBotHarness,
 ) -> None:
     gate, root = await bench.asked(GATE)
@@ -268,7 +270,7 @@ async def test_decision_word_and_free_text_reach_different_questions(
 
 
 @pytest.mark.parametrize("text", ["approved", "looks good", "approve? no", "yes", "👍"])
-async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str) -> None:
+async def test_free_text_never_decides_an_approval(bench: SlackBotHarness, text: str) -> None:
     gate, root = await bench.asked(GATE)
     await bench.slack.say(CAROL, bench.general, text, root)
     await bench.slack.say(CAROL, bench.general, text, root)
@@ -293,10 +295,10 @@ async def test_reply_after_decision_or_expiry_is_refused(
 ) -> None:
     done, root = await bench.asked(GATE)
     await bench.slack.say(CAROL, bench.general, "approve", root)
-    over, its = await bench.asked(QUESTION.model_copy(update={"expires_in": 3600}))
+    over, expired_root = await bench.asked(QUESTION.model_copy(update={"expires_in": 3600}))
     await clock.forward(3601)
     await bench.slack.say(DAVE, bench.general, "deny", root)
-    await bench.slack.say(BEN, bench.general, "red", its)
+    await bench.slack.say(BEN, bench.general, "red", expired_root)
     (text,) = await bench.ephemeral_texts(DAVE)
     assert text == f"Your answer was not accepted: {done.name} was already approved by carol"
     (text,) = await bench.ephemeral_texts(BEN)
@@ -304,7 +306,7 @@ async def test_reply_after_decision_or_expiry_is_refused(
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
-async def test_more_replies_of_the_responder_are_silent(bench: SlackBotHarness) -> None:
+async def test_later_replies_of_the_responder_get_no_reply(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.say(BEN, bench.general, "thanks", root)
@@ -334,7 +336,7 @@ async def test_external_user_is_refused_in_a_shared_channel(bench: SlackBotHarne
     assert await bench.jobs() == ["this"]
 
 
-async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: SlackBotHarness) -> None:
+async def test_messages_in_other_threads_are_ignored(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "lunch?")
     await bench.slack.say(MALLORY, bench.general, "approve", root.ts)
     assert await bench.ephemeral_texts(MALLORY) == []

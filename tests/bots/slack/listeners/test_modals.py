@@ -27,7 +27,7 @@ async def _free(bench: SlackBotHarness) -> tuple[Any, dict[str, Any]]:
     return question, await _opened(bench, BEN)
 
 
-async def test_an_answer_in_own_words(bench: SlackBotHarness) -> None:
+async def test_answer_in_free_text(bench: SlackBotHarness) -> None:
     question, view = await _free(bench)
     await bench.slack.submit(BEN, view["id"], {modal_views.TEXT: "because <it> & that"})
     assert await bench.answer(question) == ("because <it> & that", ("ben",))
@@ -79,7 +79,7 @@ async def test_closed_modal_changes_nothing(bench: SlackBotHarness) -> None:
     assert await bench.is_open(question)
 
 
-async def test_a_shortcut_opens_the_window_of_a_new_job(bench: SlackBotHarness) -> None:
+async def test_shortcut_opens_the_modal_of_a_new_job(bench: SlackBotHarness) -> None:
     await bench.slack.shortcut(ANNA, ids.NEW_JOB)
     view = await _opened(bench, ANNA)
     values = {modal_views.TEXT: "the parser", modal_views.MODE: "investigate"}
@@ -93,7 +93,7 @@ async def test_a_shortcut_opens_the_window_of_a_new_job(bench: SlackBotHarness) 
     assert (target.target, target.thread) == (ANNA, None)
 
 
-async def test_a_message_becomes_a_job_that_is_told_in_its_thread(bench: SlackBotHarness) -> None:
+async def test_message_creates_a_job_with_updates_in_its_thread(bench: SlackBotHarness) -> None:
     ack = await bench.slack.say(BEN, bench.general, "it &lt;fails&gt;")
     await bench.slack.message_shortcut(ANNA, bench.general, ack.ts, ids.FROM_MESSAGE)
     view = await _opened(bench, ANNA)
@@ -114,7 +114,7 @@ async def test_invalid_repository_is_a_field_error(
     assert await bench.jobs() == []
 
 
-async def test_a_window_of_a_channel_that_does_not_count_shows_no_ids(
+async def test_modal_from_a_channel_that_is_not_allowed_shows_no_ids(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.say(BEN, bench.general, "it fails")
@@ -126,7 +126,7 @@ async def test_a_window_of_a_channel_that_does_not_count_shows_no_ids(
     assert error.startswith("I don't take requests in the channel where this was opened.")
 
 
-async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: SlackBotHarness) -> None:
+async def test_refused_new_job_shows_the_error_in_its_modal(bench: SlackBotHarness) -> None:
     await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
     view = await _opened(bench, MALLORY)
     await bench.slack.submit(MALLORY, view["id"], {modal_views.TEXT: "it"})
@@ -134,7 +134,7 @@ async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: SlackBo
     assert await bench.jobs() == []
 
 
-async def test_a_person_whom_slack_did_not_name_reads_no_id(bench: SlackBotHarness) -> None:
+async def test_person_without_a_reported_name_is_shown_no_id(bench: SlackBotHarness) -> None:
     gate, _, ts = await bench.shown(GATE)
     nameless = {"user": {"id": MALLORY, "team_id": bench.slack.team}}
     await bench.slack.press(MALLORY, bench.general, ts, ids.APPROVE, extra=nameless)

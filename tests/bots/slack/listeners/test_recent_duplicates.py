@@ -33,7 +33,7 @@ async def _typed(bench: SlackBotHarness, text: str, channel: str = "") -> str:
     return str(ack.body["text"])
 
 
-async def test_the_same_command_within_a_minute_is_a_second_job_and_says_so(
+async def test_same_command_within_a_minute_creates_a_second_job_with_a_warning(
     bench: SlackBotHarness, clock: Clock
 ) -> None:
     assert await _typed(bench, "fix the parser") == "D-1 is queued. Updates follow."
@@ -49,7 +49,7 @@ async def test_the_same_command_within_a_minute_is_a_second_job_and_says_so(
     assert "the same request" not in await _typed(bench, "fix the parser")
 
 
-async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> None:
+async def test_different_requests_get_no_duplicate_warning(bench: SlackBotHarness) -> None:
     other = bench.slack.channel("other", [ANNA, BEN])
     await _typed(bench, "fix it")
     for text, channel in (
@@ -64,19 +64,19 @@ async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> 
     assert len(await bench.jobs()) == 6
 
 
-async def test_what_was_canceled_may_be_asked_again(bench: SlackBotHarness) -> None:
+async def test_canceled_request_may_be_repeated_without_a_warning(bench: SlackBotHarness) -> None:
     await _typed(bench, "fix it")
     await _typed(bench, "cancel D-1")
     assert "the same request" not in await _typed(bench, "fix it")
 
 
-async def test_of_two_at_once_one_is_warned(bench: SlackBotHarness) -> None:
+async def test_simultaneous_requests_get_one_duplicate_warning(bench: SlackBotHarness) -> None:
     text = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
     assert sum("You made the same request" in item for item in text) >= 1
     assert len(await bench.jobs()) == 2
 
 
-async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None:
+async def test_duplicate_mention_gets_an_ephemeral_warning(bench: SlackBotHarness) -> None:
     await _typed(bench, "fix it")
     await bench.slack.mention(ANNA, bench.general, "fix it", copies=2)
     _, text = await bench.ephemeral_texts(ANNA)

@@ -24,7 +24,7 @@ def manifest(request: pytest.FixtureRequest, bench: SlackBotHarness) -> str:
     return str(request.param)
 
 
-async def test_a_question_is_answered_in_words_that_begin_with_a_command(
+async def test_answer_may_begin_with_the_name_of_a_command(
     bench: SlackBotHarness, manifest: str
 ) -> None:
     question, root = await bench.asked(WORDS)
@@ -42,7 +42,7 @@ async def test_a_question_is_answered_in_words_that_begin_with_a_command(
 
 
 @pytest.mark.parametrize("text", ["fix it at once", "cancel D-1", "help", "answer the mail first"])
-async def test_no_command_is_run_of_what_is_an_answer(bench: SlackBotHarness, text: str) -> None:
+async def test_answer_is_not_executed_as_a_command(bench: SlackBotHarness, text: str) -> None:
     bench.slack.subscribed = MENTIONS
     question, root = await bench.asked(WORDS)
     await bench.slack.mention(BEN, bench.general, text, root)
@@ -50,13 +50,15 @@ async def test_no_command_is_run_of_what_is_an_answer(bench: SlackBotHarness, te
     assert len(await bench.jobs()) == 1
 
 
-async def test_an_answer_that_names_its_question_is_its_words_alone(bench: SlackBotHarness) -> None:
+async def test_answer_command_that_names_its_question_submits_only_its_text(
+    bench: SlackBotHarness,
+) -> None:
     question, root = await bench.asked(WORDS)
     await bench.slack.mention(BEN, bench.general, f"answer {question.name} slowly", root)
     assert await bench.answer(question) == ("slowly", ("ben",))
 
 
-async def test_words_that_match_a_choice_are_it_and_others_are_a_command(
+async def test_text_of_a_choice_is_an_answer_and_other_text_is_a_command(
     bench: SlackBotHarness, manifest: str
 ) -> None:
     question, root = await bench.asked(VERBS)
@@ -67,59 +69,59 @@ async def test_words_that_match_a_choice_are_it_and_others_are_a_command(
     assert await bench.answer(question) == ("list", ("ben",))
 
 
-async def test_a_decision_is_a_word_where_nothing_can_be_approved(bench: SlackBotHarness) -> None:
+async def test_decision_word_is_text_without_an_approval(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(VERBS)
     await bench.slack.mention(BEN, bench.general, "approve", root)
     assert await bench.answer(question) == ("approve", ("ben",))
-    other, its = await bench.asked(WORDS)
-    await bench.slack.say(BEN, bench.general, "deny it with 403", its)
+    other, other_root = await bench.asked(WORDS)
+    await bench.slack.say(BEN, bench.general, "deny it with 403", other_root)
     assert await bench.answer(other) == ("deny it with 403", ("ben",))
 
 
-async def test_of_several_questions_that_take_words_none_is_guessed(
+async def test_text_that_fits_several_questions_is_not_submitted(
     bench: SlackBotHarness, manifest: str
 ) -> None:
-    one, root = await bench.asked(WORDS)
-    two, _ = await bench.asked(WORDS, root=root)
+    first, root = await bench.asked(WORDS)
+    second, _ = await bench.asked(WORDS, root=root)
     await bench.slack.mention(BEN, bench.general, "list the files", root)
-    assert await bench.is_open(one)
-    assert await bench.is_open(two)
+    assert await bench.is_open(first)
+    assert await bench.is_open(second)
     (text,) = await bench.ephemeral_texts(BEN)
     assert text.startswith("Which question does this answer?\n")
     assert "To run the command, type `/draftsman list`" in text
-    (word,) = bench.slack.ephemerals(bench.general, BEN)
-    await bench.slack.press(BEN, bench.general, word["ts"], two.name)
+    (prompt,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, prompt["ts"], second.name)
     await bench.ctx.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
-    assert await bench.answer(two) == ("list the files", ("ben",))
+    assert await bench.answer(second) == ("list the files", ("ben",))
 
 
-async def test_words_go_to_the_one_question_that_takes_them(bench: SlackBotHarness) -> None:
+async def test_text_answers_the_only_question_that_accepts_it(bench: SlackBotHarness) -> None:
     choice, root = await bench.asked(VERBS)
     gate, _ = await bench.asked(GATE, root=root)
-    words, _ = await bench.asked(WORDS, root=root)
+    free_text, _ = await bench.asked(WORDS, root=root)
     await bench.slack.mention(BEN, bench.general, "show me first", root)
-    assert await bench.answer(words) == ("show me first", ("ben",))
+    assert await bench.answer(free_text) == ("show me first", ("ben",))
     assert await bench.is_open(choice)
     assert await bench.is_open(gate)
 
 
-async def test_words_never_decide_a_gate(bench: SlackBotHarness, manifest: str) -> None:
+async def test_text_never_decides_an_approval(bench: SlackBotHarness, manifest: str) -> None:
     gate, root = await bench.asked(GATE)
     for text in ("list", "fix it", "approve it all"):
         await bench.slack.mention(CAROL, bench.general, text, root)
         assert await bench.is_open(gate)
-    listed, refused, how = await bench.ephemeral_texts(CAROL)
+    listed, refused, hint = await bench.ephemeral_texts(CAROL)
     assert f"*D-{gate.job}*" in listed
     assert refused.startswith(f"A job in this thread is waiting for an answer to {gate.name}")
-    assert how.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
+    assert hint.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
     assert len(await bench.jobs()) == 1
     await bench.slack.mention(CAROL, bench.general, "approve", root)
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 
-async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackBotHarness) -> None:
+async def test_edited_request_is_not_an_answer_to_its_job(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "it fails")
     request = await bench.slack.mention(ANNA, bench.general, "fix it", root.ts)
     question, _ = await bench.asked(WORDS, root=root.ts)
@@ -136,7 +138,7 @@ async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackB
         (FULL, "", "by replying in this thread"),
     ],
 )
-async def test_the_advice_fits_the_manifest(
+async def test_instructions_match_the_granted_scopes(
     bench: SlackBotHarness, scopes: tuple[str, ...], call: str, advice: str
 ) -> None:
     bench.slack.world.scopes = set(scopes)
@@ -158,26 +160,26 @@ async def test_the_advice_fits_the_manifest(
 
 
 @pytest.mark.parametrize(
-    ("ask", "who", "text"),
+    ("spec", "user", "text"),
     [(GATE, CAROL, "approve"), (WORDS, BEN, "list the files first")],
     ids=["gate", "words"],
 )
-async def test_a_message_that_comes_again_answers_no_later_question(
-    bench: SlackBotHarness, ask: QuestionSpec, who: str, text: str
+async def test_redelivered_message_answers_no_later_question(
+    bench: SlackBotHarness, spec: QuestionSpec, user: str, text: str
 ) -> None:
-    first, root = await bench.asked(ask)
-    written = await bench.slack.mention(who, bench.general, text, root)
+    first, root = await bench.asked(spec)
+    written = await bench.slack.mention(user, bench.general, text, root)
     assert not await bench.is_open(first)
     work = await bench.make.running(first.job)
-    await bench.rt.questions.ask(work.lease, ask.model_copy(update={"key": "second"}))
+    await bench.rt.questions.ask(work.lease, spec.model_copy(update={"key": "second"}))
     second = await bench.rt.questions.get(first.job, 2)
     await bench.slack.event({**written.sent, "event_id": "Ev0OTHER"})
     assert await bench.is_open(second)
-    await bench.slack.mention(who, bench.general, text, root)
+    await bench.slack.mention(user, bench.general, text, root)
     assert not await bench.is_open(second)
 
 
-async def test_a_message_that_comes_late_decides_no_gate_that_was_asked_meanwhile(
+async def test_late_message_decides_no_approval_that_was_requested_after_it(
     bench: SlackBotHarness,
 ) -> None:
     first, root = await bench.asked(GATE)

@@ -46,7 +46,7 @@ async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> Asyn
         await holder.close()
 
 
-async def test_a_reply_comes_again_once_it_is_known_what_it_is_about(
+async def test_reply_is_redelivered_after_its_question_is_recorded(
     bench: SlackBotHarness, conn: Connection
 ) -> None:
     work = await bench.make.asked(notify=(f"slack:{bench.general}",))
@@ -60,7 +60,7 @@ async def test_a_reply_comes_again_once_it_is_known_what_it_is_about(
     assert await bench.ephemeral_texts(BEN) == []
 
 
-async def test_talk_in_other_threads_is_let_go_meanwhile(
+async def test_messages_in_other_threads_are_ignored_while_a_post_is_unrecorded(
     bench: SlackBotHarness, conn: Connection
 ) -> None:
     other = bench.slack.channel("other", [BEN])
@@ -73,7 +73,9 @@ async def test_talk_in_other_threads_is_let_go_meanwhile(
 
 
 @pytest.mark.parametrize("thread", ["yesterday", "1e9", "9" * 40, "-1.5", "1.5\x00"])
-async def test_a_thread_that_slack_never_made_is_none(bench: SlackBotHarness, thread: str) -> None:
+async def test_message_with_an_invalid_thread_is_ignored(
+    bench: SlackBotHarness, thread: str
+) -> None:
     text = {"thread_ts": thread}
     assert (await bench.slack.say(BEN, bench.general, "hello", more=text)).acked
     assert await bench.ephemeral_texts(BEN) == []

@@ -59,8 +59,10 @@ class RecordingListeners:
         await ack()
 
     async def command(self, body: dict[str, Any], ack: Any) -> None:
-        made = await self.submit(ids.trigger_key(body["trigger_id"]), body["text"], body["user_id"])
-        await ack(response_type="ephemeral", text=made)
+        submitted = await self.submit(
+            ids.trigger_key(body["trigger_id"]), body["text"], body["user_id"]
+        )
+        await ack(response_type="ephemeral", text=submitted)
 
     async def view(self, body: dict[str, Any], ack: Any) -> None:
         await self.submit(f"slack:view:{body['view']['id']}", "view", body["user"]["id"])
@@ -82,8 +84,8 @@ class RecordingListeners:
 
     async def submit(self, key: str, text: str, user: str) -> str:
         actor = Actor(Source.SLACK, user, user)
-        asked = invocation(type="echo", key=key, text=text, notify=("slack:C1",))
-        return (await self.rt.submissions.submit(asked, actor)).name
+        submission = invocation(type="echo", key=key, text=text, notify=("slack:C1",))
+        return (await self.rt.submissions.submit(submission, actor)).name
 
 
 @dataclass
@@ -174,8 +176,8 @@ async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarn
 async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
     """Run the whole bot process, over Socket Mode."""
     values = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
-    known = Credentials(slack.bot_token, slack.app_token)
-    service = Service(rt, SlackSettings.model_validate(values), known)
+    credentials = Credentials(slack.bot_token, slack.app_token)
+    service = Service(rt, SlackSettings.model_validate(values), credentials)
     running = asyncio.create_task(service.run())
     try:
         await slack.sockets.wait(2)

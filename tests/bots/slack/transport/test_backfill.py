@@ -35,10 +35,10 @@ class Scene:
     job: int = 0
     root: str = ""
 
-    async def ask(self, ask: QuestionSpec = QUESTION) -> None:
+    async def ask(self, spec: QuestionSpec = QUESTION) -> None:
         """Ask a question, and wait until its message is recorded."""
         self.slack.subscribed -= {"message.channels", "app_mention"}
-        work = await self.make.asked(ask, notify=(f"slack:{self.general}",))
+        work = await self.make.asked(spec, notify=(f"slack:{self.general}",))
         self.job = work.number
         await self.posted(1)
         self.root = self.slack.messages(self.general)[0]["ts"]
@@ -109,8 +109,8 @@ async def test_backfill_skips_own_messages_and_commands(scene: Scene, service: S
 
 async def test_backfill_skips_ambiguous_replies(scene: Scene, service: Service) -> None:
     await scene.ask()
-    first, here = scene.job, f"slack:{scene.general}/{scene.root}"
-    scene.job = (await scene.make.asked(QUESTION, notify=(here,))).number
+    first, target = scene.job, f"slack:{scene.general}/{scene.root}"
+    scene.job = (await scene.make.asked(QUESTION, notify=(target,))).number
     await scene.posted(2)
     await scene.say("2")
     await scene.make.answer(first, "red")
@@ -154,7 +154,7 @@ async def test_backfill_reads_again_after_the_rate_limit(
     assert await scene.answered() == "blue"
 
 
-async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
+async def test_reply_before_the_start_of_the_bot_is_backfilled(
     scene: Scene, patient: Runtime
 ) -> None:
     async with serving(patient, scene.slack):
@@ -166,7 +166,7 @@ async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
     assert scene.slack.ephemerals(scene.general, BEN) == [], "no reply to old messages"
 
 
-async def test_a_reply_of_a_long_time_without_connections_is_found(
+async def test_reply_during_a_long_disconnection_is_backfilled(
     scene: Scene, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await scene.ask()

@@ -87,7 +87,9 @@ async def test_poison_event_is_not_redelivered(either: ServiceHarness) -> None:
     assert either.outcomes() == {"broken": 2}
 
 
-async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: ServiceHarness) -> None:
+async def test_command_that_cannot_be_canceled_is_reported_as_in_doubt(
+    http: ServiceHarness,
+) -> None:
     stuck, waits = await asyncio.gather(
         *(http.slack.command(ANNA, http.general, "x", name=name) for name in ("/stuck", "/waits"))
     )
@@ -95,7 +97,7 @@ async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: ServiceHarne
     assert waits.body["text"] == acknowledgments.RETRY_LATER
 
 
-async def test_a_refusal_is_told_to_who_asked(either: ServiceHarness, jobs: JobTexts) -> None:
+async def test_refusal_is_sent_to_its_author(either: ServiceHarness, jobs: JobTexts) -> None:
     stranger = either.slack.user("mallory")
     ack = await either.slack.command(stranger, either.general, "fix it")
     assert ack.body["response_type"] == "ephemeral"

@@ -32,7 +32,7 @@ async def look(slack: FakeSlack, **more: Any) -> list[tuple[str, str]]:
     return [(check.status, check.text) async for check in doctor.checks(settings)]
 
 
-async def test_all_is_well(slack: FakeSlack) -> None:
+async def test_valid_configuration_passes_all_checks(slack: FakeSlack) -> None:
     general = slack.channel("general", [ANNA])
     checks = await look(slack, channels=[general], team=slack.team)
     assert [status for status, _ in checks] == ["ok"] * 5
@@ -43,19 +43,19 @@ async def test_all_is_well(slack: FakeSlack) -> None:
     assert checks[-1] == ("ok", f"the bot is in #general ({general})")
 
 
-async def test_a_token_that_slack_refuses(slack: FakeSlack) -> None:
+async def test_token_rejected_by_slack_is_reported(slack: FakeSlack) -> None:
     slack.revoke("token_revoked")
     assert await look(slack) == [("fail", "Slack rejected the bot token: token_revoked")]
 
 
-async def test_a_token_of_another_workspace(slack: FakeSlack) -> None:
+async def test_token_of_another_workspace_is_reported(slack: FakeSlack) -> None:
     checks = await look(slack, team="TOTHER")
     assert checks[0][0] == "fail"
     assert "[slack] team is TOTHER" in checks[0][1]
 
 
 @pytest.mark.parametrize(
-    ("there", "status", "words"),
+    ("granted", "status", "part"),
     [
         (set(scopes.MINIMAL), "ok", "minimal scopes"),
         (set(scopes.FULL) - {"chat:write"}, "fail", "missing scopes: chat:write"),
@@ -63,14 +63,14 @@ async def test_a_token_of_another_workspace(slack: FakeSlack) -> None:
         ({*scopes.FULL, "admin"}, "warn", "unused scopes: admin"),
     ],
 )
-async def test_a_manifest_that_drifted(
-    slack: FakeSlack, there: set[str], status: str, words: str
+async def test_missing_or_additional_scopes_are_reported(
+    slack: FakeSlack, granted: set[str], status: str, part: str
 ) -> None:
-    slack.world.scopes = there
-    assert [check for check in await look(slack) if check[0] == status and words in check[1]]
+    slack.world.scopes = granted
+    assert [check for check in await look(slack) if check[0] == status and part in check[1]]
 
 
-async def test_socket_mode_that_does_not_work(slack: FakeSlack) -> None:
+async def test_failing_socket_mode_is_reported(slack: FakeSlack) -> None:
     slack.world.app_token = "xapp-another"
     assert ("fail", "cannot open a Socket Mode connection: invalid_auth") in await look(slack)
 
@@ -86,17 +86,17 @@ async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
     ]
 
 
-@pytest.mark.parametrize(("ahead", "way"), [(-600, "behind"), (600, "ahead of")])
-def test_doctor_reports_clock_skew(ahead: int, way: str) -> None:
+@pytest.mark.parametrize(("ahead", "direction"), [(-600, "behind"), (600, "ahead of")])
+def test_doctor_reports_clock_skew(ahead: int, direction: str) -> None:
     now = time.time()
     headers = {"Date": formatdate(now, usegmt=True)}
     [checks] = doctor.clock(headers, int(now) + ahead)
     assert checks.status == "fail"
-    assert checks.text == f"clock skew: this machine's clock is 600 s {way} Slack's"
+    assert checks.text == f"clock skew: this machine's clock is 600 s {direction} Slack's"
     assert doctor.clock(headers, now) == doctor.clock({}, now) == []
 
 
-async def test_a_slack_or_a_token_that_is_not_there(
+async def test_unreachable_slack_or_missing_token_is_reported(
     slack: FakeSlack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slack.world.base = "http://127.0.0.1:9"

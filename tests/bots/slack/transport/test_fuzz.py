@@ -132,7 +132,7 @@ FEW = settings(
 
 @FEW
 @given(payload=PAYLOAD, form=st.booleans(), retry=st.none() | TEXT)
-def test_a_signed_payload_of_any_shape_is_no_500(
+def test_signed_payload_of_any_shape_never_gets_500(
     send: Send, payload: Any, form: bool, retry: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = json.dumps(payload)
@@ -158,7 +158,7 @@ def test_signed_bytes_are_no_500(send: Send, body: bytes, kind: str) -> None:
 
 @FEW
 @given(fields=st.dictionaries(st.sampled_from([*KEYS, "ssl_check"]), TEXT, max_size=8))
-def test_a_signed_form_is_no_500(send: Send, fields: dict[str, str]) -> None:
+def test_signed_form_never_gets_500(send: Send, fields: dict[str, str]) -> None:
     clean = {key: value.encode("utf-8", "replace") for key, value in fields.items()}
     from urllib.parse import urlencode
 
@@ -171,7 +171,7 @@ HEADER = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_c
 
 @FEW
 @given(stamp=HEADER, given_=HEADER, body=st.binary(max_size=50))
-def test_what_is_not_signed_is_401(send: Send, stamp: str, given_: str, body: bytes) -> None:
+def test_unsigned_request_gets_401(send: Send, stamp: str, given_: str, body: bytes) -> None:
     names = ("x-slack-request-timestamp", "x-slack-signature")
     headers: Any = [
         (name.encode(), value.encode("latin-1"))

@@ -24,7 +24,7 @@ async def _read(rig: ServiceHarness, path: str) -> tuple[int, str]:
 
 
 async def test_mismatched_content_type_is_refused(http: ServiceHarness) -> None:
-    wrong: list[tuple[bytes, dict[str, str], int]] = [
+    requests: list[tuple[bytes, dict[str, str], int]] = [
         (b"command=%2Fdraftsman&text=x", JSON, 400),
         (b'{"type": "event_callback"}', FORM, 200),  # a form with one strange field
         (b"command=%2Fdraftsman", {"Content-Type": "text/plain"}, 400),
@@ -32,9 +32,10 @@ async def test_mismatched_content_type_is_refused(http: ServiceHarness) -> None:
         (b"\xff\xfe", JSON, 400),
     ]
     result = [
-        (await http.slack.event_delivery.post(body, headers)).status for body, headers, _ in wrong
+        (await http.slack.event_delivery.post(body, headers)).status
+        for body, headers, _ in requests
     ]
-    assert result == [status for *_, status in wrong]
+    assert result == [status for *_, status in requests]
 
 
 async def test_malformed_body_is_refused_after_the_signature_check(http: ServiceHarness) -> None:
@@ -79,29 +80,30 @@ async def test_interaction_with_missing_fields_is_ignored(either: ServiceHarness
 
 
 async def test_body_over_one_mebibyte_is_refused(http: ServiceHarness) -> None:
-    whole = b"a" * (1024 * 1024 + 1)
+    body = b"a" * (1024 * 1024 + 1)
 
     async def in_pieces() -> Any:
         for _ in range(17):
             yield b"a" * 65_536
 
     async with aiohttp.ClientSession() as session:
-        for body in (io.BytesIO(whole), in_pieces()):
-            async with session.post(str(http.slack.request_url), data=body) as reply:
+        for stream in (io.BytesIO(body), in_pieces()):
+            async with session.post(str(http.slack.request_url), data=stream) as reply:
                 assert reply.status == 413
-        async with session.post(str(http.slack.request_url), data=io.BytesIO(whole[1:])) as reply:
+        async with session.post(str(http.slack.request_url), data=io.BytesIO(body[1:])) as reply:
             assert reply.status == 401
 
 
 async def test_invalid_timestamp_or_signature_is_refused(http: ServiceHarness) -> None:
     stamps = ["abc", "", "1e9", "-5", "\u0663", "9" * 400, "1 2", "+1"]
     signatures = ["v0=\u00e9", "", "v0=", "v1=" + "0" * 64, "v0=" + "0" * 64]
-    wrong = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
-    wrong += [{"X-Slack-Signature": signature} for signature in signatures]
+    invalid_headers = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
+    invalid_headers += [{"X-Slack-Signature": signature} for signature in signatures]
     result = [
-        (await http.slack.event_delivery.post(CHALLENGE, JSON | item)).status for item in wrong
+        (await http.slack.event_delivery.post(CHALLENGE, JSON | item)).status
+        for item in invalid_headers
     ]
-    assert result == [401] * len(wrong)
+    assert result == [401] * len(invalid_headers)
 
 
 @pytest.mark.parametrize("ahead", [-600, 600])
@@ -131,7 +133,7 @@ async def test_unhandled_event_is_acknowledged(either: ServiceHarness, jobs: Job
     assert await jobs.texts() == []
 
 
-async def test_only_post_comes_in(http: ServiceHarness) -> None:
+async def test_endpoint_accepts_only_post(http: ServiceHarness) -> None:
     async with aiohttp.ClientSession() as session:
         for method in ("GET", "PUT", "DELETE", "HEAD", "OPTIONS"):
             async with session.request(method, str(http.slack.request_url)) as reply:
@@ -140,7 +142,7 @@ async def test_only_post_comes_in(http: ServiceHarness) -> None:
                 assert reply.status == 404
 
 
-async def test_the_bot_says_how_it_is(http: ServiceHarness) -> None:
+async def test_health_endpoints_show_the_state_of_the_bot(http: ServiceHarness) -> None:
     assert await _read(http, "/healthz") == (200, "alive\n")
     assert (await _read(http, "/readyz"))[0] == 200
     await http.slack.command(ANNA, http.general, "fix it")

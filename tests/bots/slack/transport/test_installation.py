@@ -71,8 +71,8 @@ async def test_pending_messages_are_sent_after_reinstall(
     await red(service, problem)
     await until(lambda: paused(conn), "the pause")
     await make.queued(notify=(f"slack:{general}",))
-    asked = len(slack.calls)
-    await slack.until(lambda: len(slack.calls) > asked + 1, "another look at the token")
+    call_count = len(slack.calls)
+    await slack.until(lambda: len(slack.calls) > call_count + 1, "another look at the token")
     assert posts(slack) == [], "it was known before a call could fail"
     slack.revoke(None)
     await slack.until(lambda: slack.messages(general), "what waited")
@@ -87,8 +87,8 @@ async def test_channel_resumes_when_the_token_works_again(
     await make.queued(notify=(f"slack:{general}",))
     await red(service, "account_inactive (chat.postMessage)")
     await until(lambda: paused(conn), "the pause")
-    asked = len(slack.calls)
-    await slack.until(lambda: len(slack.calls) > asked + 1, "another look at the token")
+    call_count = len(slack.calls)
+    await slack.until(lambda: len(slack.calls) > call_count + 1, "another look at the token")
     assert posts(slack) == ["account_inactive"], "a hot retry"
     slack.revoke(None)
     await slack.until(lambda: slack.messages(general), "what waited")

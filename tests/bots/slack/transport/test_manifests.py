@@ -35,7 +35,7 @@ def _values(text: str, key: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", WANTED)
-def test_a_manifest_asks_for_what_the_code_uses(name: str) -> None:
+def test_manifest_requests_the_scopes_and_events_in_use(name: str) -> None:
     text = _text(name)
     assert _list(text, "bot") == list(WANTED[name])
     events = _list(text, "bot_events")
@@ -49,7 +49,7 @@ def test_a_manifest_asks_for_what_the_code_uses(name: str) -> None:
     assert set(re.findall(r"https://bot\.example\.org(\S*)", text)) == {EVENTS_PATH}
 
 
-def test_the_minimal_one_reads_no_channel() -> None:
+def test_minimal_manifest_reads_no_channel() -> None:
     assert [item for item in scopes.MINIMAL if item.endswith(":history")] == ["im:history"]
 
 
@@ -60,15 +60,15 @@ def test_every_method_that_is_called_is_allowed() -> None:
     called = set(re.findall(rf'"((?:{families})\.[a-zA-Z.]+)"', code))
     snake = {re.sub(r"[A-Z]", lambda c: f"_{c[0].lower()}", m).replace(".", "_"): m
              for m in scopes.METHODS}  # fmt: skip
-    words = re.findall(rf"(?:web|client)\.((?:{families})_[a-z_]+)\(", code)
-    assert [word for word in words if word not in snake] == []
-    called |= {snake[word] for word in words}
+    names = re.findall(rf"(?:web|client)\.((?:{families})_[a-z_]+)\(", code)
+    assert [name for name in names if name not in snake] == []
+    called |= {snake[name] for name in names}
     assert called - scopes.METHODS.keys() == set()
     needed = {scope for scope in scopes.METHODS.values() if scope}
     assert needed <= set(scopes.FULL)
 
 
-def test_the_page_tells_why_each_scope_is_asked_for() -> None:
+def test_documentation_explains_each_scope() -> None:
     assert [scope for scope in scopes.FULL if f"`{scope}`" not in PAGE] == []
     listed = set(re.findall(r"`([a-z_]+:[a-z]+)`", PAGE)) - {"connections:write", "host:port"}
     assert listed <= set(scopes.FULL)

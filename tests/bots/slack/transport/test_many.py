@@ -28,17 +28,19 @@ async def test_a_thousand_events_while_the_database_stalls(
 ) -> None:
     either.slack.event_delivery.patience = 3.0
     turns, text = asyncio.Semaphore(AT_ONCE), list[Ack]()
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def say(number: int) -> None:
         async with turns:
-            how = {"retries": 3} | WAYS[number % len(WAYS)]
-            text.append(await either.slack.mention(ANNA, either.general, f"fix {number}", **how))
+            options = {"retries": 3} | WAYS[number % len(WAYS)]
+            text.append(
+                await either.slack.mention(ANNA, either.general, f"fix {number}", **options)
+            )
         if len(text) == MESSAGES // 3:
-            begun.set()
+            started.set()
 
     async def stall() -> None:
-        await begun.wait()
+        await started.wait()
         holder = await db.dedicated_connection()
         try:
             async with holder.transaction():

@@ -58,7 +58,7 @@ def configured(place: Installation, slack: FakeSlack, **more: Any) -> dict[str, 
     return {"BOT": slack.bot_token, "APP": slack.app_token, "SIGN": slack.signing_secret}
 
 
-async def test_a_command_through_a_socket_becomes_a_job(
+async def test_command_through_a_socket_creates_a_job(
     place: Installation, slack: FakeSlack, jobs: JobTexts
 ) -> None:
     general = slack.channel("general", [ANNA])
@@ -75,7 +75,7 @@ async def test_a_command_through_a_socket_becomes_a_job(
     assert "error" not in bots.output_text, "a start like any other is no trouble"
 
 
-async def test_up_keeps_the_bots_beside_the_worker(
+async def test_up_supervises_the_bots_and_the_worker(
     place: Installation, slack: FakeSlack, jobs: JobTexts
 ) -> None:
     general = slack.channel("general", [ANNA])
@@ -115,7 +115,7 @@ async def test_http_is_served_where_it_is_configured(
     assert await bots.end() == 0
 
 
-async def test_without_a_chat_there_are_no_bots(place: Installation) -> None:
+async def test_bots_require_a_configured_channel(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
@@ -133,11 +133,11 @@ def test_http_and_socket_credentials_together_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setenv("BOT", "xoxb-1")
     monkeypatch.setenv("APP", "xapp-1")
     monkeypatch.setenv("SIGN", "s")
-    both = {"signing_secret": {"env": "SIGN"}}
+    signing = {"signing_secret": {"env": "SIGN"}}
     with pytest.raises(ConfigError, match="with mode 'socket', remove signing_secret"):
-        credentials.read(_slack(**both))
+        credentials.read(_slack(**signing))
     with pytest.raises(ConfigError, match="with mode 'http', remove app_token"):
-        credentials.read(_slack(mode="http", **both))
+        credentials.read(_slack(mode="http", **signing))
     assert credentials.read(_slack()).app == "xapp-1"
 
 
@@ -150,9 +150,7 @@ def test_http_and_socket_credentials_together_are_refused(monkeypatch: pytest.Mo
         ("xoxb-1\u00e9", "characters that are not allowed in a token"),
     ],
 )
-def test_a_token_that_is_none_is_refused(
-    monkeypatch: pytest.MonkeyPatch, bot: str, error: str
-) -> None:
+def test_invalid_token_is_refused(monkeypatch: pytest.MonkeyPatch, bot: str, error: str) -> None:
     monkeypatch.setenv("BOT", bot)
     monkeypatch.setenv("APP", "xapp-1")
     with pytest.raises(ConfigError, match=error) as caught:

@@ -19,12 +19,12 @@ async def test_refreshed_connection_loses_no_event(
 ) -> None:
     slack = socket.slack
     for round_ in range(2):
-        going = [
+        deliveries = [
             asyncio.create_task(slack.say(ANNA, socket.general, f"{round_}.{n}", retries=3))
             for n in range(5)
         ]
         await slack.sockets.disconnect(reason, round_)
-        acks = await asyncio.gather(*going)
+        acks = await asyncio.gather(*deliveries)
         assert [ack.attempts for ack in acks] == [1] * 5
         await slack.sockets.wait(2, opened=3 + round_)
     assert sorted(await jobs.texts()) == sorted(f"{r}.{n}" for r in range(2) for n in range(5))
@@ -45,8 +45,8 @@ async def test_disabled_socket_mode_stops_reconnecting(socket: ServiceHarness) -
     await slack.sockets.disconnect("link_disabled")
     await socket.problem("disabled in the app's settings (link_disabled)")
     await slack.sockets.wait(0)
-    asked = [call for call in slack.calls if call.method == "apps.connections.open"]
-    assert len(asked) == socket_mode.CONNECTIONS
+    opened = [call for call in slack.calls if call.method == "apps.connections.open"]
+    assert len(opened) == socket_mode.CONNECTIONS
 
 
 async def test_too_many_connections_is_reported(patient: Runtime) -> None:
@@ -92,11 +92,11 @@ async def test_app_rate_limit_is_a_health_note(either: ServiceHarness) -> None:
     assert either.health.ready
 
 
-async def test_a_token_that_slack_refuses_is_said(socket: ServiceHarness) -> None:
+async def test_rejected_token_is_reported_as_a_problem(socket: ServiceHarness) -> None:
     async def check() -> bool:
-        return len(socket.slack.calls) > before
+        return len(socket.slack.calls) > call_count
 
-    before = len(socket.slack.calls)
+    call_count = len(socket.slack.calls)
     socket.slack.world.app_token = "xapp-another"
     socket.slack.sockets.drop()
     await until(check, "another try")

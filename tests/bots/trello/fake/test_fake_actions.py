@@ -120,15 +120,15 @@ async def test_a_deleted_card_leaves_an_action_without_its_name(
     assert actions[0]["data"]["card"].keys() == {"id", "idShort"}
 
 
-@pytest.mark.parametrize("said", [False, True])
-async def test_created_card_may_be_reported_with_or_without_its_labels(said: bool) -> None:
-    async with FakeTrello(labels_said=said) as trello:
+@pytest.mark.parametrize("label_actions", [False, True])
+async def test_created_card_may_be_reported_with_or_without_its_labels(label_actions: bool) -> None:
+    async with FakeTrello(label_actions=label_actions) as trello:
         board = trello.board("Work")
         todo, fix = trello.list(board, "To do"), trello.label(board, "fix")
         twin = trello.copy_card(trello.card(board, todo, "one", labels=[fix]))
         assert trello.labels_of(twin) == ["fix"]
         kinds = [action["type"] for action in trello.all_actions]
-        assert kinds.count("addLabelToCard") == (2 if said else 0)
+        assert kinds.count("addLabelToCard") == (2 if label_actions else 0)
 
 
 async def test_card_copy_has_everything_but_the_comments(

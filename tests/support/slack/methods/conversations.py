@@ -168,8 +168,8 @@ def open_direct(world: World, args: Args) -> Json:
     else:
         need_scope(world, "mpim:write")
         channel = _group(world, {*users, world.bot_user})
-    whole = described(world, channel) if args.flag("return_im") else {"id": channel.id}
-    return {"channel": whole}
+    content = described(world, channel) if args.flag("return_im") else {"id": channel.id}
+    return {"channel": content}
 
 
 def _group(world: World, members: set[str]) -> Channel:

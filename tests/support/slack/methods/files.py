@@ -40,17 +40,17 @@ def receive(world: World, file_id: str, data: bytes) -> str | None:
 @method("files.completeUploadExternal", "files:write")
 def complete_upload(world: World, args: Args) -> Json:
     """Create files from the uploads, and post them if a channel is given."""
-    asked = args.json("files", "invalid_arguments")
-    if not isinstance(asked, list) or not asked:
+    requested = args.json("files", "invalid_arguments")
+    if not isinstance(requested, list) or not requested:
         raise invalid_arguments("invalid_arguments", ["missing required field: files"])
-    files = [_uploaded(world, item) for item in asked]
+    files = [_uploaded(world, item) for item in requested]
     names = [args.maybe("channel_id"), *(args.maybe("channels") or "").split(",")]
     channels = [writable_channel(world, name) for name in names if name]
     content: Json = {}
     if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
         content["blocks"] = message_blocks(blocks)
-    for file, one in zip(files, asked, strict=True):
-        file["title"] = one.get("title") or file["name"]
+    for file, entry in zip(files, requested, strict=True):
+        file["title"] = entry.get("title") or file["name"]
         file["shared"] = [channel.id for channel in channels]
     messages = [_told(world, file) for file in files]
     for channel in channels:
@@ -63,8 +63,8 @@ def complete_upload(world: World, args: Args) -> Json:
     return {"files": messages}
 
 
-def _uploaded(world: World, asked: Any) -> Json:
-    file = world.files.get(str(asked.get("id"))) if isinstance(asked, dict) else None
+def _uploaded(world: World, requested: Any) -> Json:
+    file = world.files.get(str(requested.get("id"))) if isinstance(requested, dict) else None
     if file is None:
         raise ApiError("file_not_found")
     if file["data"] is None:

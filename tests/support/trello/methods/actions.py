@@ -15,7 +15,7 @@ from tests.support.trello.serializers import only
 from tests.support.trello.world import known
 
 LIMIT: Final = 50
-"""Actions in an answer when nobody says how many."""
+"""Default number of actions in a response."""
 OF_CARD: Final = "commentCard,updateCard:idList"
 """The filter of a card's actions when there is none."""
 
@@ -23,8 +23,10 @@ OF_CARD: Final = "commentCard,updateCard:idList"
 @route("GET", "/boards/{id}/actions")
 def of_board(call: ApiCall) -> Any:
     board = call.board().id
-    every = call.world.actions.values()
-    return listed(call, [one for one in every if one["data"].get("board", {}).get("id") == board])
+    actions = call.world.actions.values()
+    return listed(
+        call, [action for action in actions if action["data"].get("board", {}).get("id") == board]
+    )
 
 
 @route("GET", "/cards/{id}/actions")
@@ -35,42 +37,42 @@ def of_card(call: ApiCall) -> Any:
 
 @route("GET", "/lists/{id}/actions")
 def of_list(call: ApiCall) -> Any:
-    one = known(call.world.lists, call.parts["id"])
-    call.may_see(one.board)
+    place = known(call.world.lists, call.parts["id"])
+    call.may_see(place.board)
     names = ("list", "listBefore", "listAfter")
 
     def mine(data: Json) -> bool:
-        return one.id in [data.get(name, {}).get("id") for name in names]
+        return place.id in [data.get(name, {}).get("id") for name in names]
 
-    return listed(call, [found for found in call.world.actions.values() if mine(found["data"])])
+    return listed(call, [action for action in call.world.actions.values() if mine(action["data"])])
 
 
 def listed(call: ApiCall, of: Iterable[Json], default: str = "all") -> list[Json]:
     """Return the newest actions of these that a list of actions has, newest first.
 
-    An unknown type in the filter finds nothing: what Trello says to it is unknown.
+    An unknown type in the filter matches nothing; the response of Trello is unknown.
     """
-    wanted = call.text("filter") or default
+    filters = call.text("filter") or default
     cards = set(call.ids("idModels"))
-    found = [
+    matching = [
         action
         for action in of
         if action["type"] in LISTED
         and (not cards or action["data"].get("card", {}).get("id") in cards)
-        and any(_wanted(action, one) for one in wanted.split(","))
+        and any(_matches(action, pattern) for pattern in filters.split(","))
     ]
-    shown = newest(found, call.args, _date, LIMIT)
+    shown = newest(matching, call.args, _date, LIMIT)
     if str(call.args.get("memberCreator", "true")).lower() == "false":
-        shown = [{k: v for k, v in one.items() if k != "memberCreator"} for one in shown]
-    return [only(one, call.text("fields")) for one in shown]
+        shown = [{k: v for k, v in action.items() if k != "memberCreator"} for action in shown]
+    return [only(action, call.text("fields")) for action in shown]
 
 
 def _date(action: Json) -> str:
     return str(action["date"])
 
 
-def _wanted(action: Json, wanted: str) -> bool:
-    kind, _, changed = wanted.partition(":")
+def _matches(action: Json, pattern: str) -> bool:
+    kind, _, changed = pattern.partition(":")
     if kind == "all":
         return True
     return kind == action["type"] and (not changed or changed in action["data"].get("old", {}))
@@ -95,17 +97,17 @@ def delete_on_card(call: ApiCall) -> Any:
 
 
 def _on_card(call: ApiCall) -> None:
-    found = comments.find(call.world, call.parts["idAction"])
-    if found["data"]["card"]["id"] != call.card().id:
+    comment = comments.find(call.world, call.parts["idAction"])
+    if comment["data"]["card"]["id"] != call.card().id:
         raise not_found()
 
 
 @route("GET", "/actions/{id}")
-def one(call: ApiCall) -> Any:
-    found = known(call.world.actions, call.parts["id"])
-    if "board" in found["data"]:
-        call.may_see(found["data"]["board"]["id"])
-    return only(found, call.text("fields"))
+def get(call: ApiCall) -> Any:
+    action = known(call.world.actions, call.parts["id"])
+    if "board" in action["data"]:
+        call.may_see(action["data"]["board"]["id"])
+    return only(action, call.text("fields"))
 
 
 @route("PUT", "/actions/{id}")

@@ -12,15 +12,15 @@ from tests.support.trello.world import known
 
 @route("GET", "/cards/{id}/attachments")
 def attachments(call: ApiCall) -> Any:
-    found = [serializers.attachment(one) for one in call.card().attachments]
-    return serializers.only(found, call.text("fields"))
+    entries = [serializers.attachment(attachment) for attachment in call.card().attachments]
+    return serializers.only(entries, call.text("fields"))
 
 
 @route("POST", "/cards/{id}/attachments")
 def attach(call: ApiCall) -> Any:
     """Attach `file` or `url`; a file without a `name` keeps its own."""
     file = call.files.get("file")
-    made = card_extras.attach(
+    attachment = card_extras.attach(
         call.world,
         call.card().id,
         call.by,
@@ -28,15 +28,15 @@ def attach(call: ApiCall) -> Any:
         data=file.data if file else None,
         url="" if file else call.text("url"),
         mime=call.text("mimeType") or (file.mime if file else ""),
-        most=call.most,
+        max_bytes=call.most,
     )
-    return serializers.attachment(made)
+    return serializers.attachment(attachment)
 
 
 @route("GET", "/cards/{id}/attachments/{idAttachment}")
-def one(call: ApiCall) -> Any:
-    found = {one.id: one for one in call.card().attachments}
-    return serializers.attachment(known(found, call.parts["idAttachment"]))
+def attachment(call: ApiCall) -> Any:
+    by_id = {attachment.id: attachment for attachment in call.card().attachments}
+    return serializers.attachment(known(by_id, call.parts["idAttachment"]))
 
 
 @route("DELETE", "/cards/{id}/attachments/{idAttachment}")

@@ -1,4 +1,4 @@
-"""Boards and what is on them."""
+"""Boards and their contents."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FILTERS = ("all", "open", "closed", "visible", "none")
 
 
 @route("GET", "/boards/{id}")
-def one(call: ApiCall) -> Any:
-    found = serializers.board(call.world, call.board())
-    shown: Json = only(found, call.text("fields"))
+def get(call: ApiCall) -> Any:
+    content = serializers.board(call.world, call.board())
+    shown: Json = only(content, call.text("fields"))
     if call.text("lists") not in ("", "none"):
         shown["lists"] = _lists(call, call.text("lists"))
     if call.text("labels") not in ("", "none"):
@@ -37,23 +37,25 @@ def lists_by(call: ApiCall) -> Any:
     return _lists(call, call.parts["filter"])
 
 
-def _lists(call: ApiCall, wanted: str) -> list[Json]:
+def _lists(call: ApiCall, status: str) -> list[Json]:
     board = call.board().id
-    if wanted not in ("all", "open", "closed", "none"):
+    if status not in ("all", "open", "closed", "none"):
         raise invalid_value("filter")
     return [
-        only(serializers.list_(one), call.text("fields"))
-        for one in call.world.lists.values()
-        if one.board == board and wanted in ("all", "closed" if one.closed else "open")
+        only(serializers.list_(place), call.text("fields"))
+        for place in call.world.lists.values()
+        if place.board == board and status in ("all", "closed" if place.closed else "open")
     ]
 
 
 @route("GET", "/boards/{id}/labels")
 def labels(call: ApiCall) -> Any:
-    """Return the labels: 50 unless it is said, which is from memory."""
-    board, most = call.board().id, number(call.args, "limit", 50, MOST)
-    found = [serializers.label(one) for one in call.world.labels.values() if one.board == board]
-    return found[:most]
+    """Return the labels: 50 by default, which is from memory."""
+    board, limit = call.board().id, number(call.args, "limit", 50, MOST)
+    entries = [
+        serializers.label(label) for label in call.world.labels.values() if label.board == board
+    ]
+    return entries[:limit]
 
 
 @route("GET", "/boards/{id}/members")
@@ -64,21 +66,26 @@ def members(call: ApiCall) -> Any:
 
 @route("GET", "/boards/{id}/memberships")
 def memberships(call: ApiCall) -> Any:
-    """Return who is a member and how; the shape is from memory."""
-    found = call.board()
+    """Return the memberships; the format is from memory."""
+    board = call.board()
     return [
         {
-            "id": f"5eed{one[4:]}", "idMember": one, "unconfirmed": False, "deactivated": False,
-            "memberType": "observer" if one in found.observers else "normal",
+            "id": f"5eed{member[4:]}", "idMember": member,
+            "unconfirmed": False, "deactivated": False,
+            "memberType": "observer" if member in board.observers else "normal",
         }
-        for one in sorted(found.members)
+        for member in sorted(board.members)
     ]  # fmt: skip
 
 
 @route("GET", "/boards/{id}/customFields")
 def custom_fields(call: ApiCall) -> Any:
     board = call.board().id
-    return [one for one in call.world.custom_fields.values() if one["idModel"] == board]
+    return [
+        definition
+        for definition in call.world.custom_fields.values()
+        if definition["idModel"] == board
+    ]
 
 
 @route("GET", "/boards/{id}/cards")
@@ -88,47 +95,47 @@ def cards(call: ApiCall) -> Any:
 
 @route("GET", "/boards/{id}/cards/{filter}")
 def cards_by(call: ApiCall) -> Any:
-    """Return the cards by a filter, or one card: the path is the same."""
-    wanted = call.parts["filter"]
-    if wanted in FILTERS:
-        return _cards(call, wanted)
-    found = call.world.card(wanted)
-    if found.board != call.board().id:
+    """Return the cards by a filter, or a single card: the path is the same."""
+    status = call.parts["filter"]
+    if status in FILTERS:
+        return _cards(call, status)
+    card = call.world.card(status)
+    if card.board != call.board().id:
         raise not_found()
-    return show(call, found)
+    return show(call, card)
 
 
-def _cards(call: ApiCall, wanted: str) -> list[Json]:
+def _cards(call: ApiCall, status: str) -> list[Json]:
     board = call.board().id
-    if wanted not in FILTERS:
+    if status not in FILTERS:
         raise invalid_value("filter")
-    return shown(call, [card for card in call.world.cards.values() if card.board == board], wanted)
+    return shown(call, [card for card in call.world.cards.values() if card.board == board], status)
 
 
-def shown(call: ApiCall, found: list[Card], wanted: str) -> list[Json]:
-    """Return the cards of these that are wanted: 1,000 at most, the newest, by the date in the id.
+def shown(call: ApiCall, cards: list[Card], status: str) -> list[Json]:
+    """Return the newest 1,000 cards with this status, by the date in the id.
 
-    `open` are those that are not archived, also in an archived list; `visible` are not in one.
-    They come as they lie on the board, and not by age.
+    `open` cards are not archived, but may be in an archived list; `visible` cards are not. They are
+    in the order of the board.
     """
 
     def fits(card: Card) -> bool:
-        if wanted == "visible":
+        if status == "visible":
             return not card.closed and not call.world.lists[card.column].closed
-        return wanted in ("all", "closed" if card.closed else "open")
+        return status in ("all", "closed" if card.closed else "open")
 
-    chosen = newest(filter(fits, found), call.args, lambda card: born(card.id), MOST)
-    chosen.sort(key=lambda card: (call.world.lists[card.column].pos, card.pos))
-    return [show(call, card) for card in chosen]
+    page = newest(filter(fits, cards), call.args, lambda card: born(card.id), MOST)
+    page.sort(key=lambda card: (call.world.lists[card.column].pos, card.pos))
+    return [show(call, card) for card in page]
 
 
 def show(call: ApiCall, card: Card) -> Json:
-    """Return a card with what was asked for beside its own fields."""
-    found = only(serializers.card(call.world, card), call.text("fields"))
+    """Return a card with the requested nested resources."""
+    content = only(serializers.card(call.world, card), call.text("fields"))
     for name in ("attachments", "checklists", "customFieldItems", "members"):
         if call.text(name, "false").lower() not in ("false", "none", ""):
-            found[name] = card_extras.whole_card(call.world, card.id)[name]
-    return dict(found)
+            content[name] = card_extras.whole_card(call.world, card.id)[name]
+    return dict(content)
 
 
 @route("POST", "/boards")
@@ -146,13 +153,13 @@ def make_list(call: ApiCall) -> Any:
 @route("POST", "/boards/{id}/labels")
 def make_label(call: ApiCall) -> Any:
     color = None if call.text("color") in ("", "null") else call.text("color")
-    made = boards.add_label(call.world, call.board().id, call.text("name"), color, call.by)
-    return serializers.label(made)
+    label = boards.add_label(call.world, call.board().id, call.text("name"), color, call.by)
+    return serializers.label(label)
 
 
 @route("GET", "/boards/{id}/labels/{idLabel}")
 def one_label(call: ApiCall) -> Any:
-    found = known(call.world.labels, call.parts["idLabel"])
-    if found.board != call.board().id:
+    label = known(call.world.labels, call.parts["idLabel"])
+    if label.board != call.board().id:
         raise not_found()
-    return serializers.label(found)
+    return serializers.label(label)

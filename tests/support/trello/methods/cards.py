@@ -18,46 +18,48 @@ FIELDS: Final = {"name": "name", "desc": "desc", "due": "due", "dueComplete": "d
 
 
 @route("GET", "/cards/{id}")
-def one(call: ApiCall) -> Any:
+def get(call: ApiCall) -> Any:
     card = call.card()
-    found = show(call, card)
+    content = show(call, card)
     if call.text("board", "false").lower() == "true":
-        found["board"] = board(call.world, call.world.boards[card.board])
+        content["board"] = board(call.world, call.world.boards[card.board])
     if call.text("list", "false").lower() == "true":
-        found["list"] = list_(call.world.lists[card.column])
-    if wanted := call.text("actions"):
-        found["actions"] = [
+        content["list"] = list_(call.world.lists[card.column])
+    if types := call.text("actions"):
+        content["actions"] = [
             action
             for action in reversed(call.world.on_card[card.id].values())
-            if action["type"] in LISTED and action["type"] in wanted.split(",")
+            if action["type"] in LISTED and action["type"] in types.split(",")
         ][:50]
-    return found
+    return content
 
 
 @route("POST", "/cards")
 def make(call: ApiCall) -> Any:
-    place = known(call.world.lists, call.need("idList"))
-    call.may_see(place.board)
+    target_list = known(call.world.lists, call.need("idList"))
+    call.may_see(target_list.board)
     if source := call.text("idCardSource"):
         call.may_see(call.world.card(source).board)
         name = call.text("name") or None
-        made = cards.copy_card(call.world, call.world.card(source).id, place.id, call.by, name)
+        card = cards.copy_card(
+            call.world, call.world.card(source).id, target_list.id, call.by, name
+        )
     else:
-        made = cards.make(
+        card = cards.make(
             call.world,
-            place.id,
+            target_list.id,
             call.text("name"),
             call.by,
             desc=call.text("desc"),
             label_ids=call.ids("idLabels"),
             members=[known(call.world.members, id).id for id in call.ids("idMembers")],
         )
-    return show(call, made)
+    return show(call, card)
 
 
 @route("PUT", "/cards/{id}")
 def change(call: ApiCall) -> Any:
-    """Change whatever is named; a list of another board is refused, unless idBoard says so too."""
+    """Change the given fields; a list of another board requires idBoard."""
     card = call.card()
     if "idBoard" in call.args or "idList" in call.args:
         _move(call, call.text("idBoard") or card.board, call.text("idList"))
@@ -82,43 +84,45 @@ def to_board(call: ApiCall) -> Any:
 
 
 def _move(call: ApiCall, board_id: str, list_id: str) -> None:
-    """Move the card; without a list it goes to the first open one of the board."""
+    """Move the card; without a list, to the first open list of the board."""
     world, card = call.world, call.card()
     target = world.board(board_id).id
     call.may_see(target)
     if not list_id:
-        places = [one.id for one in world.lists.values() if one.board == target and not one.closed]
+        places = [
+            place.id for place in world.lists.values() if place.board == target and not place.closed
+        ]
         if not places:
             raise invalid_value("idBoard")
         list_id = places[0]
     cards.move_to_board(world, card.id, target, list_id, call.by)
 
 
-def _relabel(call: ApiCall, wanted: list[str]) -> None:
+def _relabel(call: ApiCall, label_ids: list[str]) -> None:
     card = call.card()
-    labels.check(call.world, card.board, wanted)
-    for id in [one for one in card.labels if one not in wanted]:
+    labels.check(call.world, card.board, label_ids)
+    for id in [label for label in card.labels if label not in label_ids]:
         labels.take(call.world, card.id, id, call.by)
-    for id in [one for one in wanted if one not in card.labels]:
+    for id in [label for label in label_ids if label not in card.labels]:
         labels.put(call.world, card.id, id, call.by)
 
 
-def _set(call: ApiCall, name: str, said: Any) -> None:
-    value = said
+def _set(call: ApiCall, name: str, given: Any) -> None:
+    value = given
     if name in ("closed", "dueComplete"):
-        if str(said).lower() not in ("true", "false"):
+        if str(given).lower() not in ("true", "false"):
             raise invalid_value(name)
-        value = str(said).lower() == "true"
+        value = str(given).lower() == "true"
     elif name == "pos":
-        value = {"top": 1.0, "bottom": 1e9}.get(str(said)) or _positive(said)
+        value = {"top": 1.0, "bottom": 1e9}.get(str(given)) or _positive(given)
     elif name in ("name", "desc"):
-        value = str(said)
+        value = str(given)
     cards.change(call.world, call.card().id, call.by, **{FIELDS[name]: value})
 
 
-def _positive(said: Any) -> float:
+def _positive(given: Any) -> float:
     try:
-        value = float(said)
+        value = float(given)
     except (TypeError, ValueError):
         raise invalid_value("pos") from None
     if not 0 < value < math.inf:
@@ -139,8 +143,8 @@ def take_label(call: ApiCall) -> Any:
 
 @route("POST", "/cards/{id}/idMembers")
 def join(call: ApiCall) -> Any:
-    who = known(call.world.members, call.need("value"))
-    cards.join(call.world, call.card().id, who.id, call.by)
+    person = known(call.world.members, call.need("value"))
+    cards.join(call.world, call.card().id, person.id, call.by)
     return [member(call.world.members[id]) for id in call.card().members]
 
 

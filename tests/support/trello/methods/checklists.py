@@ -11,19 +11,21 @@ from tests.support.trello.world import known
 
 @route("GET", "/cards/{id}/checklists")
 def checklists(call: ApiCall) -> Any:
-    return [card_extras.checklist_json(call.world, one) for one in call.card().checklists]
+    return [
+        card_extras.checklist_json(call.world, checklist) for checklist in call.card().checklists
+    ]
 
 
 @route("POST", "/cards/{id}/checklists")
 def make(call: ApiCall) -> Any:
-    made = card_extras.add_checklist(call.world, call.card().id, call.by, call.text("name"))
-    return card_extras.checklist_json(call.world, made)
+    checklist = card_extras.add_checklist(call.world, call.card().id, call.by, call.text("name"))
+    return card_extras.checklist_json(call.world, checklist)
 
 
 @route("POST", "/checklists/{id}/checkItems")
 def add(call: ApiCall) -> Any:
-    found = known(call.world.checklists, call.parts["id"])
-    call.may_see(call.world.cards[found.card].board)
+    checklist = known(call.world.checklists, call.parts["id"])
+    call.may_see(call.world.cards[checklist.card].board)
     return card_extras.add_item(
-        call.world, found.id, call.by, call.text("name"), call.flag("checked")
+        call.world, checklist.id, call.by, call.text("name"), call.flag("checked")
     )

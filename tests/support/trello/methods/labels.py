@@ -19,7 +19,7 @@ def _found(call: ApiCall) -> Label:
 
 
 @route("GET", "/labels/{id}")
-def one(call: ApiCall) -> Any:
+def get(call: ApiCall) -> Any:
     return serializers.label(_found(call))
 
 

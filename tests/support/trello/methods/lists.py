@@ -14,22 +14,24 @@ from tests.support.trello.world import known
 
 
 def _found(call: ApiCall) -> List:
-    found = known(call.world.lists, call.parts["id"])
-    call.may_see(found.board)
-    return found
+    target_list = known(call.world.lists, call.parts["id"])
+    call.may_see(target_list.board)
+    return target_list
 
 
 @route("GET", "/lists/{id}")
-def one(call: ApiCall) -> Any:
+def get(call: ApiCall) -> Any:
     return serializers.only(serializers.list_(_found(call)), call.text("fields"))
 
 
 @route("GET", "/lists/{id}/cards")
 def cards(call: ApiCall) -> Any:
-    place, wanted = _found(call).id, call.text("filter") or "open"
-    if wanted not in FILTERS:
+    list_id, status = _found(call).id, call.text("filter") or "open"
+    if status not in FILTERS:
         raise invalid_value("filter")
-    return shown(call, [card for card in call.world.cards.values() if card.column == place], wanted)
+    return shown(
+        call, [card for card in call.world.cards.values() if card.column == list_id], status
+    )
 
 
 @route("POST", "/lists")
@@ -41,6 +43,6 @@ def make(call: ApiCall) -> Any:
 
 @route("PUT", "/lists/{id}/closed")
 def close(call: ApiCall) -> Any:
-    found = _found(call)
-    boards.close_list(call.world, found.id, call.by, call.flag("value"))
-    return serializers.list_(found)
+    target_list = _found(call)
+    boards.close_list(call.world, target_list.id, call.by, call.flag("value"))
+    return serializers.list_(target_list)

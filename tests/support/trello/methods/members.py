@@ -11,31 +11,31 @@ from tests.support.trello.methods.registry import ApiCall, route
 
 
 @route("GET", "/members/{member}")
-def one(call: ApiCall) -> Any:
-    found = call.world.member(call.parts["member"])
-    return serializers.only(serializers.whole_member(call.world, found), call.text("fields"))
+def get(call: ApiCall) -> Any:
+    member = call.world.member(call.parts["member"])
+    return serializers.only(serializers.whole_member(call.world, member), call.text("fields"))
 
 
 @route("GET", "/members/{member}/boards")
 def boards(call: ApiCall) -> Any:
-    found = call.world.member(call.parts["member"]).id
+    member = call.world.member(call.parts["member"]).id
     shown = [
         serializers.board(call.world, board)
         for board in call.world.boards.values()
-        if {found, call.by} <= board.members
+        if {member, call.by} <= board.members
     ]
     return serializers.only(shown, call.text("fields"))
 
 
 @route("GET", "/members/{member}/cards")
 def cards(call: ApiCall) -> Any:
-    found = call.world.member(call.parts["member"]).id
-    return [show(call, card) for card in call.world.cards.values() if found in card.members]
+    member = call.world.member(call.parts["member"]).id
+    return [show(call, card) for card in call.world.cards.values() if member in card.members]
 
 
 @route("GET", "/tokens/{token}")
 def token(call: ApiCall) -> Any:
-    """Return what a token is for; one may only ask for one's own."""
+    """Return the permissions of the request's own token."""
     if call.parts["token"] != call.world.token:
         raise ApiError(401, "invalid token")
     rights = {"idModel": "*", "modelType": "Board", "read": True, "write": call.world.writes}

@@ -12,7 +12,7 @@ from tests.support.trello.webhook_delivery import WebhookDelivery
 from tests.support.trello.world import World, is_id
 
 TOKENS: Final = ("{token}", "{filter}", "{field}", "{member}")
-"""Parts of a path that are no ids."""
+"""Parts of a path that are not ids."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class File:
 
 @dataclass
 class ApiCall:
-    """One call: who asks, the parts of the path by name, and the arguments."""
+    """A call: its member, the parts of the path by name, and the arguments."""
 
     world: World
     webhook_delivery: WebhookDelivery
@@ -39,43 +39,43 @@ class ApiCall:
 
     def text(self, name: str, default: str = "") -> str:
         """Return an argument as text."""
-        found = self.args.get(name)
-        return default if found is None else str(found)
+        value = self.args.get(name)
+        return default if value is None else str(value)
 
     def need(self, name: str) -> str:
         """Return an argument that must be there."""
-        found = self.args.get(name)
-        if found in (None, ""):
+        value = self.args.get(name)
+        if value in (None, ""):
             raise invalid_value(name)
-        return str(found)
+        return str(value)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return an argument that is true or false."""
-        said = str(self.args.get(name, default)).lower()
-        if said not in ("true", "false", "1", "0"):
+        value = str(self.args.get(name, default)).lower()
+        if value not in ("true", "false", "1", "0"):
             raise invalid_value(name)
-        return said in ("true", "1")
+        return value in ("true", "1")
 
     def ids(self, name: str) -> list[str]:
         """Return a list of ids, which comes with commas or as JSON."""
-        said = self.args.get(name)
-        found = said if isinstance(said, list) else str(said or "").split(",")
-        return [str(one) for one in found if one]
+        value = self.args.get(name)
+        items = value if isinstance(value, list) else str(value or "").split(",")
+        return [str(item) for item in items if item]
 
     def card(self) -> Card:
         """Return the card of the path if the caller may see it."""
-        found = self.world.card(self.parts["id"])
-        self.may_see(found.board)
-        return found
+        card = self.world.card(self.parts["id"])
+        self.may_see(card.board)
+        return card
 
     def board(self) -> Board:
         """Return the board of the path if the caller may see it."""
-        found = self.world.board(self.parts["id"])
-        self.may_see(found.id)
-        return found
+        board = self.world.board(self.parts["id"])
+        self.may_see(board.id)
+        return board
 
     def may_see(self, board: str) -> None:
-        """Refuse what is on a board of others."""
+        """Raise ApiError unless the member may see the board."""
         if self.by not in self.world.boards[board].members:
             raise forbidden()
 
@@ -92,20 +92,20 @@ class Route:
     work: Work
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
-        """Return the parts of a path, or None if it is another's; a slash at the end is nothing."""
-        mine, theirs = self.path.strip("/").split("/"), path.strip("/").split("/")
-        if method != self.method or len(mine) != len(theirs):
+        """Return the parts of a path, None for another route; a trailing slash is ignored."""
+        pattern, actual = self.path.strip("/").split("/"), path.strip("/").split("/")
+        if method != self.method or len(pattern) != len(actual):
             return None
         parts = {}
-        for one, two in zip(mine, theirs, strict=True):
-            if one.startswith("{"):
-                parts[one.strip("{}")] = two
-            elif one != two:
+        for name, value in zip(pattern, actual, strict=True):
+            if name.startswith("{"):
+                parts[name.strip("{}")] = value
+            elif name != value:
                 return None
         return parts
 
     def check(self, parts: dict[str, str]) -> None:
-        """Refuse what is no id, before anybody looks at the token."""
+        """Raise ApiError for an invalid id, before the token is checked."""
         for name, value in parts.items():
             if f"{{{name}}}" in TOKENS or is_id(value):
                 continue

@@ -19,7 +19,7 @@ DESCRIPTION_MOST: Final = 16384
 def of_token(call: ApiCall) -> Any:
     if call.parts["token"] != call.world.token:
         raise ApiError(401, "invalid token")
-    return [serializers.webhook(one) for one in call.world.webhooks.values()]
+    return [serializers.webhook(webhook) for webhook in call.world.webhooks.values()]
 
 
 @route("POST", "/tokens/{token}/webhooks")
@@ -37,14 +37,18 @@ async def make(call: ApiCall) -> Any:
     """
     world, watched, url = call.world, call.text("idModel"), call.text("callbackURL")
     _check(call, watched, url)
-    twins = [one for one in world.webhooks.values() if (one.model, one.url) == (watched, url)]
-    if twins:
+    duplicates = [
+        webhook
+        for webhook in world.webhooks.values()
+        if (webhook.model, webhook.url) == (watched, url)
+    ]
+    if duplicates:
         raise ApiError(400, "A webhook with that callback, model, and token already exists")
     await _head(call, url)
     active = call.flag("active", True)
-    made = Webhook(world.id(), watched, url, world.token, call.text("description"), active)
-    world.webhooks[made.id] = made
-    return serializers.webhook(made)
+    webhook = Webhook(world.id(), watched, url, world.token, call.text("description"), active)
+    world.webhooks[webhook.id] = webhook
+    return serializers.webhook(webhook)
 
 
 def _check(call: ApiCall, watched: str, url: str) -> None:
@@ -69,25 +73,25 @@ async def _head(call: ApiCall, url: str) -> None:
 
 
 @route("GET", "/webhooks/{id}")
-def one(call: ApiCall) -> Any:
+def get(call: ApiCall) -> Any:
     return serializers.webhook(known(call.world.webhooks, call.parts["id"]))
 
 
 @route("PUT", "/webhooks/{id}")
 async def change(call: ApiCall) -> Any:
     """Change a webhook; to make it active again forgets its failures."""
-    found = known(call.world.webhooks, call.parts["id"])
-    url = call.text("callbackURL") or found.url
-    watched = call.text("idModel") or found.model
+    webhook = known(call.world.webhooks, call.parts["id"])
+    url = call.text("callbackURL") or webhook.url
+    watched = call.text("idModel") or webhook.model
     _check(call, watched, url)
-    active = call.flag("active", found.active)
-    if url != found.url or active:
+    active = call.flag("active", webhook.active)
+    if url != webhook.url or active:
         await _head(call, url)
     if active:
-        found.failures, found.first_failure = 0, None
-    found.url, found.model, found.active = url, watched, active
-    found.description = call.text("description", found.description)
-    return serializers.webhook(found)
+        webhook.failures, webhook.first_failure = 0, None
+    webhook.url, webhook.model, webhook.active = url, watched, active
+    webhook.description = call.text("description", webhook.description)
+    return serializers.webhook(webhook)
 
 
 @route("DELETE", "/webhooks/{id}")

@@ -1,1 +1,1 @@
-"""What people do on Trello: boards, cards, comments, labels."""
+"""Actions of people on Trello: boards, cards, comments, labels."""

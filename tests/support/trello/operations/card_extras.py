@@ -1,4 +1,4 @@
-"""What else is on a card: attachments, checklists and custom fields."""
+"""Further content of a card: attachments, checklists and custom fields."""
 
 from __future__ import annotations
 
@@ -24,96 +24,100 @@ def attach(
     data: bytes | None = None,
     url: str = "",
     mime: str = "",
-    most: int,
+    max_bytes: int,
 ) -> Attachment:
     """Attach a file or an address.
 
-    `most` is the limit of a file in bytes. The status and the words of the refusals of a file that
-    is too big and of one attachment too many are from memory.
+    The status and the text of the errors for a large file and for too many attachments are from
+    memory.
     """
     card = world.cards[card_id]
     if len(name) > NAME_MOST:
         raise invalid_value("name")
-    if data is not None and len(data) > most:
+    if data is not None and len(data) > max_bytes:
         raise ApiError(413, "Payload Too Large")
     if len(card.attachments) >= ATTACHMENTS_MOST:
         raise ApiError(400, "Attachment limit exceeded")
     if data is None and not url.startswith(("http://", "https://")):
         raise invalid_value("url")
     id = world.id()
-    place = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{name}"
-    made = Attachment(id, name or url, place, by, iso(world.moment()), data, mime)
-    card.attachments.append(made)
-    said = {"id": id, "name": made.name, "url": place}
-    record(world, "addAttachmentToCard", by, of_card(world, card, attachment=said))
-    return made
+    location = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{name}"
+    attachment = Attachment(id, name or url, location, by, iso(world.moment()), data, mime)
+    card.attachments.append(attachment)
+    data_shown = {"id": id, "name": attachment.name, "url": location}
+    record(world, "addAttachmentToCard", by, of_card(world, card, attachment=data_shown))
+    return attachment
 
 
 def detach(world: World, card_id: str, id: str, by: str) -> None:
     """Remove an attachment."""
     card = world.cards[card_id]
-    found = known({one.id: one for one in card.attachments}, id)
-    card.attachments.remove(found)
-    said = {"id": id, "name": found.name}
-    record(world, "deleteAttachmentFromCard", by, of_card(world, card, attachment=said))
+    attachment = known({attachment.id: attachment for attachment in card.attachments}, id)
+    card.attachments.remove(attachment)
+    shown = {"id": id, "name": attachment.name}
+    record(world, "deleteAttachmentFromCard", by, of_card(world, card, attachment=shown))
 
 
 def add_checklist(world: World, card_id: str, by: str, name: str) -> Checklist:
     """Put a checklist on a card."""
     card = world.cards[card_id]
-    made = Checklist(world.id(), name or "Checklist", card.id)
-    card.checklists.append(made)
-    world.checklists[made.id] = made
-    said = {"id": made.id, "name": made.name}
-    record(world, "addChecklistToCard", by, of_card(world, card, listed=False, checklist=said))
-    return made
+    checklist = Checklist(world.id(), name or "Checklist", card.id)
+    card.checklists.append(checklist)
+    world.checklists[checklist.id] = checklist
+    shown = {"id": checklist.id, "name": checklist.name}
+    record(world, "addChecklistToCard", by, of_card(world, card, listed=False, checklist=shown))
+    return checklist
 
 
 def add_item(world: World, checklist: str, by: str, name: str, checked: bool = False) -> Json:
     """Put an item on a checklist."""
-    found = known(world.checklists, checklist)
+    parent = known(world.checklists, checklist)
     if not 1 <= len(name) <= 16384:
         raise invalid_value("name")
-    made: Json = {
-        "id": world.id(), "name": name, "nameData": None, "idChecklist": found.id,
-        "pos": 16384.0 * (len(found.items) + 1), "state": "complete" if checked else "incomplete",
+    new_item: Json = {
+        "id": world.id(), "name": name, "nameData": None, "idChecklist": parent.id,
+        "pos": 16384.0 * (len(parent.items) + 1), "state": "complete" if checked else "incomplete",
     }  # fmt: skip
-    found.items.append(made)
-    card = world.cards[found.card]
-    item = {name: made[name] for name in ("id", "name", "state")}
-    said: dict[str, Any] = {"checkItem": item, "checklist": {"id": found.id, "name": found.name}}
-    record(world, "createCheckItem", by, of_card(world, card, listed=False, **said))
-    return made
+    parent.items.append(new_item)
+    card = world.cards[parent.card]
+    item = {name: new_item[name] for name in ("id", "name", "state")}
+    shown: dict[str, Any] = {"checkItem": item, "checklist": {"id": parent.id, "name": parent.name}}
+    record(world, "createCheckItem", by, of_card(world, card, listed=False, **shown))
+    return new_item
 
 
-def checklist_json(world: World, one: Checklist) -> Json:
+def checklist_json(world: World, checklist: Checklist) -> Json:
     """Return a checklist."""
-    card = world.cards[one.card]
+    card = world.cards[checklist.card]
     return {
-        "id": one.id, "name": one.name, "idBoard": card.board, "idCard": card.id,
-        "pos": 16384.0 * (1 + card.checklists.index(one)), "checkItems": list(one.items),
+        "id": checklist.id, "name": checklist.name, "idBoard": card.board, "idCard": card.id,
+        "pos": 16384.0 * (1 + card.checklists.index(checklist)),
+        "checkItems": list(checklist.items),
     }  # fmt: skip
 
 
 def set_field(world: World, card_id: str, field: str, by: str, value: Json) -> Json:
     """Set a custom field of a card: value is as in `{"text": "x"}` or `{"number": "1"}`."""
     card, definition = world.cards[card_id], known(world.custom_fields, field)
-    made: Json = {
+    value_item: Json = {
         "id": world.id(), "idCustomField": definition["id"], "idModel": card.id,
         "modelType": "card", "value": value,
     }  # fmt: skip
-    card.fields[definition["id"]] = made
-    said = {"customField": {"id": field, "name": definition["name"]}, "customFieldItem": made}
-    record(world, "updateCustomFieldItem", by, of_card(world, card, listed=False, **said))
-    return made
+    card.fields[definition["id"]] = value_item
+    shown = {
+        "customField": {"id": field, "name": definition["name"]},
+        "customFieldItem": value_item,
+    }
+    record(world, "updateCustomFieldItem", by, of_card(world, card, listed=False, **shown))
+    return value_item
 
 
 def whole_card(world: World, card_id: str) -> Json:
-    """Return a card with everything that can be asked for with it."""
+    """Return a card with all nested resources."""
     card = world.cards[card_id]
     return serializers.card(world, card) | {
-        "attachments": [serializers.attachment(one) for one in card.attachments],
-        "checklists": [checklist_json(world, one) for one in card.checklists],
+        "attachments": [serializers.attachment(entity) for entity in card.attachments],
+        "checklists": [checklist_json(world, entity) for entity in card.checklists],
         "customFieldItems": list(card.fields.values()),
         "members": [serializers.member(world.members[id]) for id in card.members],
     }

@@ -35,17 +35,17 @@ def make(
 
 
 def _put(world: World, list_id: str, name: str, desc: str) -> Card:
-    place = known(world.lists, list_id)
+    target_list = known(world.lists, list_id)
     if not 1 <= len(name) <= TEXT_MOST:
         raise invalid_value("name")
     if len(desc) > TEXT_MOST:
         raise invalid_value("desc")
-    board = world.boards[place.board]
+    board = world.boards[target_list.board]
     board.shorts += 1
-    made = Card(world.id(), name, desc, board.id, place.id, board.shorts, world.link(), 0.0)
-    made.pos = _end(world, place.id)
-    world.cards[made.id] = made
-    return made
+    card = Card(world.id(), name, desc, board.id, target_list.id, board.shorts, world.link(), 0.0)
+    card.pos = _end(world, target_list.id)
+    world.cards[card.id] = card
+    return card
 
 
 def _end(world: World, list_id: str) -> float:
@@ -53,7 +53,7 @@ def _end(world: World, list_id: str) -> float:
 
 
 def _say_labels(world: World, card: Card, by: str) -> None:
-    if world.labels_said:
+    if world.label_actions:
         for id in card.labels:
             labels.say(world, "addLabelToCard", card, world.labels[id], by)
 
@@ -64,16 +64,18 @@ def copy_card(world: World, id: str, list_id: str, by: str, name: str | None = N
     To another board, labels go as they go with a move.
     """
     source = world.cards[id]
-    made = _put(world, list_id, name or source.name, source.desc)
-    made.labels = labels.on_board(world, source.labels, made.board, by)
-    made.members, made.attachments = list(source.members), list(source.attachments)
-    for one in source.checklists:
-        twin = Checklist(world.id(), one.name, made.id, copy.deepcopy(one.items))
-        world.checklists[twin.id] = twin
-        made.checklists.append(twin)
-    record(world, "copyCard", by, of_card(world, made, cardSource=brief(source)))
-    _say_labels(world, made, by)
-    return made
+    card = _put(world, list_id, name or source.name, source.desc)
+    card.labels = labels.on_board(world, source.labels, card.board, by)
+    card.members, card.attachments = list(source.members), list(source.attachments)
+    for checklist in source.checklists:
+        checklist_copy = Checklist(
+            world.id(), checklist.name, card.id, copy.deepcopy(checklist.items)
+        )
+        world.checklists[checklist_copy.id] = checklist_copy
+        card.checklists.append(checklist_copy)
+    record(world, "copyCard", by, of_card(world, card, cardSource=brief(source)))
+    _say_labels(world, card, by)
+    return card
 
 
 def change(world: World, id: str, by: str, **values: Any) -> Card:
@@ -88,27 +90,27 @@ def change(world: World, id: str, by: str, **values: Any) -> Card:
         if old == value:
             continue
         setattr(card, name, value)
-        said = {"due_complete": "dueComplete"}.get(name, name)
-        data = of_card(world, card, card=brief(card, **{said: value}), old={said: old})
+        field = {"due_complete": "dueComplete"}.get(name, name)
+        data = of_card(world, card, card=brief(card, **{field: value}), old={field: old})
         record(world, "updateCard", by, data)
     return card
 
 
 def move(world: World, id: str, list_id: str, by: str, *, drag: bool = False) -> Card:
-    """Move a card to another list of its board; one that was dragged moves and then settles.
+    """Move a card to another list of its board; a dragged card has two actions.
 
-    The list may be an archived one: the card then is where nobody sees it.
+    The list may be archived, which hides the card.
     """
     card, target = world.cards[id], known(world.lists, list_id)
     if target.board != card.board:
         raise invalid_value("idList")
     if target.id == card.column:
         return card
-    before, old = world.lists[card.column], card.pos
+    old_list, old = world.lists[card.column], card.pos
     card.column, card.pos = target.id, _end(world, target.id)
     data = of_card(world, card, listed=False, card=brief(card, idList=target.id))
-    data |= {"old": {"idList": before.id}}
-    data |= {"listBefore": of_list(before), "listAfter": of_list(target)}
+    data |= {"old": {"idList": old_list.id}}
+    data |= {"listBefore": of_list(old_list), "listAfter": of_list(target)}
     record(world, "updateCard", by, data)
     if drag:
         data = of_card(world, card, card=brief(card, pos=card.pos), old={"pos": old})
@@ -119,23 +121,23 @@ def move(world: World, id: str, list_id: str, by: str, *, drag: bool = False) ->
 def move_to_board(world: World, id: str, board: str, list_id: str, by: str) -> Card:
     """Move a card to another board: its id stays, its labels are others, its comments go along.
 
-    What happens to the labels is inferred, not known: one of the same name and colour there takes
-    their place, or is made; no label action says so.
+    The change of the labels is inferred: labels of the same name and color replace them, and are
+    created if necessary, without label actions.
     """
     card, target = world.cards[id], known(world.lists, list_id)
     if target.board != board:
         raise invalid_value("idList")
     if board == card.board:
         return move(world, id, list_id, by)
-    source, before = card.board, world.lists[card.column]
-    there = world.boards[board]
-    there.shorts += 1
-    card.short, card.board, card.column = there.shorts, board, target.id
+    source, old_list = card.board, world.lists[card.column]
+    target_board = world.boards[board]
+    target_board.shorts += 1
+    card.short, card.board, card.column = target_board.shorts, board, target.id
     card.pos = _end(world, target.id)
     card.labels = labels.on_board(world, card.labels, board, by)
     data = of_card(world, card, boardSource=of_board(world, source), list=of_list(target))
     record(world, "moveCardToBoard", by, data)
-    data = {"card": brief(card), "board": of_board(world, source), "list": of_list(before)}
+    data = {"card": brief(card), "board": of_board(world, source), "list": of_list(old_list)}
     record(world, "moveCardFromBoard", by, data | {"boardTarget": of_board(world, board)})
     _say_labels(world, card, by)
     return card
@@ -153,13 +155,13 @@ def delete(world: World, id: str, by: str) -> None:
 
 
 def join(world: World, id: str, member: str, by: str) -> None:
-    """Put somebody on a card."""
+    """Add a member to a card."""
     card = world.cards[id]
     if member in card.members:
         raise invalid_value("value")
     if member not in world.boards[card.board].members:
         boards.join(world, card.board, member, by)
     card.members.append(member)
-    one = world.members[member]
-    said = {"idMember": one.id, "member": {"id": one.id, "name": one.name}}
-    record(world, "addMemberToCard", by, of_card(world, card, listed=False, **said))
+    person = world.members[member]
+    shown = {"idMember": person.id, "member": {"id": person.id, "name": person.name}}
+    record(world, "addMemberToCard", by, of_card(world, card, listed=False, **shown))

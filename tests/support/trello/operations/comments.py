@@ -34,20 +34,20 @@ def find(world: World, id: str) -> Json:
 
 
 def edit(world: World, id: str, by: str, text: object) -> Json:
-    """Change a comment: only who wrote it may."""
+    """Change a comment, as its author only."""
     action, new = find(world, id), _checked(text)
     if action["idMemberCreator"] != by:
         raise forbidden()
     card, old = world.cards[action["data"]["card"]["id"]], action["data"]["text"]
     action["data"]["text"] = new
     data = of_card(world, card, listed=False, action={"id": id, "text": new}, old={"text": old})
-    told = record(world, "updateComment", by, data)
-    action["data"]["dateLastEdited"] = told["date"]
+    recorded = record(world, "updateComment", by, data)
+    action["data"]["dateLastEdited"] = recorded["date"]
     return action
 
 
 def delete(world: World, id: str, by: str) -> None:
-    """Delete a comment: whoever wrote it, or a person of the board; the bot only its own."""
+    """Delete a comment: any member of the board may, the bot only its own."""
     action = find(world, id)
     if action["idMemberCreator"] != by and by == world.bot:
         raise forbidden()

@@ -30,7 +30,7 @@ def put(world: World, card_id: str, label_id: str, by: str) -> Card:
 
 
 def take(world: World, card_id: str, label_id: str, by: str) -> Card:
-    """Take a label from a card. That one which is not on it is a 404 is from memory."""
+    """Remove a label from a card; the 404 for a label that is not on it is from memory."""
     card, label = world.cards[card_id], known(world.labels, label_id)
     if label.id not in card.labels:
         raise not_found()
@@ -47,13 +47,16 @@ def say(world: World, kind: str, card: Card, label: Label, by: str) -> None:
 
 def on_board(world: World, ids: Sequence[str], board: str, by: str) -> list[str]:
     """Return the labels of a board that stand for these of another."""
-    found = []
+    label_ids = []
     for label in [world.labels[id] for id in ids]:
-        twins = [
-            one
-            for one in world.labels.values()
-            if (one.board, one.name, one.color) == (board, label.name, label.color)
+        matches = [
+            candidate
+            for candidate in world.labels.values()
+            if (candidate.board, candidate.name, candidate.color)
+            == (board, label.name, label.color)
         ]
-        twin = twins[0] if twins else boards.add_label(world, board, label.name, label.color, by)
-        found.append(twin.id)
-    return found
+        match = (
+            matches[0] if matches else boards.add_label(world, board, label.name, label.color, by)
+        )
+        label_ids.append(match.id)
+    return label_ids
