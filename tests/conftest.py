@@ -185,7 +185,7 @@ def settings(pickled_settings: bytes, database_url: str, tmp_path: Path) -> Sett
 @pytest.fixture
 async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
     """Provide that database, open."""
-    db = Database(database_url, settings.database)
+    db = Database(database_url, settings.database, pooled=False)
     await db.open()
     yield db
     await db.close()

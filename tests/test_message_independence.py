@@ -34,9 +34,9 @@ FILES: Final = (
     "tests/bots/slack/test_render.py",
     "tests/bots/trello/test_render.py",
     "tests/bots/trello/test_error_text.py",
-    "tests/bots/trello/inbound/test_answers.py::test_late_comment_names_the_member_that_was_first",
+    "tests/bots/trello/inbound/test_answers.py::test_late_comment_reply_names_the_member_who_answered",
     "tests/bots/trello/inbound/test_labels.py::test_label_added_again_creates_a_job_after_the_first_ends",
-    "tests/bots/trello/test_tokens.py::test_they_are_read_and_never_shown",
+    "tests/bots/trello/test_tokens.py::test_credentials_are_read_and_never_shown",
 )
 """Tests of the front ends, except WORDED."""
 WORDED: Final = (
@@ -47,8 +47,8 @@ WORDED: Final = (
     "test_result_is_shown_once_without_field_names",
     "test_answer_text_cannot_mention_a_user",
     "test_person_who_canceled_is_mentioned",
-    "test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer",
-    "test_a_private_word_is_addressed",
+    "test_closed_question_shows_its_resolution_and_quotes_its_text",
+    "test_notice_to_a_person_mentions_them",
 )
 """Tests that check texts of the core."""
 SLOW: Final = ("test_any_text_gives", "test_any_message_is", "test_a_question_keeps_its_controls")

@@ -18,13 +18,13 @@ CARD: Final = "5f1e0c9a8b7d6e5f4a3b2c1d"
 
 
 def settings(api_url: str = API) -> TrelloSettings:
-    """Return the settings of an account; where its secrets are is of no matter."""
-    place = SecretSettings(env="NOWHERE")
-    return TrelloSettings(key=place, token=place, api_url=api_url)
+    """Return the settings of an account, without secrets."""
+    unset = SecretSettings(env="NOWHERE")
+    return TrelloSettings(key=unset, token=unset, api_url=api_url)
 
 
 @asynccontextmanager
 async def account(api_url: str = API, timeout: float = 5.0) -> AsyncIterator[Trello]:
-    """Connect, and hang up."""
+    """Give a connected account."""
     async with connect(settings(api_url), TOKENS, timeout=timeout) as trello:
         yield trello

@@ -5,10 +5,10 @@
     await day.live(Way.BOTH, app)
     assert started == day.jobs()   # names of cards, in order
 
-After every step what happened is brought to the app in one of four ways, and each time the same
-jobs have to come of it. What cannot be the same is not in it: a label that is put on and taken off
-again between two polls, or a card that is archived before anybody saw its label. A person takes a
-label off only if it is still there, so it does not matter whether the app swaps it for another.
+After every step its actions are delivered to the app in each of four sync modes, which all have to
+create the same jobs. Steps that cannot give equal results are left out: a label that is added and
+removed between two polls, or a card that is archived before its label was read. A person removes a
+label only if it is still on the card, so a label swap by the app does not matter.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tests.support.trello import FakeTrello
 
 
 class BoardApp(Protocol):
-    """Who lives the day."""
+    """The application under test."""
 
     async def poll(self) -> None:
-        """Look at the boards once."""
+        """Poll the boards once."""
 
     async def settle(self) -> None:
-        """Do all that is to be done now."""
+        """Finish the work in progress."""
 
     async def finish(self, card: str) -> None:
-        """Let the live job of the card with this id come to its end."""
+        """Finish the live job of a card."""
 
 
 class SyncMode(enum.Enum):
-    """How the app gets to know."""
+    """How the app learns of actions."""
 
     WEBHOOK = "webhook alone"
     POLLING = "polling alone"
@@ -45,9 +45,9 @@ class SyncMode(enum.Enum):
 
 @dataclass
 class BoardScenario:
-    """The boards, and what is on them by name; `work` and `other` are configured, `attic` is not.
+    """Boards with their content by name; `work` and `other` are configured, `attic` is not.
 
-    `fix` and `other_fix` are the labels that make jobs; lists in `ignored` make none.
+    `fix` and `other_fix` are the labels that create jobs; cards in lists in `ignored` create none.
     """
 
     trello: FakeTrello
@@ -63,7 +63,7 @@ class BoardScenario:
 
     @classmethod
     def begin(cls, trello: FakeTrello) -> BoardScenario:
-        """Set the scene: two cards have had their label since yesterday, and never make a job."""
+        """Create the boards, with two labeled cards that never create a job."""
         anna, ben = trello.member("Anna Berg"), trello.member("Ben Cole")
         boards = [trello.board(name, [anna, ben]) for name in ("Work", "Other", "Attic")]
         work, other, attic = boards
@@ -84,102 +84,104 @@ class BoardScenario:
 
     @property
     def fix(self) -> str:
-        """Return the label of `work` that makes jobs."""
+        """Return the label of `work` that creates jobs."""
         return self.labels["fix"]
 
     @property
     def other_fix(self) -> str:
-        """Return the label of `other` that makes jobs; its name differs in case."""
+        """Return the label of `other` that creates jobs; its name differs in case."""
         return self.labels["other"]
 
     @property
     def ignored(self) -> list[str]:
-        """Return the lists of `work` in which no label makes a job."""
+        """Return the lists of `work` in which no label creates a job."""
         return [self.lists["templates"]]
 
     def name(self, card: str) -> str:
-        """Return the name by which a card is known here."""
+        """Return the name of a card."""
         return next(name for name, id in self.cards.items() if id == card)
 
     def jobs(self) -> list[str]:
-        """Return the cards of all jobs that come of the day, in order, one name for each job."""
+        """Return the expected jobs in order, by the names of their cards."""
         return [name for step in STEPS for name in step.jobs]
 
-    async def live(self, way: SyncMode, app: BoardApp, *, seed: int = 0) -> None:
-        """Live the day; after each step but the quiet ones, the app gets to know."""
+    async def live(self, mode: SyncMode, app: BoardApp, *, seed: int = 0) -> None:
+        """Run the steps; after each step that is not quiet, synchronize the app."""
         for number, step in enumerate(STEPS):
             for name in step.finished:
                 await app.finish(self.cards[name])
-                await self.tell(way, app, seed + number)
+                await self.tell(mode, app, seed + number)
             self.trello.later(2)
             step.deed(self)
             if not step.quiet:
-                await self.tell(way, app, seed + number)
-        if way is SyncMode.STORM:
+                await self.tell(mode, app, seed + number)
+        if mode is SyncMode.STORM:
             await self.trello.deliver(replay=True, shuffle=seed)
             await app.settle()
             await app.poll()
             await app.settle()
 
-    async def tell(self, way: SyncMode, app: BoardApp, seed: int = 0) -> None:
-        """Let the app know what happened, and then of what it did itself."""
+    async def tell(self, mode: SyncMode, app: BoardApp, seed: int = 0) -> None:
+        """Deliver the new actions to the app, then the actions that the app caused."""
         for again in range(2):
-            storm = way is SyncMode.STORM
+            storm = mode is SyncMode.STORM
             if storm and (seed + again) % 2:
                 await app.poll()
-            if way is SyncMode.POLLING:
+            if mode is SyncMode.POLLING:
                 self.trello.world.pending.clear()
             elif storm:
                 await self.trello.deliver(copies=2, shuffle=seed, together=True)
             else:
                 await self.trello.deliver()
             await app.settle()
-            if way is not SyncMode.WEBHOOK:
+            if mode is not SyncMode.WEBHOOK:
                 await app.poll()
             await app.settle()
 
-    def make(self, name: str, place: str = "todo", *, labelled: bool = False) -> None:
-        """Make a card in one of the lists."""
-        board = self.trello.world.lists[self.lists[place]].board
-        there = {self.work: "fix", self.other: "other", self.attic: "attic"}[board]
-        on = [self.labels[there]] if labelled else []
-        made = self.trello.card(board, self.lists[place], name, labels=on, by=self.anna)
-        self.cards[name] = made
+    def make(self, name: str, list_name: str = "todo", *, labelled: bool = False) -> None:
+        """Create a card in a list."""
+        board = self.trello.world.lists[self.lists[list_name]].board
+        label = {self.work: "fix", self.other: "other", self.attic: "attic"}[board]
+        on = [self.labels[label]] if labelled else []
+        card = self.trello.card(board, self.lists[list_name], name, labels=on, by=self.anna)
+        self.cards[name] = card
 
     def on(self, name: str, label: str = "fix") -> None:
-        """Put a label on a card, if it is not there."""
+        """Add a label to a card, unless it is on it."""
         if self.labels[label] not in self.trello.card_now(self.cards[name])["idLabels"]:
             self.trello.add_label(self.cards[name], self.labels[label], self.anna)
 
     def off(self, name: str, label: str = "fix") -> None:
-        """Take a label off a card, if it is still there."""
+        """Remove a label from a card, if it is still on it."""
         if self.labels[label] in self.trello.card_now(self.cards[name])["idLabels"]:
             self.trello.remove_label(self.cards[name], self.labels[label], self.ben)
 
     def flap(self, name: str) -> None:
-        """Put a label on, take it off and put it on, before anybody looks."""
+        """Add a label, remove it and add it again before the next poll."""
         self.on(name)
         self.off(name)
         self.on(name)
 
-    def copy(self, name: str, copied: str, place: str) -> None:
+    def copy(self, name: str, copied: str, list_name: str) -> None:
         """Copy a card into a list."""
-        self.cards[copied] = self.trello.copy_card(self.cards[name], self.lists[place], self.ben)
+        self.cards[copied] = self.trello.copy_card(
+            self.cards[name], self.lists[list_name], self.ben
+        )
 
-    def to_board(self, name: str, board: str, place: str) -> None:
+    def to_board(self, name: str, board: str, list_name: str) -> None:
         """Move a card to another board."""
-        self.trello.move_to_board(self.cards[name], board, self.lists[place], self.ben)
+        self.trello.move_to_board(self.cards[name], board, self.lists[list_name], self.ben)
 
-    def to_list(self, name: str, place: str) -> None:
+    def to_list(self, name: str, list_name: str) -> None:
         """Drag a card to another list."""
-        self.trello.move(self.cards[name], self.lists[place], self.ben, drag=True)
+        self.trello.move(self.cards[name], self.lists[list_name], self.ben, drag=True)
 
     def say(self, name: str, text: str, called: str) -> None:
         """Comment on a card."""
         self.comments[called] = self.trello.comment(self.cards[name], self.anna, text)
 
     def namesake(self) -> None:
-        """Make a second label of the trigger's name, which nobody configured, and use it."""
+        """Create an unconfigured label with the name of the trigger, and use it."""
         self.labels["namesake"] = self.trello.label(self.work, "draftsman", "blue")
         self.make("Namesake")
         self.on("Namesake", "namesake")
@@ -187,9 +189,9 @@ class BoardScenario:
 
 @dataclass(frozen=True)
 class Step:
-    """Something that people do, the cards that get a job by it, and which jobs ended before it.
+    """An interaction, the cards that get a job from it, and the jobs that finish before it.
 
-    After a quiet step nothing reaches the app until the next step.
+    After a quiet step nothing is delivered until the next step.
     """
 
     what: str

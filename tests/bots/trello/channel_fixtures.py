@@ -22,7 +22,7 @@ from tests.support.trello import FakeTrello
 
 
 def account_of(trello: FakeTrello, timeout: float = 5.0) -> Trello:
-    """Return the bot's account there."""
+    """Return the bot's account."""
     tokens = Credentials(trello.key, trello.token, trello.secret)
     return connect(settings(trello.api_url), tokens, timeout=timeout)
 
@@ -39,18 +39,18 @@ async def trello_channel(
 
 
 class StaticBoards:
-    """The boards that are watched, as a test says."""
+    """A fixed list of watched boards."""
 
     def __init__(self, *configs: BoardConfig) -> None:
         self.configs = list(configs)
 
     async def all(self) -> list[BoardConfig]:
-        """Return them."""
+        """Return the watched boards."""
         return self.configs
 
 
 class CardHarness:
-    """A board with a card on it, and people."""
+    """A board with a card and members."""
 
     def __init__(self, trello: FakeTrello) -> None:
         self.trello = trello
@@ -64,29 +64,29 @@ class CardHarness:
 
     @property
     def comments(self) -> list[str]:
-        """What the comments on the card say, in their order."""
-        return [one.text for one in self.trello.comments(self.card)]
+        """Texts of the comments on the card, in order."""
+        return [comment.text for comment in self.trello.comments(self.card)]
 
     @property
     def list_now(self) -> str:
-        """The list that the card is in."""
+        """The current list of the card."""
         return str(self.trello.card_now(self.card)["idList"])
 
     def config(self, **fields: Any) -> BoardConfig:
-        """Return how the board is watched."""
+        """Return a configuration of the board."""
         return BoardConfig(board_id=self.board, name="Work", **fields)
 
-    def said(self, kind: DeliveryKind, /, **fields: Any) -> Message:
+    def message(self, kind: DeliveryKind, /, **fields: Any) -> Message:
         """Return a message of D-7 for the card; fields of its job are given as `subject_…`."""
         about = {
             name.removeprefix("subject_"): fields.pop(name)
             for name in list(fields)
             if name.startswith("subject_")
         }
-        made = contract.message(kind, **{"target": self.card} | fields)
-        return replace(made, subject=replace(made.subject, **about))
+        message = contract.message(kind, **{"target": self.card} | fields)
+        return replace(message, subject=replace(message.subject, **about))
 
 
 def person(name: str, own: str | None = None) -> Person:
-    """Return somebody, with a Trello id or without one."""
+    """Return a person, with or without a Trello id."""
     return Person(name, frozenset({"approver"}), {Source.TRELLO: own} if own else {})

@@ -26,7 +26,7 @@ SHORT: Final = Limits(key=300, token=100, window=0.2)
 
 
 class TrelloBackend:
-    """A board whose server fails. A card hears of one job, as cards do."""
+    """A board whose server fails; each card is the target of a single job."""
 
     def __init__(self, seed: int) -> None:
         self.known = {fault.name for fault in RATES}
@@ -36,7 +36,7 @@ class TrelloBackend:
         self._cards: list[str] = []
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
-        """Serve it."""
+        """Start the server."""
         trello = await stack.enter_async_context(self._trello)
         self._board = trello.board("Work")
         self._list = trello.list(self._board, "To do")
@@ -50,14 +50,14 @@ class TrelloBackend:
         return f"trello:{self._cards[-1]}"
 
     async def reach(self, count: int) -> None:
-        """Look at the cards until there are so many comments."""
+        """Wait until there are this many comments."""
         while len(self.seen()) < count:
             await self._trello.wait_for_call()
 
     def seen(self) -> list[VisibleMessage]:
         """Return the comments of every card."""
         return [
-            VisibleMessage(card, marker_of(one.text) or "", one.text)
+            VisibleMessage(card, marker_of(comment.text) or "", comment.text)
             for card in self._cards
-            for one in self._trello.comments(card)
+            for comment in self._trello.comments(card)
         ]

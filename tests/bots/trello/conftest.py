@@ -25,16 +25,16 @@ def _scan_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def trello() -> AsyncIterator[FakeTrello]:
-    """Give a Trello."""
-    async with FakeTrello() as one:
-        yield one
+    """Give a fake Trello."""
+    async with FakeTrello() as fake:
+        yield fake
 
 
 @pytest.fixture
-async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
+async def receiver(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
-    async with receive_webhooks(trello) as one:
-        yield one
+    async with receive_webhooks(trello) as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def client(trello: FakeTrello) -> TrelloClient:
 
 @pytest.fixture
 def anna(trello: FakeTrello) -> str:
-    """Give a person."""
+    """Give a member."""
     return trello.member("Anna Berg")
 
 
 @pytest.fixture
 def board(trello: FakeTrello, anna: str) -> str:
-    """Give a board with a person and the bot on it."""
+    """Give a board with a member and the bot."""
     return trello.board("Work", [anna])
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def rebase_url(url: str, base: str) -> str:
-    """Return a URL of Trello's two hosts as one of the fake's."""
+    """Return a URL of either Trello host with the host of the fake."""
     for host in ("https://api.trello.com", "https://trello.com"):
         if url.startswith(f"{host}/1/"):
             return base + url.removeprefix(host)
@@ -26,13 +26,13 @@ def rebase_url(url: str, base: str) -> str:
 
 
 class RequestsAdapter:
-    """`requests`, with nothing changed but the host."""
+    """`requests` with another host."""
 
     def __init__(self, base: str) -> None:
         self._base = base
 
     def request(self, method: str, url: str, **how: Any) -> requests.Response:
-        """Ask."""
+        """Send a request."""
         return requests.request(method, rebase_url(url, self._base), timeout=10, **how)
 
     def post(self, url: str, **how: Any) -> requests.Response:
@@ -41,13 +41,13 @@ class RequestsAdapter:
 
 
 class HttpxAdapter:
-    """httpx, with what it takes to stand in for `requests` and no more."""
+    """httpx with the interface of `requests` that py-trello uses."""
 
     def __init__(self, base: str) -> None:
         self._base = base
 
     def request(self, method: str, url: str, **how: Any) -> httpx.Response:
-        """Ask."""
+        """Send a request."""
         how.pop("proxies", None)
         if isinstance(how.get("data"), str):
             how["content"] = how.pop("data")
@@ -61,19 +61,19 @@ class HttpxAdapter:
 
 
 async def run_in_thread(work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run a blocking call of py-trello beside the server."""
+    """Run a blocking call of py-trello in a thread."""
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
 async def refusal(work: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[int, str]:
-    """Return the status and the text that a call of py-trello was refused with."""
+    """Return the status and the text of the error that a call of py-trello raises."""
     with pytest.raises(ResourceUnavailable) as caught:
         await run_in_thread(work, *args, **kwargs)
     return caught.value._status, str(caught.value._msg).split(" at https://")[0]
 
 
 async def ask(trello: FakeTrello, method: str, path: str, **args: Any) -> httpx.Response:
-    """Ask for anything, with key and token in the header."""
+    """Send a request with key and token in the header."""
     pair = f'oauth_consumer_key="{trello.key}", oauth_token="{trello.token}"'
     async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
         return await client.request(

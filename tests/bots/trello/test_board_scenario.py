@@ -1,4 +1,4 @@
-"""The intake makes the same jobs of one board's day, in whichever way it gets to know of it."""
+"""The bot creates the same jobs from the board scenario in every sync mode."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ PLENTY = Limits(key=100_000, token=100_000, members=100_000)
 
 @dataclass
 class Bot:
-    """The poller and the webhook of one process, moved by hand."""
+    """The poller and the webhook of a process, driven by the test."""
 
-    desk: BotContext
+    context: BotContext
     poller: Poller
     conn: Connection
     owner: Actor
 
     async def poll(self) -> None:
-        """Look at the boards once."""
+        """Poll the boards once."""
         assert await self.poller.poll_once() == 0
 
     async def settle(self) -> None:
-        """Do what was begun beside."""
-        await self.desk.background.idle()
+        """Wait for the background tasks."""
+        await self.context.background.idle()
 
     async def finish(self, card: str) -> None:
         """Cancel the job of a card."""
@@ -52,48 +52,48 @@ class Bot:
         )
         row = await (await self.conn.execute(query, [card_subject_key(card)])).fetchone()
         assert row is not None, "there is no job to end"
-        await self.desk.rt.job_control.cancel(row[0], self.owner, "over")
+        await self.context.rt.job_control.cancel(row[0], self.owner, "over")
 
     async def jobs(self, day: BoardScenario) -> list[str]:
-        """Return the cards of all jobs, in order, by the names that they have in the day."""
+        """Return the names of the cards of all jobs, in order."""
         names = {card_subject_key(card): name for name, card in day.cards.items()}
-        found = await self.conn.execute("SELECT subject_key FROM jobs ORDER BY number")
-        return [names[row[0]] for row in await found.fetchall()]
+        cursor = await self.conn.execute("SELECT subject_key FROM jobs ORDER BY number")
+        return [names[row[0]] for row in await cursor.fetchall()]
 
 
 @asynccontextmanager
 async def working(
     trello: FakeTrello, rt: Runtime, conn: Connection, owner: Actor, *, webhook: bool
 ) -> AsyncIterator[Bot]:
-    """Run the bot's HTTP side, and hand out its poller."""
+    """Serve the bot's webhook; yield the bot."""
     listening = bind(("127.0.0.1", 0), "trello")
-    place, secret = SecretSettings(env="NOWHERE"), trello.secret
+    unset, secret = SecretSettings(env="NOWHERE"), trello.secret
     port = listening.getsockname()[1]
     settings = TrelloSettings(
-        key=place,
-        token=place,
-        secret=place,
+        key=unset,
+        token=unset,
+        secret=unset,
         api_url=trello.api_url,
         listen=f"127.0.0.1:{port}",
         callback_url=f"http://127.0.0.1:{port}/trello" if webhook else None,
     )
     tokens = Credentials(trello.key, trello.token, secret)
     async with connect(settings, tokens, timeout=10) as client:
-        desk = BotContext(rt, settings, client)
-        server = Server(application(desk, secret))
+        context = BotContext(rt, settings, client)
+        server = Server(application(context, secret))
         serving = asyncio.create_task(server.serve([listening]))
-        poller = Poller(desk, settings.poll)
+        poller = Poller(context, settings.poll)
         try:
-            await resolve_identity(desk, poller.stop)
-            yield Bot(desk, poller, conn, owner)
-            await desk.background.idle()
+            await resolve_identity(context, poller.stop)
+            yield Bot(context, poller, conn, owner)
+            await context.background.idle()
         finally:
             server.end()
             await serving
 
 
 async def configure(rt: Runtime, day: BoardScenario, owner: Actor) -> None:
-    """Watch both boards; the label of the one is swapped for another, that of the other is not."""
+    """Watch both boards; only the label of `work` is swapped for a queued label."""
     queued = day.trello.label(day.work, "draftsman: queued", "black")
     for board, name, label in (
         (day.work, "Work", day.fix),
@@ -110,15 +110,15 @@ async def configure(rt: Runtime, day: BoardScenario, owner: Actor) -> None:
 
 
 @pytest.mark.parametrize("way", [SyncMode.WEBHOOK, SyncMode.POLLING, SyncMode.STORM])
-async def test_the_day_makes_the_same_jobs_in_every_way(
+async def test_bot_creates_the_same_jobs_in_every_sync_mode(
     way: SyncMode, rt: Runtime, conn: Connection, owner: Actor
 ) -> None:
-    """Both ways at once, undisturbed, are in the soak, and the storm in other orders."""
+    """`SyncMode.BOTH` and storms in other orders are in the soak test."""
     await live(way, rt, conn, owner, seed=11)
 
 
 async def live(way: SyncMode, rt: Runtime, conn: Connection, owner: Actor, seed: int) -> None:
-    """Live the day in one way, and see that it makes the jobs that it says."""
+    """Run the scenario in a sync mode, and check its jobs."""
     async with FakeTrello(PLENTY) as trello:
         day = BoardScenario.begin(trello)
         await configure(rt, day, owner)

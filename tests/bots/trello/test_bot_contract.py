@@ -1,4 +1,4 @@
-"""What every bot shows of a job, shown by the one of Trello."""
+"""The contract of every bot, for the Trello bot."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TrelloSide(CardHarness):
         ]
 
     def files(self) -> list[bytes]:
-        """Return what is attached."""
-        return [one.data or b"" for one in self.trello.attachments(self.card)]
+        """Return the attachments."""
+        return [attachment.data or b"" for attachment in self.trello.attachments(self.card)]
 
     def calls(self) -> int:
         """Return how many calls there were."""
@@ -57,7 +57,7 @@ class TrelloSide(CardHarness):
         self.trello.faults.next("POST", FILES, error(413, "too large"))
 
     def revoke(self) -> None:
-        """Make the token bad."""
+        """Revoke the token."""
         self.trello.revoke()
 
     def remove_destination(self) -> None:

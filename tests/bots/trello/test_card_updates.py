@@ -35,14 +35,14 @@ class Stage(CardHarness):
 
     @property
     def note(self) -> str:
-        (found,) = self.health.notes.values()
-        return found
+        (note,) = self.health.notes.values()
+        return note
 
     def moves(self) -> int:
         return sum(call.path == MOVE for call in self.trello.calls)
 
     async def end(self, status: Status = Status.COMPLETED, **fields: Any) -> object:
-        return await self.channel.send(self.said(RESULT, subject_status=status, **fields))
+        return await self.channel.send(self.message(RESULT, subject_status=status, **fields))
 
 
 @pytest.fixture
@@ -61,27 +61,29 @@ async def test_a_completed_job_moves_its_card_to_ready_for_review(stage: Stage) 
     assert len(stage.comments) == 1
 
 
-@pytest.mark.parametrize(("status", "place"), [(Status.FAILED, "doing"), (Status.CANCELED, "todo")])
-async def test_rules_say_where_a_card_goes(stage: Stage, status: Status, place: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "target"), [(Status.FAILED, "doing"), (Status.CANCELED, "todo")]
+)
+async def test_rules_move_a_card(stage: Stage, status: Status, target: str) -> None:
     stage.watched(transition_rules={"failed": stage.doing}, ready_for_review_list_id=stage.review)
     await stage.end(status)
-    assert stage.list_now == getattr(stage, place)
+    assert stage.list_now == getattr(stage, target)
 
 
-async def test_a_card_moves_as_its_job_begins_and_not_once_more_as_it_is_rewritten(
+async def test_card_moves_once_when_its_job_starts_running(
     stage: Stage,
 ) -> None:
     stage.watched(transition_rules={"running": stage.doing})
-    sent = await stage.channel.send(stage.said(STATUS, subject_status=Status.QUEUED))
+    sent = await stage.channel.send(stage.message(STATUS, subject_status=Status.QUEUED))
     assert isinstance(sent, Receipt)
     assert stage.list_now == stage.todo
-    running = stage.said(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
+    running = stage.message(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
     for _ in range(2):
         assert isinstance(await stage.channel.edit(running), Receipt)
     assert (stage.list_now, stage.moves()) == (stage.doing, 1)
 
 
-async def test_a_rule_leaves_alone_what_people_put_elsewhere(stage: Stage) -> None:
+async def test_rule_moves_only_cards_in_its_source_lists(stage: Stage) -> None:
     stage.watched(transition_rules={"completed": {"to": stage.review, "from": [stage.doing]}})
     await stage.end()
     assert stage.list_now == stage.todo
@@ -92,10 +94,10 @@ async def test_a_rule_leaves_alone_what_people_put_elsewhere(stage: Stage) -> No
 
 async def test_card_on_another_board_gets_a_comment_and_no_move(stage: Stage) -> None:
     other = stage.trello.board("Elsewhere")
-    place = stage.trello.list(other, "Inbox")
-    stage.trello.move_to_board(stage.card, other, place)
+    target = stage.trello.list(other, "Inbox")
+    stage.trello.move_to_board(stage.card, other, target)
     assert isinstance(await stage.end(), Receipt)
-    assert (stage.list_now, len(stage.comments), stage.moves()) == (place, 1, 0)
+    assert (stage.list_now, len(stage.comments), stage.moves()) == (target, 1, 0)
     assert stage.health.notes == {}
 
 
@@ -120,33 +122,31 @@ async def test_card_in_the_target_list_is_not_moved(stage: Stage) -> None:
     assert stage.moves() == 0
 
 
-async def test_an_archived_card_is_told_and_left_where_it_is(stage: Stage) -> None:
+async def test_archived_card_gets_a_comment_and_no_move(stage: Stage) -> None:
     stage.trello.archive(stage.card)
     assert isinstance(await stage.end(), Receipt)
     assert (stage.list_now, len(stage.comments)) == (stage.todo, 1)
 
 
-async def test_the_queued_label_is_taken_off_at_the_end(stage: Stage) -> None:
+async def test_queued_label_is_removed_with_the_result(stage: Stage) -> None:
     stage.watched(queued_label_id=stage.queued)
     stage.trello.add_label(stage.card, stage.queued)
-    await stage.channel.send(stage.said(STATUS, subject_status=Status.RUNNING))
+    await stage.channel.send(stage.message(STATUS, subject_status=Status.RUNNING))
     assert stage.trello.labels_of(stage.card) == ["draftsman: queued"]
     await stage.end(Status.FAILED)
     assert stage.trello.labels_of(stage.card) == []
 
 
 @pytest.mark.parametrize("fault", [Fault.HTML_503, Fault.DROP_AFTER, Fault.DROP_BEFORE])
-async def test_a_move_that_fails_for_now_is_made_later_and_the_comment_once(
-    stage: Stage, fault: Fault
-) -> None:
+async def test_failed_move_is_retried_without_a_second_comment(stage: Stage, fault: Fault) -> None:
     stage.trello.faults.next("PUT", MOVE, fault)
-    message = stage.said(RESULT, subject_status=Status.COMPLETED)
+    message = stage.message(RESULT, subject_status=Status.COMPLETED)
     assert isinstance(await stage.channel.send(message), Unconfirmed)
     assert isinstance(await stage.channel.find(message), Receipt)
     assert (stage.list_now, len(stage.comments)) == (stage.review, 1)
 
 
-async def test_a_move_that_is_refused_for_good_keeps_no_message_back(stage: Stage) -> None:
+async def test_permanently_refused_move_does_not_fail_the_message(stage: Stage) -> None:
     stage.watched(ready_for_review_list_id=stage.review, queued_label_id=stage.queued)
     stage.trello.add_label(stage.card, stage.queued)
     stage.trello.faults.next("PUT", MOVE, error(401, "unauthorized card permission requested"))
@@ -157,15 +157,15 @@ async def test_a_move_that_is_refused_for_good_keeps_no_message_back(stage: Stag
     assert "cannot remove label" in second
 
 
-async def test_a_card_that_is_gone_is_a_target_that_is_gone(stage: Stage) -> None:
-    message = stage.said(RESULT)
+async def test_deleted_card_is_a_missing_target(stage: Stage) -> None:
+    message = stage.message(RESULT)
     stage.trello.delete_card(stage.card)
     ended = await stage.channel.send(message)
     assert isinstance(ended, Failure)
     assert ended.code == "target_gone"
 
 
-async def test_a_board_has_words_of_its_own_for_results(stage: Stage) -> None:
+async def test_result_uses_the_comment_template_of_its_board(stage: Stage) -> None:
     stage.watched(comment_template="{job} *fertig*: {summary}\nPR: {pr_url}\n{error}")
     await stage.end(subject_result={"summary": "all *well* {job} @ben"})
     text, _, mark = stage.comments[0].rpartition("\n\n")
@@ -173,16 +173,16 @@ async def test_a_board_has_words_of_its_own_for_results(stage: Stage) -> None:
     assert mark.startswith("`draftsman:")
 
 
-async def test_a_comment_that_says_so_already_is_not_written_again(stage: Stage) -> None:
+async def test_unchanged_comment_is_not_written_again(stage: Stage) -> None:
     stage.watching.configs = []
-    sent = await stage.channel.send(stage.said(STATUS, subject_status=Status.RUNNING))
+    sent = await stage.channel.send(stage.message(STATUS, subject_status=Status.RUNNING))
     assert isinstance(sent, Receipt)
-    again = stage.said(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
+    again = stage.message(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
     assert await stage.channel.edit(again) == sent
     assert "PUT" not in [call.method for call in stage.trello.calls]
 
 
-async def test_nothing_is_read_where_nothing_is_to_be_done(stage: Stage) -> None:
+async def test_card_is_not_read_without_need(stage: Stage) -> None:
     await stage.end(Status.FAILED)
     stage.watching.configs = []
     await stage.end()

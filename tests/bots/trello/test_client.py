@@ -49,8 +49,8 @@ async def trello() -> AsyncIterator[Trello]:
 
 async def refused(trello: Trello, reply: httpx.Response, method: str, path: str) -> Failure:
     """Return the failure that a reply is."""
-    with respx.mock(base_url=f"{API}/1") as there:
-        there.route(method=method, path__regex=".*").mock(return_value=reply)
+    with respx.mock(base_url=f"{API}/1") as router:
+        router.route(method=method, path__regex=".*").mock(return_value=reply)
         with pytest.raises(Failure) as caught:
             await getattr(trello, method.lower())(path)
     return caught.value
@@ -68,7 +68,7 @@ class TestWhatIsSent:
         )
 
     @respx.mock
-    async def test_what_is_written_is_json(self, trello: Trello) -> None:
+    async def test_writes_are_sent_as_json(self, trello: Trello) -> None:
         route = respx.post(f"{API}/1{COMMENTS}").respond(json={"id": "a1"})
         assert await trello.post(COMMENTS, text="hällo\n`x`") == {"id": "a1"}
         (call,) = route.calls
@@ -76,7 +76,7 @@ class TestWhatIsSent:
         assert call.request.url.query == b""
 
     @respx.mock
-    async def test_py_trello_speaks_through_it_and_both_hosts_are_one(self, trello: Trello) -> None:
+    async def test_py_trello_requests_of_both_hosts_use_the_api_url(self, trello: Trello) -> None:
         route = respx.post(f"{API}/1/tokens/{TOKENS.token}/webhooks/").respond(json={"id": "w1"})
         hook = await trello.write(trello.client.create_hook, "https://x.org/t", "b1")
         assert hook.id == "w1"
@@ -84,7 +84,7 @@ class TestWhatIsSent:
         assert call.request.content == b"callbackURL=https%3A%2F%2Fx.org%2Ft&idModel=b1"
 
     @respx.mock
-    async def test_another_address_takes_everything(self) -> None:
+    async def test_configured_api_url_receives_all_requests(self) -> None:
         respx.get("http://127.0.0.1:1/1/boards/b1").respond(json={"id": "b1"})
         async with account("http://127.0.0.1:1") as trello:
             assert await trello.get("/boards/b1") == {"id": "b1"}
@@ -106,7 +106,7 @@ class TestWhatIsSent:
         assert "réport.txt".encode() in call.request.content
 
     @respx.mock
-    async def test_what_stands_in_an_id_stays_in_it(self, trello: Trello) -> None:
+    async def test_special_characters_in_an_id_are_quoted(self, trello: Trello) -> None:
         route = respx.route().respond(json={})
         await trello.get("/cards/a?b#c")
         (call,) = route.calls
@@ -185,25 +185,25 @@ class TestObjects:
 
 
 class TestWhatAnAnswerMeans:
-    @pytest.mark.parametrize(("status", "said", "method", "path", "code", "kind"), STATUSES)
+    @pytest.mark.parametrize(("status", "text", "method", "path", "code", "kind"), STATUSES)
     async def test_each_status(
-        self, trello: Trello, status: int, said: str, method: str, path: str, code: str | None,
+        self, trello: Trello, status: int, text: str, method: str, path: str, code: str | None,
         kind: ErrorClass,
     ) -> None:  # fmt: skip
-        found = await refused(trello, httpx.Response(status, text=said), method, path)
-        assert (found.origin, found.code, found.http_status) == ("trello", code, status)
-        assert classify(found) is kind
-        assert not isinstance(found, UnconfirmedCall)
-        assert "<" not in str(found)
-        assert f"({method} /1{path})" in str(found)
+        failure = await refused(trello, httpx.Response(status, text=text), method, path)
+        assert (failure.origin, failure.code, failure.http_status) == ("trello", code, status)
+        assert classify(failure) is kind
+        assert not isinstance(failure, UnconfirmedCall)
+        assert "<" not in str(failure)
+        assert f"({method} /1{path})" in str(failure)
 
     @pytest.mark.parametrize("status", [200, 500, 502, 503])
     async def test_write_answered_with_html_is_unconfirmed(
         self, trello: Trello, status: int
     ) -> None:
-        found = await refused(trello, httpx.Response(status, html=HTML), "POST", COMMENTS)
-        assert isinstance(found, UnconfirmedCall)
-        assert "<" not in str(found)
+        failure = await refused(trello, httpx.Response(status, html=HTML), "POST", COMMENTS)
+        assert isinstance(failure, UnconfirmedCall)
+        assert "<" not in str(failure)
 
     @pytest.mark.parametrize(
         "error", [httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ReadError]
@@ -224,46 +224,48 @@ class TestWhatAnAnswerMeans:
         assert await trello.get("/boards/b1") == {}
 
     @respx.mock
-    async def test_what_never_left_is_no_doubt(self, trello: Trello) -> None:
+    async def test_unsent_write_is_not_unconfirmed(self, trello: Trello) -> None:
         respx.post(f"{API}/1{COMMENTS}").mock(side_effect=httpx.ConnectError("x"))
         with pytest.raises(Failure) as caught:
             await trello.post(COMMENTS, text="x")
         assert (type(caught.value), caught.value.code) == (Failure, CONNECT)
 
-    async def test_a_reply_that_never_ends_is_given_up(self) -> None:
+    async def test_endless_response_times_out(self) -> None:
         async with account(timeout=0.2) as trello:
             reply = httpx.Response(200, stream=Endless())
-            found = await refused(trello, reply, "POST", COMMENTS)
-        assert isinstance(found, UnconfirmedCall)
-        assert "no reply in time (ReadTimeout)" in str(found), "by itself, not by who waits for it"
+            failure = await refused(trello, reply, "POST", COMMENTS)
+        assert isinstance(failure, UnconfirmedCall)
+        assert "no reply in time (ReadTimeout)" in str(failure), (
+            "by itself, not by who waits for it"
+        )
 
     async def test_invalid_token_pauses_the_account(self, trello: Trello) -> None:
-        found = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
-        assert found.retry_after == PAUSES[0]
+        failure = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
+        assert failure.retry_after == PAUSES[0]
         assert "invalid token" in (trello.trouble or "")
         for pause in (*PAUSES[1:], PAUSES[-1]):
-            found = await refused(
+            failure = await refused(
                 trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS
             )
-            assert found.retry_after == pause
-        with respx.mock(base_url=f"{API}/1") as there:
-            there.get("/boards/b1").respond(json={})
+            assert failure.retry_after == pause
+        with respx.mock(base_url=f"{API}/1") as router:
+            router.get("/boards/b1").respond(json={})
             await trello.get("/boards/b1")
         assert trello.trouble is None
-        found = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
-        assert found.retry_after == PAUSES[0], "a later stray 401 waits a second again"
+        failure = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
+        assert failure.retry_after == PAUSES[0], "a later stray 401 waits a second again"
 
     async def test_a_read_that_times_out_is_reported_as_a_timeout(self) -> None:
         async with account(timeout=0.2) as trello:
-            found = await refused(
+            failure = await refused(
                 trello, httpx.Response(200, stream=Endless()), "GET", "/boards/b1"
             )
-        assert (found.code, found.http_status) == (TIMEOUT, None)
-        assert "no reply in time" in str(found)
+        assert (failure.code, failure.http_status) == (TIMEOUT, None)
+        assert "no reply in time" in str(failure)
 
     async def test_invalid_id_does_not_blame_the_token(self, trello: Trello) -> None:
-        found = await refused(trello, httpx.Response(400, text="invalid id"), "POST", COMMENTS)
-        assert (found.retry_after, trello.trouble) == (None, None)
+        failure = await refused(trello, httpx.Response(400, text="invalid id"), "POST", COMMENTS)
+        assert (failure.retry_after, trello.trouble) == (None, None)
 
 
 def limited(name: str, **headers: str) -> httpx.Response:
@@ -276,13 +278,13 @@ class TestCase90Limits:
         ("name", "path", "wait"),
         [("TOKEN", "/boards/b1", 10), ("KEY", "/boards/b1", 10), ("MEMBER", "/members/me", 900)],
     )
-    async def test_after_a_429_nothing_is_asked_until_the_window_is_over(
+    async def test_429_stops_requests_until_the_window_ends(
         self, trello: Trello, name: str, path: str, wait: float
     ) -> None:
         first = await refused(trello, limited(name), "GET", path)
         assert (first.code, first.retry_after) == (f"API_{name}_LIMIT_EXCEEDED", wait)
-        with respx.mock(assert_all_called=False) as there:
-            route = there.route().respond(json={})
+        with respx.mock(assert_all_called=False) as router:
+            route = router.route().respond(json={})
             with pytest.raises(Failure) as caught:
                 await trello.get(path)
             assert caught.value.http_status == 429
@@ -293,14 +295,14 @@ class TestCase90Limits:
             else:
                 assert route.call_count == 0
 
-    async def test_what_the_reply_says_counts(self, trello: Trello) -> None:
+    async def test_limits_in_response_headers_are_respected(self, trello: Trello) -> None:
         interval = {"x-rate-limit-api-token-interval-ms": "3000"}
-        found = await refused(trello, limited("TOKEN", **interval), "GET", "/boards/b1")
-        assert found.retry_after == 3
+        failure = await refused(trello, limited("TOKEN", **interval), "GET", "/boards/b1")
+        assert failure.retry_after == 3
 
-    async def test_a_retry_after_counts(self, trello: Trello) -> None:
-        found = await refused(trello, limited("KEY", **{"retry-after": "7"}), "GET", "/boards/b1")
-        assert found.retry_after == 7
+    async def test_retry_after_is_respected(self, trello: Trello) -> None:
+        failure = await refused(trello, limited("KEY", **{"retry-after": "7"}), "GET", "/boards/b1")
+        assert failure.retry_after == 7
 
     @respx.mock
     async def test_a_full_window_is_waited_for_or_refused(self) -> None:
@@ -336,11 +338,11 @@ class TestSecrets:
     ) -> None:
         path = f"/tokens/{TOKENS.token}/webhooks"
         text = f"no: {TOKENS.token} {TOKENS.key} {TOKENS.secret}"
-        found = await refused(trello, httpx.Response(status, text=text), "GET", path)
-        again = pickle.loads(pickle.dumps(found))
-        assert (str(again), again.http_status) == (str(found), status)
-        hidden = [str(found), repr(found), str(found.args), str(vars(found))]
-        hidden.append("".join(traceback.format_exception(found)))
+        failure = await refused(trello, httpx.Response(status, text=text), "GET", path)
+        again = pickle.loads(pickle.dumps(failure))
+        assert (str(again), again.http_status) == (str(failure), status)
+        hidden = [str(failure), repr(failure), str(failure.args), str(vars(failure))]
+        hidden.append("".join(traceback.format_exception(failure)))
         for secret in TOKENS.all:
             assert secret not in "".join(hidden)
 
@@ -352,11 +354,11 @@ class TestSecrets:
         respx.post(f"{API}/1{COMMENTS}").mock(side_effect=error(f"oh {TOKENS.token}"))
         with pytest.raises(Failure) as caught:
             await trello.post(COMMENTS, text="x")
-        seen: BaseException | None = caught.value
-        while seen is not None:
-            assert isinstance(seen, Failure)
-            assert TOKENS.token not in str(seen)
-            seen = seen.__cause__ or seen.__context__
+        cause: BaseException | None = caught.value
+        while cause is not None:
+            assert isinstance(cause, Failure)
+            assert TOKENS.token not in str(cause)
+            cause = cause.__cause__ or cause.__context__
 
     @respx.mock
     async def test_logs_and_representations_hold_no_secret(

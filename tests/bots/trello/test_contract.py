@@ -1,4 +1,4 @@
-"""The contract of every channel, kept by the one of Trello."""
+"""The contract of every channel, for the Trello channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in comments name the comment that helps, else the command of a terminal."""
+"""Text of errors in comments."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PLAIN = st.from_regex(r"[a-z0-9]{1,10}( [a-z0-9]{1,10}){0,3}", fullmatch=True).f
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "comment"),
     [
         ("2", ParsedComment("2", "2")),
         ("/answer D-7/1 yes", ParsedComment("yes", "yes", True, 7, 1)),
@@ -48,43 +48,43 @@ PLAIN = st.from_regex(r"[a-z0-9]{1,10}( [a-z0-9]{1,10}){0,3}", fullmatch=True).f
         ("D-7/1 yes", ParsedComment("D-7/1 yes", "D-7/1 yes")),
     ],
 )
-def test_it_is_read(text: str, word: ParsedComment | None) -> None:
-    assert parse(text, ME) == word
+def test_comment_is_parsed(text: str, comment: ParsedComment | None) -> None:
+    assert parse(text, ME) == comment
 
 
 @given(st.text(max_size=200))
-def test_whatever_is_said_is_read_or_not(text: str) -> None:
-    word = parse(text, ME)
+def test_any_comment_is_parsed_or_ignored(text: str) -> None:
+    comment = parse(text, ME)
     is_attachment_only(text)
-    if word is not None and word.decision and word.decision.approved:
+    if comment is not None and comment.decision and comment.decision.approved:
         assert "approve" in text.casefold()
 
 
 @given(PLAIN, st.lists(LINE, max_size=4))
-def test_what_is_quoted_before_or_fenced_changes_nothing(said: str, others: list[str]) -> None:
+def test_quoted_or_fenced_text_does_not_change_the_answer(answer: str, others: list[str]) -> None:
     before = blockquote("\n".join(others))
     fenced = "\n".join(["```", *(line for line in others if "`" not in line), "```"])
-    for text in (f"{before}\n\n{said}", f"{fenced}\n{said}", f"{said}\n{before}"):
-        word = parse(text, ME)
-        assert word is not None
-        assert (word.line, word.text) == (said, said)
+    for text in (f"{before}\n\n{answer}", f"{fenced}\n{answer}", f"{answer}\n{before}"):
+        comment = parse(text, ME)
+        assert comment is not None
+        assert (comment.line, comment.text) == (answer, answer)
 
 
 @given(st.lists(LINE, max_size=4), st.sampled_from(["approve", "/answer 2", "@draftsman 2"]))
-def test_what_is_quoted_decides_nothing(others: list[str], said: str) -> None:
-    assert parse(blockquote("\n".join([*others, said])), ME) is None
-    assert parse(f"```\n{said}\n```", ME) is None
-    assert parse(f"    {said}", ME) is None
+def test_quoted_text_decides_nothing(others: list[str], answer: str) -> None:
+    assert parse(blockquote("\n".join([*others, answer])), ME) is None
+    assert parse(f"```\n{answer}\n```", ME) is None
+    assert parse(f"    {answer}", ME) is None
 
 
 @given(PLAIN, st.integers(1, 10**17), st.integers(1, 10**8))
-def test_a_name_is_read_where_it_is_meant(said: str, job: int, question: int) -> None:
-    word = parse(f"/answer D-{job}/{question} {said}", ME)
-    assert word == ParsedComment(said, said, True, job, question)
+def test_command_can_name_its_question(answer: str, job: int, question: int) -> None:
+    comment = parse(f"/answer D-{job}/{question} {answer}", ME)
+    assert comment == ParsedComment(answer, answer, True, job, question)
 
 
 @given(st.datetimes(), st.text(max_size=50), st.from_regex(r"[0-9a-f]{24}", fullmatch=True))
-def test_times_are_read_as_trello_writes_them(when: object, text: str, id: str) -> None:
+def test_times_are_parsed_in_trello_format(when: object, text: str, id: str) -> None:
     parse_time(text)
     parse_time(when)
     assert parse_time(format_time(created_at(id))) == created_at(id)

@@ -1,4 +1,4 @@
-"""What people see on a card of a job: through the real outbox, by a dispatcher, on a server."""
+"""Comments on a card, delivered from the outbox by a dispatcher to a server."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Flow(CardHarness):
         return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
-        """Wait until all is said; return the deliveries to Trello."""
+        """Wait until all messages are delivered; return the deliveries to Trello."""
 
         async def look() -> bool:
-            return not any(one.status in LIVE for one in await self.sent(job))
+            return not any(delivery.status in LIVE for delivery in await self.sent(job))
 
         await until(look, f"the deliveries of D-{job}")
         return await self.sent(job)
@@ -64,7 +64,9 @@ class Flow(CardHarness):
     async def sent(self, job: int) -> list[Delivery]:
         """Return the deliveries to Trello so far."""
         return [
-            one for one in await deliveries_of(self.rt, job) if one.channel is ChannelName.TRELLO
+            delivery
+            for delivery in await deliveries_of(self.rt, job)
+            if delivery.channel is ChannelName.TRELLO
         ]
 
     def counted(self, method: str, path: str) -> int:
@@ -81,7 +83,7 @@ async def flow(rt: Runtime) -> AsyncIterator[Flow]:
         yield flow
 
 
-async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
+async def test_status_comment_is_edited_and_other_messages_follow(
     flow: Flow, make: Factory, people: People, rt: Runtime
 ) -> None:
     work = await make.asked(QUESTION, notify=flow.notify)
@@ -102,8 +104,8 @@ async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
     (patch,) = flow.trello.attachments(flow.card)
     assert patch.name.startswith("changes.patch · ")
     assert patch.data == PATCH
-    refs = {one.external_ref for one in await flow.sent(work.number)}
-    assert {one.id for one in flow.trello.comments(flow.card)} < refs
+    refs = {delivery.external_ref for delivery in await flow.sent(work.number)}
+    assert {comment.id for comment in flow.trello.comments(flow.card)} < refs
 
 
 async def test_deleted_card_ends_its_deliveries_but_not_the_job(
@@ -120,9 +122,11 @@ async def test_deleted_card_ends_its_deliveries_but_not_the_job(
     assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead_letter", 1)
     assert "not found" in (last.last_error or "")
     instead = [
-        one for one in await deliveries_of(flow.rt, job) if one.channel is not ChannelName.TRELLO
+        delivery
+        for delivery in await deliveries_of(flow.rt, job)
+        if delivery.channel is not ChannelName.TRELLO
     ]
-    assert {one.target for one in instead} == {"log"}, "a person is no card"
+    assert {delivery.target for delivery in instead} == {"log"}, "a person is not a card"
     assert (await flow.rt.read_model.job(job)).status == "completed"
 
 
@@ -142,7 +146,7 @@ async def test_invalid_token_pauses_deliveries_but_not_the_job(flow: Flow, make:
     job = await make.queued(notify=flow.notify)
 
     async def paused() -> bool:
-        return any(one.last_error for one in await deliveries_of(flow.rt, job))
+        return any(delivery.last_error for delivery in await deliveries_of(flow.rt, job))
 
     await until(paused, "the refusal")
     await flow.rt.settlement.outcome(await make.running(job), Done({}))
@@ -159,7 +163,7 @@ async def test_rate_limit_pauses_the_account(flow: Flow, make: Factory, rt: Runt
     job = await make.queued(notify=flow.notify)
 
     async def shut() -> bool:
-        return any(one.last_error for one in await deliveries_of(flow.rt, job))
+        return any(delivery.last_error for delivery in await deliveries_of(flow.rt, job))
 
     await until(shut, "the refusal")
     (status,) = await deliveries_of(rt, job)
@@ -192,12 +196,12 @@ async def test_pasted_secret_is_redacted(flow: Flow, make: Factory) -> None:
     await flow.quiet(work.number)
     await make.answer(work.number, f"no, {token}")
     await flow.quiet(work.number)
-    files = b"".join(one.data or b"" for one in flow.trello.attachments(flow.card))
+    files = b"".join(attachment.data or b"" for attachment in flow.trello.attachments(flow.card))
     assert files
     assert token not in "".join(flow.comments) + files.decode()
 
 
-async def test_who_is_asked_is_mentioned_once_and_nobody_else(
+async def test_only_addressed_people_are_mentioned_once(
     rt: Runtime, make: Factory, flow: Flow
 ) -> None:
     work = await make.asked(GATE, notify=flow.notify, title="ask @ben and @card")

@@ -1,4 +1,4 @@
-"""Whatever text comes in, Trello takes the comment; and it says what it has to."""
+"""Rendering of messages as comments."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ ACCOUNTS = st.sampled_from([ANNA, "x", ""])
 GATE = {"kind": QuestionKind.APPROVAL, "choices": []}
 
 
-def said(kind: DeliveryKind, **fields: Any) -> Message:
+def message_of(kind: DeliveryKind, **fields: Any) -> Message:
     return contract.message(kind, **fields)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, ACCOUNTS, person))
-def test_any_message_is_one_that_trello_takes_and_mentions_nobody_unasked(message: Message) -> None:
+def test_any_message_is_valid_and_mentions_only_addressed_people(message: Message) -> None:
     text = with_marker(render(message, NAMES), message.marker)
     assert 1 <= utf16_length(text) <= MAX_COMMENT
     assert marker_of(text) == message.marker
     assert text.count("\n```") % 2 == 0 or text.startswith("```")
     mentioned = {text[at + 1 : at + 5] for at, char in enumerate(text) if char == "@"}
-    assert all(one == "anna" or one[:1] in ("", "\u200b", "…", "\n") for one in mentioned)
+    assert all(name == "anna" or name[:1] in ("", "\u200b", "…", "\n") for name in mentioned)
     text.encode()
 
 
-def test_a_question_says_what_to_write() -> None:
+def test_question_shows_how_to_answer() -> None:
     asked = question(choices=[{"value": "r", "label": NASTY, "description": "1. x"}])
-    text = render(said(DeliveryKind.QUESTION, question=asked))
+    text = render(message_of(DeliveryKind.QUESTION, question=asked))
     assert f"1. {SHOWN} - 1\\. x" in text
     assert "To answer, comment the number, or `/answer` and free text." in text
 
 
-def test_one_without_choices_and_a_gate_say_so_as_well() -> None:
-    free = render(said(DeliveryKind.QUESTION, question=question(choices=[])))
+def test_questions_without_choices_and_approvals_show_how_to_answer() -> None:
+    free = render(message_of(DeliveryKind.QUESTION, question=question(choices=[])))
     assert "To answer, comment `/answer` and your answer." in free
-    gate = render(said(DeliveryKind.QUESTION, question=question(**GATE, quorum=2)))
+    gate = render(message_of(DeliveryKind.QUESTION, question=question(**GATE, quorum=2)))
     assert "comment `approve`, or `deny` and a reason. Needs 2 approvals." in gate
 
 
-def test_many_choices_are_shown_as_far_as_they_fit() -> None:
+def test_choices_are_truncated_to_fit() -> None:
     many = [{"value": str(n), "label": "x" * 75} for n in range(500)]
-    text = render(said(DeliveryKind.QUESTION, question=question(choices=many)))
+    text = render(message_of(DeliveryKind.QUESTION, question=question(choices=many)))
     assert "more: draftsman show D-7" in text
     assert "This allows" not in text
 
 
-def test_people_who_are_asked_are_mentioned_where_they_are_on_the_board() -> None:
-    message = said(DeliveryKind.QUESTION, recipients=(person("anna", ANNA), person("b_n")))
+def test_addressed_people_are_mentioned_if_they_are_members() -> None:
+    message = message_of(DeliveryKind.QUESTION, recipients=(person("anna", ANNA), person("b_n")))
     assert r"For @anna, b\_n" in render(message, NAMES)
     assert "For anna, " in render(message)
 
 
-def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer() -> None:
+def test_closed_question_shows_its_resolution_and_quotes_its_text() -> None:
     closed = question(
         status=QuestionStatus.ANSWERED,
         text="Which?\n2",
@@ -87,7 +87,7 @@ def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer()
             "by": [f"trello:{ANNA}"],
         },
     )
-    text = render(said(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
+    text = render(message_of(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
     assert text.startswith("D-7/2 was answered by anna: red\n\n")
     assert "\n> Which?\n> 2" in text
     assert "To answer, comment" not in text
@@ -127,7 +127,7 @@ def test_members_are_named_and_other_accounts_are_not(kind: DeliveryKind, fields
     assert not names_members(other)
 
 
-def test_text_of_people_names_no_member() -> None:
+def test_ids_in_text_of_people_are_not_replaced() -> None:
     message = contract.message(DeliveryKind.NOTICE, payload={"text": f"ask trello:{ANNA}"})
     assert not names_members(message)
     assert ANNA in render(message, NAMES)
@@ -141,35 +141,35 @@ def test_a_notice_that_names_its_job_has_no_second_name() -> None:
     assert render(contract.message(DeliveryKind.NOTICE, payload=payload)).count("D-7") == 1
 
 
-def test_a_private_word_is_addressed() -> None:
-    message = said(DeliveryKind.NOTICE, payload={"text": "you may not", "to": ANNA})
+def test_notice_to_a_person_mentions_them() -> None:
+    message = message_of(DeliveryKind.NOTICE, payload={"text": "you may not", "to": ANNA})
     assert render(message, NAMES) == "@anna D-7: you may not"
     assert render(message) == "D-7: you may not"
 
 
 @pytest.mark.parametrize("status", Status)
-def test_every_state_is_shown(status: Status) -> None:
-    made = said(DeliveryKind.STATUS)
-    text = render(replace(made, subject=replace(made.subject, status=status)))
+def test_every_status_is_shown(status: Status) -> None:
+    message = message_of(DeliveryKind.STATUS)
+    text = render(replace(message, subject=replace(message.subject, status=status)))
     assert text.startswith(f"{STATUS_EMOJI[status]} **D-7** **Tidy ")
     assert str(status).replace("_", " ") in text
 
 
-def test_the_address_of_the_card_itself_is_not_repeated_on_it() -> None:
-    made = said(DeliveryKind.STATUS)
+def test_own_url_of_the_card_is_not_shown() -> None:
+    message = message_of(DeliveryKind.STATUS)
     for url, shown in (("https://trello.com/c/abc", False), ("https://x.org/1", True)):
-        text = render(replace(made, subject=replace(made.subject, url=url)))
+        text = render(replace(message, subject=replace(message.subject, url=url)))
         assert (url in text) is shown
 
 
-def test_every_field_of_a_template_has_a_value_and_it_is_escaped() -> None:
-    made = said(DeliveryKind.RESULT, marker=str(uuid4()))
+def test_every_template_field_has_an_escaped_value() -> None:
+    message = message_of(DeliveryKind.RESULT, marker=str(uuid4()))
     subject = replace(
-        made.subject, title=NASTY, error=NASTY, agent="tidy", repo="o/r",
+        message.subject, title=NASTY, error=NASTY, agent="tidy", repo="o/r",
         result={"summary": NASTY, "pr_url": "https://x.org/1", "files": 3},
     )  # fmt: skip
-    found = template_fields(replace(made, subject=subject))
-    assert set(found) == set(FIELDS)
-    assert all(found.values())
-    assert found["summary"] == SHOWN
-    assert found["pr_url"] == "<https://x.org/1>"
+    fields = template_fields(replace(message, subject=subject))
+    assert set(fields) == set(FIELDS)
+    assert all(fields.values())
+    assert fields["summary"] == SHOWN
+    assert fields["pr_url"] == "<https://x.org/1>"

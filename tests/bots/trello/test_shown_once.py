@@ -1,4 +1,4 @@
-"""What is delivered to Trello through faults is seen once, in order. Ten thousand: tests/soak."""
+"""Messages are visible once and in order despite faults; see also tests/soak."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.core.outbox.chaos import ChaosRun
 from tests.factories import Factory
 
 
-async def test_each_is_visible_once_and_in_order_whatever_fails(
+async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     sky = TrelloBackend(seed=1)

@@ -52,33 +52,33 @@ def test_markdown_is_shown_literally(text: str, shown: str) -> None:
         ("<https://evil.org>", "\\<https:\u200b//evil.org\\>"),
     ],
 )
-def test_no_emoji_and_no_link_is_made_by_accident(text: str, shown: str) -> None:
+def test_text_creates_no_emoji_and_no_link(text: str, shown: str) -> None:
     assert escape(text) == shown
     assert text in code(text), "code is shown as it is"
 
 
 @pytest.mark.parametrize("text", ["@card", "hi @anna", "(@board)", "anna@example.org", "@@x"])
-def test_nobody_is_mentioned_by_what_people_write(text: str) -> None:
-    for made in (escape(text), code(text), bold(text)):
-        assert all(after == "\u200b" for after in _behind_each_at(made))
+def test_text_of_people_mentions_no_member(text: str) -> None:
+    for escaped in (escape(text), code(text), bold(text)):
+        assert all(after == "\u200b" for after in _behind_each_at(escaped))
 
 
 def test_length_limit_applies_after_escaping() -> None:
-    made = with_marker(escape_truncated("*" * 20_000, 20_000), MARKER)
-    assert utf16_length(made) <= MAX_COMMENT
-    assert marker_of(made) == MARKER
-    made = with_marker("🙂" * 20_000, MARKER)
-    assert utf16_length(made) <= MAX_COMMENT
-    assert "…" in made
+    escaped = with_marker(escape_truncated("*" * 20_000, 20_000), MARKER)
+    assert utf16_length(escaped) <= MAX_COMMENT
+    assert marker_of(escaped) == MARKER
+    escaped = with_marker("🙂" * 20_000, MARKER)
+    assert utf16_length(escaped) <= MAX_COMMENT
+    assert "…" in escaped
 
 
-def test_a_code_block_that_is_cut_is_ended() -> None:
-    made = with_marker("```\n" + "x" * 20_000 + "\n```", MARKER)
-    assert made.count("```") == 2
-    assert utf16_length(made) <= MAX_COMMENT
+def test_truncated_code_block_is_closed() -> None:
+    escaped = with_marker("```\n" + "x" * 20_000 + "\n```", MARKER)
+    assert escaped.count("```") == 2
+    assert utf16_length(escaped) <= MAX_COMMENT
 
 
-def test_nothing_ends_a_code_block() -> None:
+def test_text_cannot_close_a_code_block() -> None:
     assert code("a\n````\nb").count("```") == 2
 
 
@@ -98,7 +98,7 @@ def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "marker"),
     [
         (with_marker("hello", MARKER), MARKER),
         (with_marker("hello", MARKER) + "\n\n", MARKER),
@@ -110,17 +110,17 @@ def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
         ("`draftsman:x`", None),
     ],
 )
-def test_own_comment_is_recognized_by_its_last_line(text: str, found: str | None) -> None:
-    assert marker_of(text) == found
+def test_own_comment_is_recognized_by_its_last_line(text: str, marker: str | None) -> None:
+    assert marker_of(text) == marker
 
 
 @given(DIRTY, st.integers(20, 60))
-def test_any_text_fits_and_rings_nobodys_bell(text: str, most: int) -> None:
-    for made in (escape_truncated(text, most), code(text, most)):
-        assert utf16_length(made) <= most
-        assert all(after in "\u200b…" for after in _behind_each_at(made))
-        assert "\x00" not in made
-        assert "\u202e" not in made
+def test_any_text_fits_and_mentions_no_member(text: str, most: int) -> None:
+    for escaped in (escape_truncated(text, most), code(text, most)):
+        assert utf16_length(escaped) <= most
+        assert all(after in "\u200b…" for after in _behind_each_at(escaped))
+        assert "\x00" not in escaped
+        assert "\u202e" not in escaped
 
 
 def _behind_each_at(text: str) -> list[str]:

@@ -24,13 +24,13 @@ def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_they_are_read_and_never_shown() -> None:
-    found = read(settings(secret=SecretSettings(env="T_SECRET")))
-    assert (found.key, found.token, found.secret) == (KEY, TOKEN, SECRET)
-    assert not any(one in f"{found} {found!r}" for one in (KEY, TOKEN, SECRET))
+def test_credentials_are_read_and_never_shown() -> None:
+    credentials = read(settings(secret=SecretSettings(env="T_SECRET")))
+    assert (credentials.key, credentials.token, credentials.secret) == (KEY, TOKEN, SECRET)
+    assert not any(secret in f"{credentials} {credentials!r}" for secret in (KEY, TOKEN, SECRET))
 
 
-def test_without_a_webhook_there_is_no_secret() -> None:
+def test_secret_is_not_required_without_a_webhook() -> None:
     assert read(settings()).secret == ""
 
 
@@ -44,7 +44,7 @@ def test_without_a_webhook_there_is_no_secret() -> None:
         ("T_KEY", "schlüssel", "characters"),
     ],
 )
-def test_what_is_wrong_is_said_without_it(
+def test_invalid_credentials_are_reported_without_their_value(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
     monkeypatch.setenv(name, value)

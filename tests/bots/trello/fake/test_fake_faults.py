@@ -1,4 +1,4 @@
-"""Each misbehaviour of the fake really happens to py-trello."""
+"""Faults of the fake as py-trello sees them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def say(client: TrelloClient, card: str) -> Any:
 
 
 @pytest.mark.parametrize(("fault", "kept"), [(Fault.DROP_BEFORE, 0), (Fault.DROP_AFTER, 1)])
-async def test_the_connection_is_cut(
+async def test_connection_is_cut(
     trello: FakeTrello, client: TrelloClient, card: str, fault: Fault, kept: int
 ) -> None:
     trello.faults.next(*SAY, fault)
@@ -38,7 +38,7 @@ async def test_the_connection_is_cut(
 
 
 @pytest.mark.parametrize(("fault", "kept"), [(Fault.HTML_503, 0), (Fault.HTML_AFTER, 1)])
-async def test_an_error_page_comes_instead(
+async def test_error_page_replaces_the_response(
     trello: FakeTrello, client: TrelloClient, card: str, fault: Fault, kept: int
 ) -> None:
     trello.faults.next(*SAY, fault)
@@ -50,7 +50,7 @@ async def test_an_error_page_comes_instead(
 
 
 @pytest.mark.parametrize(("fault", "kept"), [(Fault.HTML_200, 0), (Fault.CUT_AFTER, 1)])
-async def test_no_json_comes_with_200(
+async def test_response_200_without_json(
     trello: FakeTrello, client: TrelloClient, card: str, fault: Fault, kept: int
 ) -> None:
     trello.faults.next(*SAY, fault)
@@ -59,7 +59,7 @@ async def test_no_json_comes_with_200(
     assert len(trello.comments(card)) == kept
 
 
-async def test_created_is_an_error_to_py_trello(
+async def test_py_trello_rejects_status_201(
     trello: FakeTrello, client: TrelloClient, card: str
 ) -> None:
     trello.faults.next(*SAY, Fault.CREATED_201)
@@ -69,7 +69,9 @@ async def test_created_is_an_error_to_py_trello(
     assert len(trello.comments(card)) == 1
 
 
-async def test_any_refusal_can_be_said(trello: FakeTrello, client: TrelloClient, card: str) -> None:
+async def test_fault_can_have_any_status_and_text(
+    trello: FakeTrello, client: TrelloClient, card: str
+) -> None:
     trello.faults.next(*SAY, error(401, "invalid token"))
     with pytest.raises(Unauthorized, match="invalid token"):
         await say(client, card)
@@ -83,17 +85,13 @@ def say_now(client: TrelloClient, card: str) -> None:
     client.fetch_json(f"/cards/{card}/actions/comments", "POST", post_args={"text": "hello"})
 
 
-async def test_it_is_told_to_come_back_later(
-    trello: FakeTrello, client: TrelloClient, card: str
-) -> None:
+async def test_rate_limit_is_reported(trello: FakeTrello, client: TrelloClient, card: str) -> None:
     trello.faults.next(*SAY, Fault.RATE_LIMIT)
     status, text = await refusal(say_now, client, card)
     assert (status, json.loads(text)["error"]) == (429, "API_TOKEN_LIMIT_EXCEEDED")
 
 
-async def test_an_answer_that_is_too_slow_is_of_a_deed_that_is_done(
-    trello: FakeTrello, card: str
-) -> None:
+async def test_slow_response_belongs_to_an_applied_write(trello: FakeTrello, card: str) -> None:
     trello.faults.next(*SAY, Fault.SLOW(0.2))
     place = f"{trello.api_url}/1/cards/{card}/actions/comments"
     both = {"key": trello.key, "token": trello.token}
@@ -107,7 +105,7 @@ async def test_an_answer_that_is_too_slow_is_of_a_deed_that_is_done(
     await until(said, "the comment")
 
 
-async def test_a_route_is_named_or_any_is(
+async def test_fault_applies_to_one_route_or_to_any(
     trello: FakeTrello, client: TrelloClient, card: str
 ) -> None:
     with pytest.raises(LookupError, match=r"no POST /cards/\{id\}/comments"):
@@ -123,7 +121,7 @@ async def test_a_route_is_named_or_any_is(
     await say(client, card)
 
 
-async def test_chance_is_the_same_for_the_same_seed(
+async def test_random_faults_are_reproducible_by_seed(
     trello: FakeTrello, client: TrelloClient, card: str
 ) -> None:
     rates = {Fault.HTML_503: 0.3, Fault.DROP_AFTER: 0.3}
@@ -149,13 +147,13 @@ async def test_chance_is_the_same_for_the_same_seed(
         await run_in_thread(client.fetch_json, f"/cards/{card}")
 
 
-async def test_an_echo_can_come_before_the_answer(
-    trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: WebhookReceiver
+async def test_webhook_can_arrive_before_the_response(
+    trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
-    await run_in_thread(client.create_hook, ears.url, board)
+    await run_in_thread(client.create_hook, receiver.url, board)
     trello.faults.next(*SAY, Fault.ECHO_FIRST)
     made = await say(client, card)
-    assert [heard.action["id"] for heard in ears.heard] == [made["id"]]
+    assert [heard.action["id"] for heard in receiver.received] == [made["id"]]
     assert (len(trello.faults.seen), trello.faults.seen["echo first"]) == (1, 1)
     assert not trello.world.pending
 
@@ -167,10 +165,10 @@ async def test_100_requests_of_a_token_in_10_seconds(
     both = {"key": trello.key, "token": trello.token}
     async with httpx.AsyncClient(trust_env=False) as http:
         answers = [await http.get(place, params=both) for _ in range(101)]
-        assert [one.status_code for one in answers] == [200] * 100 + [429]
+        assert [answer.status_code for answer in answers] == [200] * 100 + [429]
         assert answers[-1].json()["error"] == "API_TOKEN_LIMIT_EXCEEDED"
         assert "Retry-After" not in answers[-1].headers
-        left = [one.headers["X-Rate-Limit-Api-Token-Remaining"] for one in answers]
+        left = [answer.headers["X-Rate-Limit-Api-Token-Remaining"] for answer in answers]
         assert (left[0], left[99], left[100]) == ("99", "0", "0")
         trello.later(10)
         assert (await http.get(place, params=both)).status_code == 200
@@ -199,7 +197,7 @@ async def test_each_limit_has_its_window(limits: Limits, code: str) -> None:
         assert (await ask()).status_code == 200
 
 
-async def test_who_does_not_stop_is_shut_out() -> None:
+async def test_client_over_the_limit_is_blocked() -> None:
     async with FakeTrello(Limits(members=1, refusals=3)) as trello:
         board = trello.board("Work")
         both = {"key": trello.key, "token": trello.token}
@@ -216,14 +214,14 @@ async def test_who_does_not_stop_is_shut_out() -> None:
             assert await ask(f"/boards/{board}") == 200
 
 
-async def test_without_limits_nobody_counts() -> None:
+async def test_requests_are_not_limited_without_limits() -> None:
     async with FakeTrello(None) as trello, httpx.AsyncClient(trust_env=False) as http:
         both = {"key": trello.key, "token": trello.token}
         for _ in range(110):
             assert (await http.get(f"{trello.api_url}/1/members/me", params=both)).is_success
 
 
-async def test_a_fault_of_the_fake_itself_fails_the_test() -> None:
+async def test_error_of_the_fake_itself_fails_the_test() -> None:
     broken = await FakeTrello().__aenter__()
     board = broken.board("Work")
     del broken.world.boards[board].name

@@ -13,16 +13,16 @@ from tests.support.trello.entities import Json
 async def comments(client: TrelloClient, board: str, **params: object) -> list[Json]:
     """Return the comments of a board."""
     path, params = f"/boards/{board}/actions", {"filter": "commentCard", **params}
-    found: list[Json] = await run_in_thread(client.fetch_json, path, query_params=params)
-    return found
+    actions: list[Json] = await run_in_thread(client.fetch_json, path, query_params=params)
+    return actions
 
 
-def texts(found: list[Json]) -> list[str]:
-    """Return what they say."""
-    return [one["data"]["text"] for one in found]
+def texts(actions: list[Json]) -> list[str]:
+    """Return their texts."""
+    return [action["data"]["text"] for action in actions]
 
 
-async def test_fifty_actions_come_unless_it_is_said_and_1000_at_most(
+async def test_page_of_actions_has_50_by_default_and_1000_at_most(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, anna: str
 ) -> None:
     for number in range(1010):
@@ -31,8 +31,8 @@ async def test_fifty_actions_come_unless_it_is_said_and_1000_at_most(
     assert len(await comments(client, board, limit=1000)) == 1000
     for name, value in (("limit", 1001), ("limit", -1), ("limit", "x"), ("page", "x")):
         path = f"/boards/{board}/actions"
-        found = await refusal(client.fetch_json, path, query_params={name: value})
-        assert found == (400, f"invalid value for {name}")
+        actions = await refusal(client.fetch_json, path, query_params={name: value})
+        assert actions == (400, f"invalid value for {name}")
 
 
 async def test_page_times_limit_stays_below_1000(
@@ -43,8 +43,8 @@ async def test_page_times_limit_stays_below_1000(
     assert texts(await comments(client, board, limit=2, page=1)) == ["2", "1"]
     assert await comments(client, board, limit=250, page=3) == []
     params = {"limit": 250, "page": 4}
-    found = await refusal(client.fetch_json, f"/boards/{board}/actions", query_params=params)
-    assert found == (400, "invalid value for page")
+    actions = await refusal(client.fetch_json, f"/boards/{board}/actions", query_params=params)
+    assert actions == (400, "invalid value for page")
 
 
 async def test_the_date_of_an_id_has_whole_seconds(
@@ -61,7 +61,7 @@ async def test_the_date_of_an_id_has_whole_seconds(
     assert one[:8] == two[:8]
 
 
-async def test_a_date_has_milliseconds_and_belongs_to_neither_side(
+async def test_date_bounds_have_milliseconds_and_are_exclusive(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, anna: str
 ) -> None:
     for text in ("one", "two", "three"):
@@ -70,24 +70,24 @@ async def test_a_date_has_milliseconds_and_belongs_to_neither_side(
     assert texts(await comments(client, board, since=two["date"])) == ["three"]
     assert texts(await comments(client, board, before=two["date"])) == ["one"]
     path = f"/boards/{board}/actions"
-    found = await refusal(client.fetch_json, path, query_params={"since": "yesterday"})
-    assert found == (400, "invalid value for since")
+    actions = await refusal(client.fetch_json, path, query_params={"since": "yesterday"})
+    assert actions == (400, "invalid value for since")
 
 
 async def test_1000_cards_come_at_once_and_the_rest_with_before(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str
 ) -> None:
-    made = trello.cards(board, todo, 1010)
+    cards = trello.cards(board, todo, 1010)
     path = f"/boards/{board}/cards"
     newest = await run_in_thread(client.fetch_json, path, query_params={"fields": "idLabels"})
-    assert {one["id"] for one in newest} == set(made[10:])
+    assert {card["id"] for card in newest} == set(cards[10:])
     assert newest[0].keys() == {"id", "idLabels"}
-    params = {"before": made[10], "fields": "id"}
+    params = {"before": cards[10], "fields": "id"}
     rest = await run_in_thread(client.fetch_json, path, query_params=params)
-    assert [one["id"] for one in rest] == list(made[:10])
+    assert [card["id"] for card in rest] == list(cards[:10])
 
 
-async def test_fifty_labels_come_unless_it_is_said(
+async def test_page_of_labels_has_50_by_default(
     trello: FakeTrello, client: TrelloClient, board: str
 ) -> None:
     for number in range(51):
@@ -98,11 +98,11 @@ async def test_fifty_labels_come_unless_it_is_said(
 
 
 @pytest.mark.parametrize("path", ["boards", "lists"])
-async def test_cards_of_one_second_are_lost_at_the_edge(
+async def test_cards_of_the_same_second_are_lost_at_a_page_boundary(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, path: str
 ) -> None:
     trello.next_second()
     one, two = trello.card(board, todo, "one"), trello.card(board, todo, "two")
-    place = f"/{path}/{board if path == 'boards' else todo}/cards"
-    assert await run_in_thread(client.fetch_json, place, query_params={"before": two}) == []
+    path_of_cards = f"/{path}/{board if path == 'boards' else todo}/cards"
+    assert await run_in_thread(client.fetch_json, path_of_cards, query_params={"before": two}) == []
     assert one[:8] == two[:8]

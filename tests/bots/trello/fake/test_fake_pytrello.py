@@ -23,17 +23,17 @@ async def test_boards_lists_and_labels_are_read(
     trello.board("Not the bot's", bot=False)
     (seen,) = await run_in_thread(client.list_boards)
     assert (seen.id, seen.name) == (board, "Work")
-    assert [one.id for one in await run_in_thread(seen.open_lists)] == [todo]
+    assert [trello_list.id for trello_list in await run_in_thread(seen.open_lists)] == [todo]
     labels = await run_in_thread(seen.get_labels)
-    assert [(one.id, one.name, one.color) for one in labels] == [
+    assert [(label.id, label.name, label.color) for label in labels] == [
         (fix, "draftsman", "green"),
         (nameless, "", None),
     ]
     assert (await run_in_thread(client.get_label, fix, board)).name == "draftsman"
-    assert trello.bot_member in [one.id for one in await run_in_thread(seen.all_members)]
+    assert trello.bot_member in [member.id for member in await run_in_thread(seen.all_members)]
 
 
-async def test_the_end_of_an_address_stands_for_an_id(
+async def test_short_link_identifies_a_board_and_a_card(
     trello: FakeTrello, client: TrelloClient, board: str, card: str
 ) -> None:
     link = trello.board_url(board).split("/")[4]
@@ -42,7 +42,7 @@ async def test_the_end_of_an_address_stands_for_an_id(
     assert (await run_in_thread(client.get_card, seen.shortUrl.split("/")[-1])).id == card
 
 
-async def test_a_card_is_read_with_all_that_is_on_it(
+async def test_card_is_read_with_its_content(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, anna: str
 ) -> None:
     fix = trello.label(board, "draftsman")
@@ -55,37 +55,37 @@ async def test_a_card_is_read_with_all_that_is_on_it(
     seen = await run_in_thread(client.get_card, card)
     assert (seen.name, seen.desc, seen.idLabels, seen.idMembers) == ("Fix it", "all", [fix], [anna])
     await run_in_thread(seen.fetch)
-    assert [one["data"]["text"] for one in seen.comments] == ["hello"]
+    assert [comment["data"]["text"] for comment in seen.comments] == ["hello"]
     assert [item["checked"] for item in seen.checklists[0].items] == [False, True]
     (attached,) = await run_in_thread(seen.get_attachments)
     assert (attached.name, attached.bytes) == ("log.txt", 3)
     assert (await run_in_thread(lambda: seen.custom_fields))[0].value == "1.2"
 
 
-async def test_a_comment_is_made_changed_and_deleted(
+async def test_comment_is_created_changed_and_deleted(
     trello: FakeTrello, client: TrelloClient, card: str
 ) -> None:
     seen = await run_in_thread(client.get_card, card)
-    made = await run_in_thread(seen.comment, "one <b> & ü")
+    created = await run_in_thread(seen.comment, "one <b> & ü")
     (comment,) = trello.comments(card)
-    assert (comment.id, comment.member) == (made["id"], trello.bot_member)
+    assert (comment.id, comment.member) == (created["id"], trello.bot_member)
     assert (comment.text, comment.edited) == ("one <b> & ü", False)
-    await run_in_thread(seen.update_comment, made["id"], "two")
+    await run_in_thread(seen.update_comment, created["id"], "two")
     (comment,) = trello.comments(card)
     assert (comment.text, comment.edited) == ("two", True)
-    await run_in_thread(seen.delete_comment, made)
+    await run_in_thread(seen.delete_comment, created)
     assert not trello.comments(card)
 
 
-async def test_a_card_is_moved_labelled_and_archived(
+async def test_card_is_moved_labeled_and_archived(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, card: str
 ) -> None:
-    there, fix = trello.list(board, "Doing"), trello.label(board, "draftsman")
+    doing, fix = trello.list(board, "Doing"), trello.label(board, "draftsman")
     seen = await run_in_thread(client.get_card, card)
     label = await run_in_thread(client.get_label, fix, board)
-    await run_in_thread(seen.change_list, there)
+    await run_in_thread(seen.change_list, doing)
     await run_in_thread(seen.add_label, label)
-    assert (trello.card_now(card)["idList"], trello.labels_of(card)) == (there, ["draftsman"])
+    assert (trello.card_now(card)["idList"], trello.labels_of(card)) == (doing, ["draftsman"])
     await run_in_thread(seen.remove_label, label)
     await run_in_thread(seen.set_closed, True)
     assert (trello.card_now(card)["closed"], trello.labels_of(card)) == (True, [])
@@ -106,13 +106,13 @@ async def test_files_and_addresses_are_attached(
     assert (link.name, link.url, link.data) == ("pull", "https://example.com/pull/1", None)
 
 
-async def test_cards_are_made_and_copied(
+async def test_cards_are_created_and_copied(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str
 ) -> None:
     fix = trello.label(board, "draftsman")
-    place = await run_in_thread(client.get_list, todo)
+    trello_list = await run_in_thread(client.get_list, todo)
     label = await run_in_thread(client.get_label, fix, board)
-    made = await run_in_thread(place.add_card, "New", "text", [label])
-    copied = await run_in_thread(place.add_card, "Copy", source=made.id)
+    created = await run_in_thread(trello_list.add_card, "New", "text", [label])
+    copied = await run_in_thread(trello_list.add_card, "Copy", source=created.id)
     assert trello.labels_of(copied.id) == ["draftsman"]
-    assert [one.name for one in await run_in_thread(place.list_cards)] == ["New", "Copy"]
+    assert [card.name for card in await run_in_thread(trello_list.list_cards)] == ["New", "Copy"]

@@ -25,17 +25,17 @@ from tests.support.waits import until
 
 
 @pytest.mark.parametrize("service", [RequestsAdapter, HttpxAdapter])
-async def test_py_trello_makes_lists_and_deletes_a_webhook(
-    trello: FakeTrello, board: str, ears: WebhookReceiver, service: type[RequestsAdapter]
+async def test_py_trello_creates_lists_and_deletes_a_webhook(
+    trello: FakeTrello, board: str, receiver: WebhookReceiver, service: type[RequestsAdapter]
 ) -> None:
     client = TrelloClient(trello.key, trello.token, http_service=service(trello.api_url))
-    made = await run_in_thread(client.create_hook, ears.url, board, "ours")
-    assert (ears.heads, ears.heard) == (1, [])
+    webhook_ids = await run_in_thread(client.create_hook, receiver.url, board, "ours")
+    assert (receiver.heads, receiver.received) == (1, [])
     (seen,) = await run_in_thread(client.list_hooks)
     assert (seen.id, seen.id_model, seen.callback_url, seen.active) == (
-        made.id,
+        webhook_ids.id,
         board,
-        ears.url,
+        receiver.url,
         True,
     )
     (kept,) = trello.webhooks
@@ -46,107 +46,107 @@ async def test_py_trello_makes_lists_and_deletes_a_webhook(
 
 
 @pytest.mark.parametrize("status", [404, 405, 500, 204, 302])
-async def test_the_callback_has_to_answer_head_with_200(
-    trello: FakeTrello, client: TrelloClient, board: str, ears: WebhookReceiver, status: int
+async def test_callback_must_answer_head_with_200(
+    trello: FakeTrello, client: TrelloClient, board: str, receiver: WebhookReceiver, status: int
 ) -> None:
-    ears.head = status
+    receiver.head = status
     with pytest.raises(Exception, match=f"did not return 200 status code, got {status}"):
-        await run_in_thread(client.create_hook, ears.url, board)
+        await run_in_thread(client.create_hook, receiver.url, board)
     with pytest.raises(Exception, match="got no answer"):
         await run_in_thread(client.create_hook, "http://127.0.0.1:9/hook", board)
     assert trello.webhooks == []
 
 
 async def test_a_second_webhook_of_the_same_kind_is_refused(
-    trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: WebhookReceiver
+    trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
-    await run_in_thread(client.create_hook, ears.url, board)
+    await run_in_thread(client.create_hook, receiver.url, board)
     with pytest.raises(Exception, match="already exists"):
-        await run_in_thread(client.create_hook, ears.url, board)
-    await run_in_thread(client.create_hook, ears.url, card)
+        await run_in_thread(client.create_hook, receiver.url, board)
+    await run_in_thread(client.create_hook, receiver.url, card)
     assert len(trello.webhooks) == 2
 
 
-async def test_what_a_webhook_watches_must_be_there(
-    trello: FakeTrello, client: TrelloClient, board: str, ears: WebhookReceiver
+async def test_model_of_a_webhook_must_exist(
+    trello: FakeTrello, client: TrelloClient, board: str, receiver: WebhookReceiver
 ) -> None:
     others = trello.board("Others'", bot=False)
     for model, status in (("x", 400), ("0" * 24, 404), (others, 401)):
-        said = {"idModel": model, "callbackURL": ears.url}
-        assert (await refusal(client.fetch_json, "/webhooks", "POST", post_args=said))[0] == status
+        body = {"idModel": model, "callbackURL": receiver.url}
+        assert (await refusal(client.fetch_json, "/webhooks", "POST", post_args=body))[0] == status
     for name, value in (("callbackURL", "nowhere"), ("description", "x" * 16385)):
-        said = {"idModel": board, "callbackURL": ears.url, name: value}
-        found = await refusal(client.fetch_json, "/webhooks", "POST", post_args=said)
-        assert found == (400, f"invalid value for {name}")
+        body = {"idModel": board, "callbackURL": receiver.url, name: value}
+        updated = await refusal(client.fetch_json, "/webhooks", "POST", post_args=body)
+        assert updated == (400, f"invalid value for {name}")
     other = await refusal(client.fetch_json, "/tokens/another/webhooks")
     assert other == (401, "invalid token")
-    assert ears.heads == 0
+    assert receiver.heads == 0
 
 
-async def test_a_delivery_is_signed_and_has_the_watched_thing_as_it_is_then(
+async def test_webhook_is_signed_and_has_the_current_model(
     trello: FakeTrello,
     client: TrelloClient,
     board: str,
     card: str,
     anna: str,
-    ears: WebhookReceiver,
+    receiver: WebhookReceiver,
 ) -> None:
-    await run_in_thread(client.create_hook, ears.url, board)
+    await run_in_thread(client.create_hook, receiver.url, board)
     trello.comment(card, anna, "für Ünal — 日本")
     (ack,) = await trello.deliver()
-    (heard,) = ears.heard
-    assert (ack.acked, ack.status, ack.attempts, heard.signed) == (True, 200, 1, True)
-    assert heard.headers["User-Agent"] == "Trello"
-    assert heard.headers["Content-Type"] == "application/json"
-    assert "日本".encode() in heard.raw
-    assert (heard.body["model"]["id"], heard.kind) == (board, "commentCard")
-    assert heard.action["memberCreator"]["id"] == anna
-    listed = (await ask(trello, "GET", f"/actions/{heard.action['id']}")).json()
-    assert (listed["date"], listed["data"]) == (heard.action["date"], heard.action["data"])
+    (received,) = receiver.received
+    assert (ack.acked, ack.status, ack.attempts, received.signed) == (True, 200, 1, True)
+    assert received.headers["User-Agent"] == "Trello"
+    assert received.headers["Content-Type"] == "application/json"
+    assert "日本".encode() in received.raw
+    assert (received.body["model"]["id"], received.kind) == (board, "commentCard")
+    assert received.action["memberCreator"]["id"] == anna
+    listed = (await ask(trello, "GET", f"/actions/{received.action['id']}")).json()
+    assert (listed["date"], listed["data"]) == (received.action["date"], received.action["data"])
     assert await trello.deliver() == []
 
 
-async def test_the_signature_is_of_the_secret_the_bytes_and_the_address(
+async def test_signature_covers_secret_body_and_url(
     trello: FakeTrello,
 ) -> None:
     body, url = b'{"a": 1}', "https://example.com/hook"
-    said = trello.webhook_delivery.headers(body, url)["X-Trello-Webhook"]
+    header = trello.webhook_delivery.headers(body, url)["X-Trello-Webhook"]
     digest = hmac.new(trello.secret.encode(), body + url.encode(), hashlib.sha1).digest()
-    assert said == base64.b64encode(digest).decode()
+    assert header == base64.b64encode(digest).decode()
     for other in ((body + b" ", url), (body, url + "/")):
-        assert trello.webhook_delivery.headers(*other)["X-Trello-Webhook"] != said
+        assert trello.webhook_delivery.headers(*other)["X-Trello-Webhook"] != header
     raw = json.dumps(json.loads(b'{"a":1}')).encode()
     assert raw == body
 
 
-async def test_only_what_is_watched_is_delivered(
+async def test_only_watched_models_are_delivered(
     trello: FakeTrello,
     client: TrelloClient,
     board: str,
     todo: str,
     card: str,
-    ears: WebhookReceiver,
+    receiver: WebhookReceiver,
 ) -> None:
     other = trello.card(board, todo, "Other")
-    await run_in_thread(client.create_hook, ears.url, card)
+    await run_in_thread(client.create_hook, receiver.url, card)
     doing = trello.list(board, "Doing")
     trello.move(other, doing)
     trello.move(card, doing)
     trello.archive(card)
     await trello.deliver()
-    assert ears.kinds == ["updateCard", "updateCard"]
-    assert [one.body["model"]["closed"] for one in ears.heard] == [False, True]
+    assert receiver.kinds == ["updateCard", "updateCard"]
+    assert [webhook.body["model"]["closed"] for webhook in receiver.received] == [False, True]
 
 
-async def test_webhooks_hear_what_no_list_has(
+async def test_webhooks_have_actions_that_no_list_has(
     trello: FakeTrello,
     client: TrelloClient,
     board: str,
     card: str,
     anna: str,
-    ears: WebhookReceiver,
+    receiver: WebhookReceiver,
 ) -> None:
-    await run_in_thread(client.create_hook, ears.url, board)
+    await run_in_thread(client.create_hook, receiver.url, board)
     fix = trello.label(board, "fix", None)
     trello.add_label(card, fix)
     comment = trello.comment(card, anna, "one")
@@ -155,139 +155,139 @@ async def test_webhooks_hear_what_no_list_has(
     trello.delete_card(card)
     await trello.deliver()
     kinds = "createLabel addLabelToCard commentCard updateComment deleteComment deleteCard"
-    assert ears.kinds == kinds.split()
-    edited, deleted, gone = (one.action["data"] for one in ears.heard[3:])
+    assert receiver.kinds == kinds.split()
+    edited, deleted, gone = (webhook.action["data"] for webhook in receiver.received[3:])
     assert (edited["action"], edited["old"]) == ({"id": comment, "text": "two"}, {"text": "one"})
     assert deleted["action"] == {"id": comment}
     assert "name" not in gone["card"]
-    assert ears.heard[2].action["data"]["text"] == "one"
+    assert receiver.received[2].action["data"]["text"] == "one"
 
 
 async def three(
-    trello: FakeTrello, client: TrelloClient, ears: WebhookReceiver, card: str
+    trello: FakeTrello, client: TrelloClient, receiver: WebhookReceiver, card: str
 ) -> list[str]:
-    """Make a webhook, and three comments; return their ids."""
-    await run_in_thread(client.create_hook, ears.url, trello.card_now(card)["idBoard"])
+    """Create a webhook and three comments; return their ids."""
+    await run_in_thread(client.create_hook, receiver.url, trello.card_now(card)["idBoard"])
     return [trello.comment(card, trello.someone, str(number)) for number in range(3)]
 
 
-def ids(ears: WebhookReceiver) -> list[str]:
-    """Return what was heard."""
-    return [one.action["id"] for one in ears.heard]
+def ids(receiver: WebhookReceiver) -> list[str]:
+    """Return the received comments."""
+    return [webhook.action["id"] for webhook in receiver.received]
 
 
-async def test_a_delivery_can_be_doubled_shuffled_lost_and_replayed(
-    trello: FakeTrello, client: TrelloClient, card: str, ears: WebhookReceiver
+async def test_webhooks_can_be_duplicated_shuffled_lost_and_replayed(
+    trello: FakeTrello, client: TrelloClient, card: str, receiver: WebhookReceiver
 ) -> None:
-    made = await three(trello, client, ears, card)
+    webhook_ids = await three(trello, client, receiver, card)
 
     def first(action: Json) -> bool:
-        return bool(action["id"] == made[0])
+        return bool(action["id"] == webhook_ids[0])
 
     await trello.deliver(copies=2, shuffle=3)
-    assert sorted(ids(ears)) == sorted(made * 2)
-    heard = list(ears.heard)
-    ears.heard.clear()
+    assert sorted(ids(receiver)) == sorted(webhook_ids * 2)
+    received = list(receiver.received)
+    receiver.received.clear()
     await trello.deliver(replay=True, shuffle=3)
-    assert (sorted(ids(ears)), ids(ears) == made) == (made, False)
-    ears.heard.clear()
+    assert (sorted(ids(receiver)), ids(receiver) == webhook_ids) == (webhook_ids, False)
+    receiver.received.clear()
     await trello.deliver(replay=True, drop=first)
-    assert ids(ears) == made[1:]
-    assert {one.raw for one in ears.heard} <= {one.raw for one in heard}
-    ears.heard.clear()
+    assert ids(receiver) == webhook_ids[1:]
+    assert {webhook.raw for webhook in receiver.received} <= {webhook.raw for webhook in received}
+    receiver.received.clear()
     late = trello.comment(card, trello.someone, "late")
     await trello.deliver(drop=lambda action: True)
-    assert ids(ears) == []
+    assert ids(receiver) == []
     await trello.deliver(replay=True)
-    assert ids(ears) == [*made, late]
+    assert ids(receiver) == [*webhook_ids, late]
 
 
-async def test_deliveries_can_come_together(
-    trello: FakeTrello, client: TrelloClient, card: str, ears: WebhookReceiver
+async def test_webhooks_can_arrive_concurrently(
+    trello: FakeTrello, client: TrelloClient, card: str, receiver: WebhookReceiver
 ) -> None:
-    made = await three(trello, client, ears, card)
+    webhook_ids = await three(trello, client, receiver, card)
     trello.webhook_delivery.retries = 0
-    ears.silent = asyncio.Event()
-    ears.statuses = [500] * 3
+    receiver.silent = asyncio.Event()
+    receiver.statuses = [500] * 3
     going = asyncio.create_task(trello.deliver(together=True))
 
     async def all_came() -> bool:
-        return len(ears.heard) == 3
+        return len(receiver.received) == 3
 
     await until(all_came, "three deliveries at once")
-    ears.silent.set()
-    assert [one.status for one in await going] == [500] * 3
-    assert sorted(ids(ears)) == sorted(made)
+    receiver.silent.set()
+    assert [webhook.status for webhook in await going] == [500] * 3
+    assert sorted(ids(receiver)) == sorted(webhook_ids)
 
 
-async def test_what_is_not_taken_is_sent_again_and_counted(
-    trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: WebhookReceiver
+async def test_rejected_webhook_is_sent_again_and_counted(
+    trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
-    await run_in_thread(client.create_hook, ears.url, board)
-    ears.statuses = [500, 401, 302]
+    await run_in_thread(client.create_hook, receiver.url, board)
+    receiver.statuses = [500, 401, 302]
     trello.comment(card, trello.someone, "hello")
     (ack,) = await trello.deliver()
-    assert (ack.status, ack.attempts, len(ears.heard)) == (200, 4, 4)
+    assert (ack.status, ack.attempts, len(receiver.received)) == (200, 4, 4)
     assert trello.webhooks[0]["consecutiveFailures"] == 0
-    ears.statuses = [500] * 4
+    receiver.statuses = [500] * 4
     trello.comment(card, trello.someone, "hello")
-    assert [one.acked for one in await trello.deliver()] == [False]
+    assert [webhook.acked for webhook in await trello.deliver()] == [False]
     assert trello.webhooks[0]["consecutiveFailures"] == 4
     assert trello.webhooks[0]["firstConsecutiveFailDate"]
     assert trello.webhooks[0]["active"]
 
 
-async def test_a_callback_that_does_not_answer_is_given_up(
-    trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: WebhookReceiver
+async def test_callback_without_a_response_times_out(
+    trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
-    await run_in_thread(client.create_hook, ears.url, board)
+    await run_in_thread(client.create_hook, receiver.url, board)
     trello.webhook_delivery.patience, trello.webhook_delivery.retries = 0.05, 0
-    ears.silent = asyncio.Event()
+    receiver.silent = asyncio.Event()
     trello.comment(card, trello.someone, "hello")
     (ack,) = await trello.deliver()
-    ears.silent.set()
+    receiver.silent.set()
     assert (ack.status, ack.acked) == (None, False)
     assert trello.webhooks[0]["consecutiveFailures"] == 1
 
 
-async def test_gone_deletes_a_webhook(
-    trello: FakeTrello, client: TrelloClient, card: str, ears: WebhookReceiver
+async def test_status_410_deletes_a_webhook(
+    trello: FakeTrello, client: TrelloClient, card: str, receiver: WebhookReceiver
 ) -> None:
-    await three(trello, client, ears, card)
-    ears.statuses = [410]
+    await three(trello, client, receiver, card)
+    receiver.statuses = [410]
     acks = await trello.deliver()
     assert (acks[0].status, acks[0].attempts) == (410, 1)
     assert trello.webhooks == []
 
 
-async def test_too_many_failures_switch_a_webhook_off_until_it_is_repaired(
-    trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: WebhookReceiver
+async def test_webhook_is_disabled_after_repeated_failures(
+    trello: FakeTrello, client: TrelloClient, board: str, card: str, receiver: WebhookReceiver
 ) -> None:
-    made = await run_in_thread(client.create_hook, ears.url, board)
+    webhook_ids = await run_in_thread(client.create_hook, receiver.url, board)
     trello.webhook_delivery.disable_after, trello.webhook_delivery.retries = 2, 0
-    ears.statuses = [500] * 2
+    receiver.statuses = [500] * 2
     for _ in range(2):
         trello.comment(card, trello.someone, "hello")
         await trello.deliver()
     assert (trello.webhooks[0]["active"], trello.webhooks[0]["consecutiveFailures"]) == (False, 2)
     trello.comment(card, trello.someone, "unheard")
     assert await trello.deliver() == []
-    path, said = f"/webhooks/{made.id}", {"active": "true"}
-    ears.head = 500
-    assert (await refusal(client.fetch_json, path, "PUT", post_args=said))[0] == 400
-    ears.head = 200
-    found = await run_in_thread(client.fetch_json, path, "PUT", post_args=said)
-    assert (found["active"], found["consecutiveFailures"]) == (True, 0)
+    path, body = f"/webhooks/{webhook_ids.id}", {"active": "true"}
+    receiver.head = 500
+    assert (await refusal(client.fetch_json, path, "PUT", post_args=body))[0] == 400
+    receiver.head = 200
+    updated = await run_in_thread(client.fetch_json, path, "PUT", post_args=body)
+    assert (updated["active"], updated["consecutiveFailures"]) == (True, 0)
     trello.comment(card, trello.someone, "heard")
     assert len(await trello.deliver()) == 1
-    trello.deactivate(made.id)
+    trello.deactivate(webhook_ids.id)
     assert not (await run_in_thread(client.fetch_json, path))["active"]
 
 
 async def test_a_revoked_token_loses_its_webhooks(
-    trello: FakeTrello, client: TrelloClient, card: str, ears: WebhookReceiver
+    trello: FakeTrello, client: TrelloClient, card: str, receiver: WebhookReceiver
 ) -> None:
-    await three(trello, client, ears, card)
+    await three(trello, client, receiver, card)
     trello.revoke()
     assert trello.webhooks == []
     trello.comment(card, trello.someone, "unheard")

@@ -49,14 +49,14 @@ class TrelloBotHarness:
         self.queued = trello.label(self.board, "draftsman: queued", "blue")
         settings = TrelloSettings(key=UNSET_SECRET, token=UNSET_SECRET, api_url=trello.api_url)
         tokens = Credentials(trello.key, trello.token, trello.secret)
-        self.desk = BotContext(rt, settings, connect(settings, tokens, timeout=10))
-        self.poller = Poller(self.desk, 15.0)
+        self.context = BotContext(rt, settings, connect(settings, tokens, timeout=10))
+        self.poller = Poller(self.context, 15.0)
         self._server: tuple[Server, asyncio.Task[None]] | None = None
 
     def configure(self, **changes: Any) -> None:
-        """Change what is configured of Trello."""
-        settings = self.desk.settings.model_copy(update=changes)
-        object.__setattr__(self.desk, "settings", settings)
+        """Change the Trello settings."""
+        settings = self.context.settings.model_copy(update=changes)
+        object.__setattr__(self.context, "settings", settings)
 
     async def watch(self, **changes: Any) -> BoardConfig:
         """Watch the board, or change how."""
@@ -72,94 +72,97 @@ class TrelloBotHarness:
         return config
 
     def card(self, name: str = "Fix the parser", **fields: Any) -> str:
-        """Make a card."""
+        """Create a card."""
         return self.trello.card(self.board, fields.pop("place", self.todo), name, **fields)
 
     async def poll(self) -> None:
         """Poll every board once."""
         assert await self.poller.poll_once() == 0
-        await self.desk.background.idle()
+        await self.context.background.idle()
 
-    async def hear(self, **how: Any) -> list[Any]:
-        """Deliver what happened to the webhook, and let what begins with it end."""
+    async def deliver_webhooks(self, **how: Any) -> list[Any]:
+        """Deliver the pending webhooks and wait for the background tasks."""
         acks = await self.trello.deliver(**how)
-        await self.desk.background.idle()
+        await self.context.background.idle()
         return acks
 
-    async def listen(self) -> str:
+    async def serve_webhook(self) -> str:
         """Serve the webhook, registered with Trello; return its address."""
         served = bind(("127.0.0.1", 0), "trello")
         callback = f"http://127.0.0.1:{served.getsockname()[1]}/trello"
         self.configure(callback_url=callback)
-        server = Server(application(self.desk, self.trello.secret))
+        server = Server(application(self.context, self.trello.secret))
         self._server = server, asyncio.create_task(server.serve([served]))
         for config in await self.rt.boards.all():
             await self.poller.check(config)
         return callback
 
     async def close(self) -> None:
-        """End all."""
+        """Stop the server and the client."""
         if self._server is not None:
             self._server[0].end()
             await self._server[1]
-        await self.desk.background.close(5)
-        await self.desk.trello.close()
+        await self.context.background.close(5)
+        await self.context.trello.close()
 
     async def jobs(self) -> list[Job]:
-        """Return every job, the first one first."""
+        """Return all jobs, oldest first."""
         return [
-            await self.rt.read_model.job(one.number)
-            for one in reversed(await self.rt.read_model.jobs())
+            await self.rt.read_model.job(job.number)
+            for job in reversed(await self.rt.read_model.jobs())
         ]
 
     async def keys(self) -> list[str]:
-        """Return card, label and episode of every job, as its key says."""
+        """Return card, label and episode of every job, from its key."""
         return sorted(
             [job.idempotency_key.removeprefix("trello:lbl:") for job in await self.jobs()]
         )
 
     def key(self, card: str, episode: int = 1, label: str | None = None) -> str:
-        """Return what `keys` has of a card."""
+        """Return the entry of a card in `keys`."""
         return f"{card}:{label or self.label}:{episode}"
 
     def labels(self, card: str) -> list[str]:
         """Return the names of the labels on a card."""
         return sorted(self.trello.labels_of(card))
 
-    async def say(self) -> None:
-        """Send all that is to be said on cards."""
-        channel = TrelloChannel(self.desk.trello, self.rt.boards)
+    async def send_messages(self) -> None:
+        """Send all due messages to cards."""
+        channel = TrelloChannel(self.context.trello, self.rt.boards)
         deliver = DeliverySender(self.rt.db, FAST, parse("log"), self.rt.policy)
         async with running(DeliveryDispatcher(deliver, [channel], FAST)):
-            await until(self._all_said, "what is to be said")
+            await until(self._all_sent, "the delivery of all messages")
 
-    async def _all_said(self) -> bool:
+    async def _all_sent(self) -> bool:
         query = "SELECT FROM draftsman.deliveries WHERE channel = %s AND status = ANY (%s) LIMIT 1"
         async with self.rt.db.connection() as conn:
             live = await conn.execute(query, (ChannelName.TRELLO, list(LIVE)))
             return live.rowcount == 0
 
-    async def asked(self, card: str, ask: QuestionSpec = QUESTION, **fields: Any) -> Question:
-        """Let a job ask on a card, and show it there."""
+    async def ask_question(
+        self, card: str, ask: QuestionSpec = QUESTION, **fields: Any
+    ) -> Question:
+        """Create a job that asks on a card, and send the question."""
         work = await self.make.asked(ask, notify=(f"trello:{card}",), **fields)
-        await self.say()
+        await self.send_messages()
         return await self.rt.questions.get(work.number, 1)
 
-    async def now(self, question: Question) -> tuple[QuestionStatus, str | None]:
-        """Return whether a question is open, and how it was answered."""
-        found = await self.rt.questions.get(question.job, question.ordinal)
-        ended = found.resolution or {}
-        return found.status, ended.get("value") or ended.get("text") or ended.get("outcome")
+    async def answer_state(self, question: Question) -> tuple[QuestionStatus, str | None]:
+        """Return the status of a question and its answer."""
+        current = await self.rt.questions.get(question.job, question.ordinal)
+        resolution = current.resolution or {}
+        answer = resolution.get("value") or resolution.get("text") or resolution.get("outcome")
+        return current.status, answer
 
-    async def told(self, card: str) -> list[str]:
+    async def notices(self, card: str) -> list[str]:
         """Return the notices on a card after all deliveries."""
-        await self.say()
-        found = [one for one in await self.rt.outbox.all(limit=500) if one.kind == "notice"]
-        refs = {one.external_ref for one in found}
-        return [one.text for one in self.trello.comments(card) if one.id in refs]
+        await self.send_messages()
+        deliveries = await self.rt.outbox.all(limit=500)
+        refs = {delivery.external_ref for delivery in deliveries if delivery.kind == "notice"}
+        return [comment.text for comment in self.trello.comments(card) if comment.id in refs]
 
     async def job_events(self, question: Question, kind: str) -> list[dict[str, Any]]:
-        """Return what the trail of its job says of one kind."""
+        """Return the payloads of the job's events of a kind."""
         return [
             e.payload for e in await self.rt.read_model.job_events(question.job) if e.kind == kind
         ]
@@ -167,7 +170,7 @@ class TrelloBotHarness:
 
 @pytest.fixture
 def settings(settings: Settings, trello: FakeTrello) -> Settings:
-    """Nobody has a Trello id before the test says so."""
+    """Settings in which no person has a Trello id."""
     people = {
         name: person.model_copy(update={"trello": None}) for name, person in settings.people.items()
     }
@@ -178,17 +181,20 @@ def settings(settings: Settings, trello: FakeTrello) -> Settings:
 async def bench(
     trello: FakeTrello, rt: Runtime, make: Factory, people: People
 ) -> AsyncIterator[TrelloBotHarness]:
-    """Give a board that is watched and was looked at, with Anna and Ben, who are known."""
-    one = TrelloBotHarness(trello, rt, make, people)
-    one.desk.me.id, one.desk.me.username = trello.bot_member, trello.username(trello.bot_member)
-    for member, actor in ((one.anna, people.anna), (one.ben, people.ben)):
+    """Give a watched board that was polled, with Anna and Ben linked to people."""
+    harness = TrelloBotHarness(trello, rt, make, people)
+    harness.context.me.id, harness.context.me.username = (
+        trello.bot_member,
+        trello.username(trello.bot_member),
+    )
+    for member, actor in ((harness.anna, people.anna), (harness.ben, people.ben)):
         await join(rt, member, actor)
-    await one.watch()
-    await one.poll()
-    yield one
-    await one.close()
+    await harness.watch()
+    await harness.poll()
+    yield harness
+    await harness.close()
 
 
 async def join(rt: Runtime, member: str, actor: Any) -> None:
-    """Join a member of Trello to a person."""
+    """Link a Trello member to a person."""
     await rt.people.link(await rt.people.create_link_code(Actor(Source.TRELLO, member, "x")), actor)

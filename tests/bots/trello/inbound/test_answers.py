@@ -22,7 +22,7 @@ FREE: Final = QuestionSpec(key="how", text="How?", choices=("fast", "well"), fre
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("text", "value"),
     [
         ("2", "blue"),
         ("RED", "red"),
@@ -33,35 +33,35 @@ FREE: Final = QuestionSpec(key="how", text="How?", choices=("fast", "well"), fre
         ("```\nred\n```\nblue", "blue"),
     ],
 )
-async def test_a_comment_names_a_choice(
-    bench: TrelloBotHarness, trello: FakeTrello, said: str, value: str
+async def test_comment_with_a_choice_answers_the_question(
+    bench: TrelloBotHarness, trello: FakeTrello, text: str, value: str
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card)
+    question = await bench.ask_question(card)
     me = trello.username(trello.bot_member)
-    trello.comment(card, bench.ben, said.replace("draftsmanbot", me))
+    trello.comment(card, bench.ben, text.replace("draftsmanbot", me))
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, value)
-    assert await bench.told(card) == [], "the question's own comment says it"
+    assert await bench.answer_state(question) == (ANSWERED, value)
+    assert await bench.notices(card) == [], "the question's own comment says it"
 
 
-async def test_an_unknown_choice_is_told_and_keeps_the_question_open(
+async def test_unknown_choice_gets_a_reply_and_keeps_the_question_open(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card)
-    [asked] = [one.text for one in trello.comments(card) if "asks:" in one.text]
+    question = await bench.ask_question(card)
+    [asked] = [comment.text for comment in trello.comments(card) if "asks:" in comment.text]
     trello.comment(card, bench.ben, "7")
     trello.comment(card, bench.ben, "/answer purple")
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
-    assert [one.text for one in trello.comments(card) if "asks:" in one.text] == [asked]
-    told = await bench.told(card)
-    assert len(told) == 2
-    assert all("red" in one and "blue" in one for one in told)
+    assert (await bench.answer_state(question))[0] is OPEN
+    assert [comment.text for comment in trello.comments(card) if "asks:" in comment.text] == [asked]
+    notices = await bench.notices(card)
+    assert len(notices) == 2
+    assert all("red" in notice and "blue" in notice for notice in notices)
     trello.comment(card, bench.ben, "2")
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "blue")
+    assert await bench.answer_state(question) == (ANSWERED, "blue")
 
 
 async def test_a_second_answer_of_a_person_is_already_recorded(
@@ -69,72 +69,70 @@ async def test_a_second_answer_of_a_person_is_already_recorded(
 ) -> None:
     await join(bench.rt, (carol := trello.member("carol")), bench.people.carol)
     card = bench.card()
-    gate = await bench.asked(card, GATE.model_copy(update={"quorum": 2}))
+    gate = await bench.ask_question(card, GATE.model_copy(update={"quorum": 2}))
     trello.comment(card, carol, "approve")
     await bench.poll()
     trello.comment(card, carol, "approve")
     await bench.poll()
-    assert (await bench.now(gate))[0] is OPEN
-    first, second = await bench.told(card)
+    assert (await bench.answer_state(gate))[0] is OPEN
+    first, second = await bench.notices(card)
     assert "your approval was recorded, 1 of 2" in first
     assert f"{gate.name}: your approval is already recorded, 1 of 2." in second
     other = bench.card()
-    question = await bench.asked(other)
-    for said in ("2", "1", "thanks"):
-        trello.comment(other, bench.ben, said)
+    question = await bench.ask_question(other)
+    for text in ("2", "1", "thanks"):
+        trello.comment(other, bench.ben, text)
         await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "blue")
-    [said] = await bench.told(other)
-    assert f"{question.name}: your answer is already recorded: blue." in said
+    assert await bench.answer_state(question) == (ANSWERED, "blue")
+    [notice] = await bench.notices(other)
+    assert f"{question.name}: your answer is already recorded: blue." in notice
 
 
 @pytest.mark.parametrize(
-    "said", ["what do they mean?", "@anna 2", "> 2", "    2", "```\n2\n```", "@bot2 2"]
+    "text", ["what do they mean?", "@anna 2", "> 2", "    2", "```\n2\n```", "@bot2 2"]
 )
 async def test_quoted_text_and_mentions_of_others_are_not_answers(
-    bench: TrelloBotHarness, trello: FakeTrello, said: str
+    bench: TrelloBotHarness, trello: FakeTrello, text: str
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card)
-    trello.comment(card, bench.ben, said)
+    question = await bench.ask_question(card)
+    trello.comment(card, bench.ben, text)
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
-    assert await bench.told(card) == []
+    assert (await bench.answer_state(question))[0] is OPEN
+    assert await bench.notices(card) == []
 
 
-async def test_words_of_ones_own_count_where_a_question_takes_them(
+async def test_free_text_answers_a_free_text_question(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card, FREE)
+    question = await bench.ask_question(card, FREE)
     trello.comment(card, bench.mallory, "let us talk about it")
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
+    assert (await bench.answer_state(question))[0] is OPEN
     trello.comment(card, bench.ben, "slowly\n> quoted\nand with care")
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "slowly\nand with care")
-    assert await bench.told(card) == []
+    assert await bench.answer_state(question) == (ANSWERED, "slowly\nand with care")
+    assert await bench.notices(card) == []
 
 
-async def test_a_gate_is_decided_by_its_words_alone(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_approval_needs_the_exact_word(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     for name in ("carol", "dave"):
         await join(bench.rt, trello.member(name), getattr(bench.people, name))
     carol = next(id for id, one in trello.world.members.items() if one.name == "carol")
     card = bench.card()
-    question = await bench.asked(card, GATE)
-    for said in ("yes", "approve!", "I approve", "/answer approve it", "/approve now"):
-        trello.comment(card, carol, said)
+    question = await bench.ask_question(card, GATE)
+    for text in ("yes", "approve!", "I approve", "/answer approve it", "/approve now"):
+        trello.comment(card, carol, text)
     trello.comment(card, bench.ben, "approve")
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
-    told = await bench.told(card)
-    assert any("D-1/1 needs an approval" in one for one in told)
-    assert any("may not approve" in one for one in told)
+    assert (await bench.answer_state(question))[0] is OPEN
+    notices = await bench.notices(card)
+    assert any("D-1/1 needs an approval" in notice for notice in notices)
+    assert any("may not approve" in notice for notice in notices)
     trello.comment(card, carol, "deny not before noon")
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "denied")
+    assert await bench.answer_state(question) == (ANSWERED, "denied")
     [answered] = await bench.job_events(question, "answer_received")
     assert "not before noon" in str(answered)
 
@@ -142,69 +140,69 @@ async def test_a_gate_is_decided_by_its_words_alone(
 async def test_replayed_webhooks_change_nothing(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    first = await bench.asked(card)
+    first = await bench.ask_question(card)
     trello.comment(card, bench.ben, "2")
     trello.archive(card)
     trello.unarchive(card)
     trello.add_label(bench.card(), bench.label)
-    await bench.hear()
-    assert await bench.now(first) == (ANSWERED, "blue")
+    await bench.deliver_webhooks()
+    assert await bench.answer_state(first) == (ANSWERED, "blue")
     jobs = await bench.keys()
     trello.later(90 * 86_400)
-    second = await bench.asked(card, key="later")
-    assert {ack.status for ack in await bench.hear(replay=True, copies=2)} == {200}
+    second = await bench.ask_question(card, key="later")
+    assert {ack.status for ack in await bench.deliver_webhooks(replay=True, copies=2)} == {200}
     await bench.poll()
-    assert (await bench.now(second))[0] is OPEN
+    assert (await bench.answer_state(second))[0] is OPEN
     assert sorted([*jobs, "later"]) == await bench.keys()
-    assert await bench.told(card) == []
+    assert await bench.notices(card) == []
 
 
 async def test_own_comments_are_not_answers(bench: TrelloBotHarness, trello: FakeTrello) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    question = await bench.asked(card, FREE)
+    question = await bench.ask_question(card, FREE)
     trello.comment(card, trello.bot_member, "fast")
     trello.comment(card, bench.ben, with_marker("fast", "0" * 8 + "-0000-4000-8000-" + "0" * 12))
-    await bench.hear()
+    await bench.deliver_webhooks()
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
+    assert (await bench.answer_state(question))[0] is OPEN
 
 
 async def test_comment_edit_answers_before_acceptance_only(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    question = await bench.asked(card)
+    question = await bench.ask_question(card)
     comment = trello.comment(card, bench.ben, "hm")
-    await bench.hear()
+    await bench.deliver_webhooks()
     trello.edit_comment(comment, "2")
-    await bench.hear(copies=2)
-    assert await bench.now(question) == (ANSWERED, "blue")
+    await bench.deliver_webhooks(copies=2)
+    assert await bench.answer_state(question) == (ANSWERED, "blue")
     trello.edit_comment(comment, "1")
-    await bench.hear(copies=2)
+    await bench.deliver_webhooks(copies=2)
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "blue")
-    assert [one["text"] for one in await bench.job_events(question, "answer_edited")] == ["1"]
-    said, *more = await bench.told(card)
+    assert await bench.answer_state(question) == (ANSWERED, "blue")
+    assert [action["text"] for action in await bench.job_events(question, "answer_edited")] == ["1"]
+    notice, *more = await bench.notices(card)
     assert more == []
-    assert f"your answer to {question.name} was already accepted. Editing" in said
+    assert f"your answer to {question.name} was already accepted. Editing" in notice
     assert len(await bench.job_events(question, "answer_received")) == 1
 
 
 async def test_deleted_comment_keeps_its_answer(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    question = await bench.asked(card)
+    question = await bench.ask_question(card)
     comment = trello.comment(card, bench.ben, "2")
-    await bench.hear()
+    await bench.deliver_webhooks()
     trello.delete_comment(comment)
-    await bench.hear(copies=2)
-    assert await bench.now(question) == (ANSWERED, "blue")
+    await bench.deliver_webhooks(copies=2)
+    assert await bench.answer_state(question) == (ANSWERED, "blue")
     assert len(await bench.job_events(question, "answer_deleted")) == 1
 
 
@@ -212,47 +210,47 @@ async def test_comment_with_two_open_questions_asks_which_question(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    first, second = await bench.asked(card), await bench.asked(card)
+    first, second = await bench.ask_question(card), await bench.ask_question(card)
     trello.comment(card, bench.ben, "2")
     await bench.poll()
-    assert {(await bench.now(one))[0] for one in (first, second)} == {OPEN}
-    [said] = await bench.told(card)
-    assert f"{second.name}, {first.name}" in said
+    assert {(await bench.answer_state(question))[0] for question in (first, second)} == {OPEN}
+    [notice] = await bench.notices(card)
+    assert f"{second.name}, {first.name}" in notice
     trello.comment(card, bench.ben, f"/answer {first.name} 2")
     await bench.poll()
-    assert await bench.now(first) == (ANSWERED, "blue")
-    assert (await bench.now(second))[0] is OPEN
+    assert await bench.answer_state(first) == (ANSWERED, "blue")
+    assert (await bench.answer_state(second))[0] is OPEN
     trello.comment(card, bench.ben, "/answer D-99/1 2")
     await bench.poll()
-    assert "D-99 has no question on this card" in (await bench.told(card))[-1]
+    assert "D-99 has no question on this card" in (await bench.notices(card))[-1]
 
 
 async def test_late_comment_is_refused_with_the_reason(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card, actor=bench.people.anna)
+    question = await bench.ask_question(card, actor=bench.people.anna)
     await bench.make.answer(question.job, "red", bench.people.ben)
     trello.comment(card, bench.ben, "thanks")
     trello.comment(card, bench.anna, "2")
     trello.comment(card, bench.anna, "and now?")
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "red")
-    [said] = await bench.told(card)
-    assert f"{question.name} was already answered by ben" in said
+    assert await bench.answer_state(question) == (ANSWERED, "red")
+    [notice] = await bench.notices(card)
+    assert f"{question.name} was already answered by ben" in notice
 
 
-async def test_late_comment_names_the_member_that_was_first(
+async def test_late_comment_reply_names_the_member_who_answered(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
     invoker = Actor(Source.TRELLO, bench.mallory, "Mallory", roles=frozenset({"invoker"}))
-    question = await bench.asked(card, actor=invoker)
+    question = await bench.ask_question(card, actor=invoker)
     trello.comment(card, bench.mallory, "2")
     trello.comment(card, bench.ben, "1")
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "blue")
-    [reply] = await bench.told(card)
+    assert await bench.answer_state(question) == (ANSWERED, "blue")
+    [reply] = await bench.notices(card)
     assert trello.username(bench.mallory) in reply
     assert bench.mallory not in reply
 
@@ -260,79 +258,80 @@ async def test_late_comment_names_the_member_that_was_first(
 async def test_simultaneous_comments_accept_one(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    question = await bench.asked(card, actor=bench.people.anna)
+    question = await bench.ask_question(card, actor=bench.people.anna)
     trello.comment(card, bench.ben, "1")
     trello.comment(card, bench.anna, "2")
-    await bench.hear(copies=3, together=True)
-    status, value = await bench.now(question)
+    await bench.deliver_webhooks(copies=3, together=True)
+    status, value = await bench.answer_state(question)
     assert (status, value in ("red", "blue")) == (ANSWERED, True)
     assert len(await bench.job_events(question, "answer_received")) == 1
-    [said] = await bench.told(card)
-    assert "was not accepted" in said
+    [notice] = await bench.notices(card)
+    assert "was not accepted" in notice
 
 
 async def test_comment_and_terminal_answer_at_once(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    question = await bench.asked(card, actor=bench.people.anna)
+    question = await bench.ask_question(card, actor=bench.people.anna)
     trello.comment(card, bench.anna, "2")
     given = Response(source_event_id="cli:1", text="red")
     verdict, _ = await asyncio.gather(
-        bench.rt.questions.answer(question.job, 1, given, bench.people.ben), bench.hear()
+        bench.rt.questions.answer(question.job, 1, given, bench.people.ben),
+        bench.deliver_webhooks(),
     )
-    status, value = await bench.now(question)
+    status, value = await bench.answer_state(question)
     assert (status, value) == (ANSWERED, "red" if verdict.accepted else "blue")
     assert len(await bench.job_events(question, "answer_received")) == 1
-    assert len(await bench.told(card)) == verdict.accepted
+    assert len(await bench.notices(card)) == verdict.accepted
 
 
 async def test_image_is_not_an_answer(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     card = bench.card()
-    question = await bench.asked(card, FREE)
+    question = await bench.ask_question(card, FREE)
     trello.comment(card, bench.ben, "![image.png](https://trello.com/1/cards/x/image.png)")
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
-    [said] = await bench.told(card)
-    assert "a file is not an answer" in said
+    assert (await bench.answer_state(question))[0] is OPEN
+    [notice] = await bench.notices(card)
+    assert "a file is not an answer" in notice
 
 
 async def test_comment_without_permission_is_refused(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card)
+    question = await bench.ask_question(card)
     trello.comment(card, bench.mallory, "2")
     for _ in range(2):
         await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
-    [said] = await bench.told(card)
-    assert "may not answer" in said
+    assert (await bench.answer_state(question))[0] is OPEN
+    [notice] = await bench.notices(card)
+    assert "may not answer" in notice
     assert len(await bench.job_events(question, "answer_refused")) == 1
 
 
-async def test_what_was_said_before_a_question_does_not_answer_it(
+async def test_comment_before_a_question_does_not_answer_it(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
     trello.comment(card, bench.ben, "2")
     trello.later(2)
-    question = await bench.asked(card)
+    question = await bench.ask_question(card)
     await bench.poll()
-    assert (await bench.now(question))[0] is OPEN
+    assert (await bench.answer_state(question))[0] is OPEN
 
 
-async def test_a_question_of_a_board_s_own_job_is_for_whoever_may_answer(
+async def test_question_of_a_board_job_mentions_its_responders(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card()
-    question = await bench.asked(card, actor=board_actor(await bench.watch()))
-    [shown] = [one.text for one in trello.comments(card) if "asks:" in one.text]
+    question = await bench.ask_question(card, actor=board_actor(await bench.watch()))
+    [shown] = [comment.text for comment in trello.comments(card) if "asks:" in comment.text]
     assert bench.board not in shown
     assert f"For @{trello.username(bench.ben)}" in shown
     trello.comment(card, bench.ben, "2")
     await bench.poll()
-    assert await bench.now(question) == (ANSWERED, "blue")
+    assert await bench.answer_state(question) == (ANSWERED, "blue")

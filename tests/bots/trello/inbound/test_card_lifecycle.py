@@ -16,19 +16,19 @@ from tests.support.trello import FakeTrello, Fault
 FREE = QuestionSpec(key="own", text="How?", freeform=True)
 
 
-async def begun(bench: TrelloBotHarness, make: Factory, number: int) -> tuple[str, Any]:
-    """Put the label on a new card and begin its job, which is told of."""
+async def start_labeled_job(bench: TrelloBotHarness, make: Factory, number: int) -> tuple[str, Any]:
+    """Add the label to a new card and start its job; its status is sent."""
     card = bench.card(labels=[bench.label])
     await bench.poll()
     work = await make.running(number)
-    await bench.say()
+    await bench.send_messages()
     return card, work
 
 
 async def ended(bench: TrelloBotHarness, work: Any, **result: Any) -> None:
-    """Let a job end well, tell of it, and look at the board after that."""
+    """Complete a job, send its result and poll the board."""
     await bench.rt.settlement.outcome(work, Done({"summary": "all is well"} | result))
-    await bench.say()
+    await bench.send_messages()
     await bench.poll()
 
 
@@ -36,7 +36,7 @@ def place(bench: TrelloBotHarness, card: str) -> Any:
     return bench.trello.card_now(card)["idList"]
 
 
-async def test_cases_72_and_74_what_is_told_follows_the_card_and_its_board_moves_it(
+async def test_messages_follow_a_moved_card_and_its_board_moves_it(
     bench: TrelloBotHarness, make: Factory, trello: FakeTrello
 ) -> None:
     review = trello.list(bench.board, "Review")
@@ -51,9 +51,9 @@ async def test_cases_72_and_74_what_is_told_follows_the_card_and_its_board_moves
     for target, column, end in (
         (bench.board, review, review),  # 74: it is there already
         (elsewhere, inbox, shelf),  # 72: as its board has it
-        (far, trello.list(far, "Heap"), None),  # 72: as nobody has it
+        (far, trello.list(far, "Heap"), None),  # 72: not watched
     ):
-        card, work = await begun(bench, make, len(await bench.jobs()) + 1)
+        card, work = await start_labeled_job(bench, make, len(await bench.jobs()) + 1)
         if target == bench.board:
             trello.move(card, column)
         else:
@@ -63,7 +63,7 @@ async def test_cases_72_and_74_what_is_told_follows_the_card_and_its_board_moves
         await ended(bench, work)
         assert place(bench, card) == (end or column)
         assert len(moved(trello, card)) - moves == (target == elsewhere)
-        assert sum("all is well" in one.text for one in trello.comments(card)) == 1
+        assert sum("all is well" in comment.text for comment in trello.comments(card)) == 1
     assert [job.status for job in await bench.jobs()] == [Status.COMPLETED] * 3, "no other job"
 
 
@@ -73,7 +73,7 @@ async def test_archived_list_still_gets_the_result_comment(
     review = trello.list(bench.board, "Review")
     await bench.watch(ready_for_review_list_id=review)
     trello.archive_list(review)
-    card, work = await begun(bench, make, 1)
+    card, work = await start_labeled_job(bench, make, 1)
     await ended(bench, work)
     assert place(bench, card) == bench.todo
     assert "all is well" in trello.comments(card)[-1].text
@@ -89,7 +89,7 @@ def moved(trello: FakeTrello, card: str) -> list[Any]:
 async def test_archived_card_cancels_and_long_text_is_attached(
     bench: TrelloBotHarness, make: Factory, trello: FakeTrello
 ) -> None:
-    gone, work = await begun(bench, make, 1)
+    gone, work = await start_labeled_job(bench, make, 1)
     trello.archive(gone)
     await bench.poll()
     [job] = await bench.jobs()
@@ -99,28 +99,32 @@ async def test_archived_card_cancels_and_long_text_is_attached(
     )
     await bench.rt.settlement.outcome(work, Done({"summary": "too late"}))
     trello.delete_card(gone)
-    await bench.say()
-    assert [one.status for one in await bench.jobs()] == [Status.CANCELED]
-    card, work = await begun(bench, make, 2)
+    await bench.send_messages()
+    assert [job.status for job in await bench.jobs()] == [Status.CANCELED]
+    card, work = await start_labeled_job(bench, make, 2)
     await bench.rt.outbox.notice(2, "long", "*_" * 20_000)
     await ended(bench, work, summary="**" * 12_000)
-    assert all(len(one.text) <= MAX_COMMENT for one in trello.comments(card))
-    assert any(one.data == b"*_" * 20_000 for one in trello.attachments(card))
+    assert all(len(comment.text) <= MAX_COMMENT for comment in trello.comments(card))
+    assert any(attachment.data == b"*_" * 20_000 for attachment in trello.attachments(card))
 
 
 async def test_echo_of_an_own_comment_before_its_response_is_ignored(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
     trello.faults.next("POST", "/cards/{id}/actions/comments", Fault.ECHO_FIRST, times=2)
-    question = await bench.asked(card, FREE)
+    question = await bench.ask_question(card, FREE)
     assert trello.faults.left == 0
-    own = [one for one in trello.webhook_delivery.sent if one.action["type"] == "commentCard"]
+    own = [
+        webhook
+        for webhook in trello.webhook_delivery.sent
+        if webhook.action["type"] == "commentCard"
+    ]
     assert len(own) == 2, "it was heard while it was being said"
     await bench.poll()
-    assert (await bench.now(question))[0] == "open"
-    assert await bench.told(card) == []
+    assert (await bench.answer_state(question))[0] == "open"
+    assert await bench.notices(card) == []
     trello.comment(card, bench.ben, "with care")
-    await bench.hear()
-    assert await bench.now(question) == ("answered", "with care")
+    await bench.deliver_webhooks()
+    assert await bench.answer_state(question) == ("answered", "with care")

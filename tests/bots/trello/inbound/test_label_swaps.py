@@ -1,4 +1,4 @@
-"""The swap of a label: cut short, done by two at once, and what people do meanwhile."""
+"""Label swaps: interrupted, concurrent, and with changes by people meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.trello import FakeTrello
 
 
 @pytest.mark.parametrize("over", [True, False])
-async def test_a_label_that_a_crash_made_doubtful_is_not_taken_off_in_silence(
+async def test_removal_of_a_label_after_a_crash_is_reported(
     bench: TrelloBotHarness,
     make: Factory,
     trello: FakeTrello,
@@ -25,7 +25,7 @@ async def test_a_label_that_a_crash_made_doubtful_is_not_taken_off_in_silence(
 ) -> None:
     """Nothing tells whether it is the same label: the job is not made twice, and the card says so.
 
-    While the job lives no label makes another, and this one goes without a word.
+    While the job is live, no label creates another job, and this label is removed without a notice.
     """
 
     async def crash(episode: object) -> bool:
@@ -43,34 +43,36 @@ async def test_a_label_that_a_crash_made_doubtful_is_not_taken_off_in_silence(
     await bench.poll()
     assert bench.labels(card) == ["draftsman: queued"]
     assert await bench.keys() == [bench.key(card)]
-    told = [one for one in await bench.told(card) if "was removed from this card" in one]
-    assert len(told) == over
+    notices = [
+        notice for notice in await bench.notices(card) if "was removed from this card" in notice
+    ]
+    assert len(notices) == over
     trello.add_label(card, bench.label)
     await bench.poll()
     assert await bench.keys() == [bench.key(card), *([bench.key(card, 2)] if over else [])]
 
 
-async def test_two_who_swap_at_once_leave_the_next_label_on(
+async def test_concurrent_label_swaps_keep_the_next_label(
     bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The webhook's and the poller's: who comes second finds that it is done."""
+    """Of webhook and poller, the second finds the swap done."""
     card = bench.card(labels=[bench.label])
     [config] = await bench.rt.boards.all()
-    [episode] = await label_jobs.check_card(bench.desk, config, card)
-    begun, go = asyncio.Event(), asyncio.Event()
-    write, removed = bench.desk.trello.write, []
+    [episode] = await label_jobs.check_card(bench.context, config, card)
+    started, go = asyncio.Event(), asyncio.Event()
+    write, removed = bench.context.trello.write, []
 
     async def slowly(method: Any, label: Any) -> Any:
         if method.__name__ == "remove_label":
             removed.append(label)
-            begun.set()
+            started.set()
             await go.wait()
         return await write(method, label)
 
-    monkeypatch.setattr(bench.desk.trello, "write", slowly)
-    first = asyncio.create_task(label_jobs.process_episode(bench.desk, config, episode))
-    await begun.wait()
-    second = asyncio.create_task(label_jobs.process_episode(bench.desk, config, episode))
+    monkeypatch.setattr(bench.context.trello, "write", slowly)
+    first = asyncio.create_task(label_jobs.process_episode(bench.context, config, episode))
+    await started.wait()
+    second = asyncio.create_task(label_jobs.process_episode(bench.context, config, episode))
     go.set()
     await first
     trello.add_label(card, bench.label)
@@ -78,6 +80,6 @@ async def test_two_who_swap_at_once_leave_the_next_label_on(
     assert len(removed) == 1
     assert bench.labels(card) == ["draftsman", "draftsman: queued"]
     await bench.poll()
-    [said] = await bench.told(card)
-    assert "D-1 is still queued. A card can have only one job at a time" in said
+    [notice] = await bench.notices(card)
+    assert "D-1 is still queued. A card can have only one job at a time" in notice
     assert await bench.keys() == [bench.key(card)]

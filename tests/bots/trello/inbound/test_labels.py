@@ -13,7 +13,7 @@ from tests.factories import Factory
 from tests.support.trello import FakeTrello, Fault, error
 
 
-async def test_a_card_is_kept_with_its_job_as_it_was(
+async def test_job_stores_a_snapshot_of_its_card(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card = bench.card("Fix the parser", desc="It drops\nthe last token.", labels=[bench.label])
@@ -40,8 +40,8 @@ async def test_a_card_is_kept_with_its_job_as_it_was(
         }
     ]
     assert kept["attachments"] == [{"name": "log.txt", "bytes": 4}]
-    assert [one["name"] for one in kept["members"]] == ["Anna Berg"]
-    assert [one["text"] for one in kept["comments"]] == ["it is urgent"]
+    assert [member["name"] for member in kept["members"]] == ["Anna Berg"]
+    assert [comment["text"] for comment in kept["comments"]] == ["it is urgent"]
     assert kept["custom_fields"] == [{"name": "Version", "value": "1.2"}]
     assert "It drops\nthe last token.\n\nSteps:\n- [ ] read\n- [x] write" in (job.ticket_text or "")
     assert bench.labels(card) == ["draftsman: queued"]
@@ -51,29 +51,29 @@ async def test_a_card_is_kept_with_its_job_as_it_was(
 async def test_label_seen_by_webhook_and_poller_creates_one_job(
     bench: TrelloBotHarness, trello: FakeTrello, order: str
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
     trello.add_label(card, bench.label, bench.anna)
     if order == "webhook":
-        await bench.hear(copies=2)
+        await bench.deliver_webhooks(copies=2)
         await bench.poll()
     else:
         await bench.poll()
-        await bench.hear(copies=2, together=order == "at once")
+        await bench.deliver_webhooks(copies=2, together=order == "at once")
     assert await bench.keys() == [bench.key(card)]
     assert bench.labels(card) == ["draftsman: queued"]
 
 
-async def test_who_put_the_label_on_asked_for_it(
+async def test_member_who_added_the_label_is_the_invoker(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    """Where the webhook says who; a poll cannot, and whoever may write on the board may ask."""
-    await bench.listen()
+    """Only the webhook has the member; for a poll the board itself is the invoker."""
+    await bench.serve_webhook()
     for who in (bench.anna, bench.mallory):
         card = bench.card()
-        await bench.hear()
+        await bench.deliver_webhooks()
         trello.add_label(card, bench.label, who)
-        await bench.hear()
+        await bench.deliver_webhooks()
     await bench.poll()
     trello.add_label(bench.card(), bench.label, bench.anna)
     await bench.poll()
@@ -89,8 +89,8 @@ async def test_label_added_again_creates_a_job_after_the_first_ends(
     bench: TrelloBotHarness, trello: FakeTrello, make: Factory, way: str
 ) -> None:
     if way == "webhook":
-        await bench.listen()
-    see = bench.poll if way == "poll" else bench.hear
+        await bench.serve_webhook()
+    see = bench.poll if way == "poll" else bench.deliver_webhooks
     card = bench.card()
     trello.add_label(card, bench.label)
     await see()
@@ -98,8 +98,8 @@ async def test_label_added_again_creates_a_job_after_the_first_ends(
     trello.add_label(card, bench.label)
     await see()
     assert await bench.keys() == [bench.key(card)]
-    [said] = await bench.told(card)
-    assert f"{job.name} is still queued. A card can have only one job at a time" in said
+    [notice] = await bench.notices(card)
+    assert f"{job.name} is still queued. A card can have only one job at a time" in notice
     await bench.rt.job_control.cancel(job.number, bench.people.olga, "enough")
     assert bench.labels(card) == ["draftsman: queued"]
     trello.add_label(card, bench.label)
@@ -108,20 +108,20 @@ async def test_label_added_again_creates_a_job_after_the_first_ends(
 
 
 async def test_flapping_label_creates_one_job(bench: TrelloBotHarness, trello: FakeTrello) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
     for _ in range(3):
         trello.add_label(card, bench.label)
         trello.remove_label(card, bench.label)
     trello.add_label(card, bench.label)
     for seed in (1, 2):
-        await bench.hear(shuffle=seed, copies=2)
+        await bench.deliver_webhooks(shuffle=seed, copies=2)
     await bench.poll()
     assert len(await bench.jobs()) == 1
     taken = bench.card()
     trello.add_label(taken, bench.label)
     trello.remove_label(taken, bench.label)
-    await bench.hear(shuffle=1)
+    await bench.deliver_webhooks(shuffle=1)
     await bench.poll()
     assert len(await bench.jobs()) == 1, "nobody wants what was taken back"
 
@@ -129,21 +129,21 @@ async def test_flapping_label_creates_one_job(bench: TrelloBotHarness, trello: F
 async def test_unwatched_lists_labels_and_boards_are_ignored(
     bench: TrelloBotHarness, trello: FakeTrello, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     ignored = bench.card(place=bench.ice)
     other = trello.label(bench.board, "other")
     trello.add_label(ignored, bench.label)
     trello.add_label(bench.card(), other)
-    await bench.hear()
+    await bench.deliver_webhooks()
     await bench.poll()
     assert await bench.jobs() == []
     trello.move(ignored, bench.todo)
-    await bench.hear()
+    await bench.deliver_webhooks()
     assert await bench.keys() == [bench.key(ignored)]
     await bench.rt.boards.remove(bench.board, bench.people.olga)
     for _ in range(2):
         trello.add_label(bench.card(), bench.label)
-    assert {ack.status for ack in await bench.hear()} == {200}
+    assert {ack.status for ack in await bench.deliver_webhooks()} == {200}
     await bench.poll()
     assert len(await bench.jobs()) == 1
     assert len([r for r in caplog.records if "is not watched" in r.message]) == 1
@@ -163,22 +163,22 @@ async def test_labels_are_matched_by_id(bench: TrelloBotHarness, trello: FakeTre
     bench.card(labels=[twin])
     await bench.poll()
     assert await bench.keys() == sorted([bench.key(first), bench.key(second, label=nameless)])
-    found = {(job.mode, job.agent) for job in await bench.jobs()}
-    assert found == {(Mode.FIX, None), (Mode.INVESTIGATE, "tidy")}
+    rules = {(job.mode, job.agent) for job in await bench.jobs()}
+    assert rules == {(Mode.FIX, None), (Mode.INVESTIGATE, "tidy")}
 
 
 async def test_deleted_label_is_a_health_problem(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     trello.delete_label(bench.label)
-    assert {ack.status for ack in await bench.hear()} == {200}
-    [said] = bench.desk.health.problems.values()
-    assert "no longer has the label 'draftsman'" in said
-    bench.desk.health.clear(f"label:{bench.label}")
+    assert {ack.status for ack in await bench.deliver_webhooks()} == {200}
+    [problem] = bench.context.health.problems.values()
+    assert "no longer has the label 'draftsman'" in problem
+    bench.context.health.clear(f"label:{bench.label}")
     [config] = await bench.rt.boards.all()
     await bench.poller.check(config)
-    assert not bench.desk.health.ready
+    assert not bench.context.health.ready
     await bench.poll()
 
 
@@ -187,18 +187,18 @@ async def test_card_created_copied_or_moved_with_the_label_creates_one_job(
     bench: TrelloBotHarness, trello: FakeTrello, way: str
 ) -> None:
     if way == "webhook":
-        await bench.listen()
-    see = bench.poll if way == "poll" else bench.hear
+        await bench.serve_webhook()
+    see = bench.poll if way == "poll" else bench.deliver_webhooks
     elsewhere = trello.board("Play")
-    there = trello.list(elsewhere, "To do")
+    inbox = trello.list(elsewhere, "To do")
     twin = trello.label(elsewhere, "draftsman")
-    made = bench.card(labels=[bench.label])
-    copied = trello.copy_card(made)
-    moved = trello.card(elsewhere, there, "Come here", labels=[twin])
+    created = bench.card(labels=[bench.label])
+    copied = trello.copy_card(created)
+    moved = trello.card(elsewhere, inbox, "Come here", labels=[twin])
     trello.move_to_board(moved, bench.board, bench.todo)
     for _ in range(2):
         await see()
-    assert await bench.keys() == sorted(bench.key(card) for card in (made, copied, moved))
+    assert await bench.keys() == sorted(bench.key(card) for card in (created, copied, moved))
 
 
 @pytest.mark.parametrize("way", ["poll", "webhook"])
@@ -207,8 +207,8 @@ async def test_archived_or_deleted_card_cancels_its_job(
     bench: TrelloBotHarness, trello: FakeTrello, way: str, deed: str
 ) -> None:
     if way == "webhook":
-        await bench.listen()
-    see = bench.poll if way == "poll" else bench.hear
+        await bench.serve_webhook()
+    see = bench.poll if way == "poll" else bench.deliver_webhooks
     card, other = bench.card(labels=[bench.label]), bench.card(labels=[bench.label])
     await see()
     getattr(trello, deed)(card)
@@ -226,12 +226,12 @@ async def test_archived_or_deleted_card_cancels_its_job(
 
 
 async def test_restored_card_keeps_its_job(bench: TrelloBotHarness, trello: FakeTrello) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card(labels=[bench.label])
-    await bench.hear()
+    await bench.deliver_webhooks()
     trello.archive(card)
     trello.unarchive(card)
-    await bench.hear(shuffle=3)
+    await bench.deliver_webhooks(shuffle=3)
     [job] = await bench.jobs()
     assert job.status is Status.QUEUED
 
@@ -252,9 +252,7 @@ async def test_card_removed_before_intake_creates_no_job(
     assert await bench.keys() == [bench.key(cards[0], 2)]
 
 
-async def test_a_swap_that_failed_is_done_later(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_failed_label_swap_is_retried(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     card = bench.card(labels=[bench.label])
     trello.faults.next("DELETE", "/cards/{id}/idLabels/{idLabel}", Fault.DROP_BEFORE)
     await bench.poll()
@@ -264,42 +262,44 @@ async def test_a_swap_that_failed_is_done_later(
     assert await bench.keys() == [bench.key(card)]
 
 
-async def test_a_swap_that_may_not_be_is_said(bench: TrelloBotHarness, trello: FakeTrello) -> None:
+async def test_forbidden_label_swap_is_a_health_problem(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
     card = bench.card(labels=[bench.label])
     refused = error(401, "unauthorized permission requested")
     trello.faults.next("POST", "/cards/{id}/idLabels", refused)
     await bench.poll()
     await bench.poll()
     assert await bench.keys() == [bench.key(card)]
-    [said] = bench.desk.health.problems.values()
-    assert "cannot swap labels" in said
+    [problem] = bench.context.health.problems.values()
+    assert "cannot swap labels" in problem
 
 
-async def test_put_on_again_during_the_swap_it_is_another_episode(
+async def test_label_added_during_the_swap_begins_another_episode(
     bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The swap is noted, and the last look at the card, after that, finds it."""
     card = bench.card(labels=[bench.label])
-    write = bench.desk.trello.write
+    write = bench.context.trello.write
 
     async def and_again(method: Any, label: Any) -> None:
         await write(method, label)
         if method.__name__ == "remove_label":
             trello.add_label(card, bench.label)
 
-    monkeypatch.setattr(bench.desk.trello, "write", and_again)
+    monkeypatch.setattr(bench.context.trello, "write", and_again)
     await bench.poll()
     [episode] = await bench.rt.boards.due(bench.board)
     assert (episode.episode, episode.stage) == (2, "pending")
 
 
-async def test_what_was_there_before_the_first_look_is_not_taken_for_new(
+async def test_label_from_before_the_first_poll_is_not_new(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await bench.rt.boards.remove(bench.board, bench.people.olga)
     card = bench.card(labels=[bench.label])
     await bench.watch()
-    await bench.listen()
+    await bench.serve_webhook()
     trello.move(card, trello.list(bench.board, "Doing"))
-    await bench.hear()
+    await bench.deliver_webhooks()
     assert await bench.jobs() == []

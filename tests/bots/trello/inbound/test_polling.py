@@ -1,4 +1,4 @@
-"""Polling: what was there before, what comes while nobody looks, and boards of many cards."""
+"""Polling: existing labels, actions between polls, and boards with many cards."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ async def test_first_poll_ignores_existing_labels(
 async def test_first_poll_takes_existing_labels_on_request(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    board, place = await _another(bench, trello, include_existing=True)
-    cards = [trello.card(board, place, "old", labels=[bench.label]) for _ in range(2)]
+    board, trello_list = await _another(bench, trello, include_existing=True)
+    cards = [trello.card(board, trello_list, "old", labels=[bench.label]) for _ in range(2)]
     await bench.poll()
     assert await bench.keys() == sorted(map(bench.key, cards))
 
 
 async def test_poll_after_downtime_catches_up(bench: TrelloBotHarness, trello: FakeTrello) -> None:
-    question = await bench.asked(asked := bench.card())
+    question = await bench.ask_question(asked := bench.card())
     trello.later(3 * 86_400)
     card = bench.card(labels=[bench.label])
     trello.comment(asked, bench.ben, "2")
     for number in range(1100):
         trello.comment(card, bench.mallory, f"talk {number}")
-    bench.poller = Poller(bench.desk, 15.0)
+    bench.poller = Poller(bench.context, 15.0)
     await bench.poll()
     assert bench.key(card) in await bench.keys()
-    assert (await bench.now(question))[1] == "blue"
+    assert (await bench.answer_state(question))[1] == "blue"
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -78,45 +78,46 @@ async def test_actions_in_the_same_second_are_read_once(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     card, other = bench.card(), bench.card()
-    first, second = await bench.asked(card), await bench.asked(other)
+    first, second = await bench.ask_question(card), await bench.ask_question(other)
     trello.comment(card, bench.ben, "1")
     await bench.poll()
     trello.comment(other, bench.ben, "2")
     await bench.poll()
-    assert [(await bench.now(one))[1] for one in (first, second)] == ["red", "blue"]
-    bench.poller = Poller(bench.desk, 15.0)
+    assert [(await bench.answer_state(question))[1] for question in (first, second)] == [
+        "red",
+        "blue",
+    ]
+    bench.poller = Poller(bench.context, 15.0)
     await bench.poll()
     assert len(await bench.job_events(first, "answer_received")) == 1
 
 
-async def test_a_board_that_cannot_be_read_keeps_no_other_from_it(
+async def test_unreadable_board_does_not_block_other_boards(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
     await _another(bench, trello)
     trello.faults.next("GET", "/boards/{id}/cards", Fault.HTML_503, times=2)
     await bench.poll()
-    [said] = bench.desk.health.problems.values()
-    assert "cannot be read" in said
+    [problem] = bench.context.health.problems.values()
+    assert "cannot be read" in problem
     await bench.poll()
-    assert bench.desk.health.ready
+    assert bench.context.health.ready
 
 
-async def test_while_the_token_is_refused_nothing_is_asked(
-    bench: TrelloBotHarness, trello: FakeTrello
-) -> None:
+async def test_rejected_token_stops_requests(bench: TrelloBotHarness, trello: FakeTrello) -> None:
     trello.revoke()
     assert [await bench.poller.poll_once() for _ in PAUSES] == list(PAUSES)
-    [said] = bench.desk.health.problems.values()
-    assert "Trello rejected the bot's credentials" in said
+    [problem] = bench.context.health.problems.values()
+    assert "Trello rejected the bot's credentials" in problem
     trello.revoke(False)
     assert await bench.poller.poll_once() == 0
-    assert bench.desk.health.ready
+    assert bench.context.health.ready
 
 
 async def test_one_process_polls_and_another_takes_over(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    first, second = Poller(bench.desk, 0.05), Poller(bench.desk, 0.05)
+    first, second = Poller(bench.context, 0.05), Poller(bench.context, 0.05)
 
     async def holds(one: Poller) -> bool:
         term = await bench.rt.boards.acquire(one._owner, 1)
@@ -127,10 +128,10 @@ async def test_one_process_polls_and_another_takes_over(
         async with background(second.run()) as two:
             card = bench.card(labels=[bench.label])
 
-            async def made() -> bool:
+            async def has_job() -> bool:
                 return await bench.keys() == [bench.key(card)]
 
-            await until(made, "the job")
+            await until(has_job, "the job")
             first.stop.set()
             await one
             other = bench.card(labels=[bench.label])
@@ -143,23 +144,23 @@ async def test_one_process_polls_and_another_takes_over(
             await two
 
 
-async def test_two_sessions_that_see_a_label_at_once_make_one_job(
+async def test_two_sessions_create_one_job_for_a_label(
     bench: TrelloBotHarness, conn: Connection
 ) -> None:
-    """The one has begun the episode and not committed it; the other waits, and finds it begun."""
+    """The first began the episode without a commit; the second waits and finds it."""
     card = bench.card(labels=[bench.label])
     [config] = await bench.rt.boards.all()
     began = await bench.rt.boards.clock()
     async with hold_commits(bench.rt) as first:
         seen = first.rt.boards.observe(card, bench.label, bench.board, present=True, began=began)
         async with first.doing(seen) as one:
-            found = await first.then(label_jobs.check_card(bench.desk, config, card), conn)
-        assert (one.result() is not None, found) == (True, [])
+            episodes = await first.then(label_jobs.check_card(bench.context, config, card), conn)
+        assert (one.result() is not None, episodes) == (True, [])
     [episode] = await bench.rt.boards.due(bench.board)
     assert episode.episode == 1
     await asyncio.gather(
-        label_jobs.process_episode(bench.desk, config, episode),
-        BoardSync(bench.desk).continue_episodes(config),
+        label_jobs.process_episode(bench.context, config, episode),
+        BoardSync(bench.context).continue_episodes(config),
     )
     assert await bench.keys() == [bench.key(card)]
 
@@ -167,22 +168,22 @@ async def test_two_sessions_that_see_a_label_at_once_make_one_job(
 async def test_token_of_a_linked_person_is_refused(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await identity.resolve_identity(bench.desk, StopSignal())
-    assert bench.desk.health.ready
+    await identity.resolve_identity(bench.context, StopSignal())
+    assert bench.context.health.ready
     await join(bench.rt, trello.bot_member, bench.people.carol)
     with pytest.raises(ConfigError, match="belongs to carol"):
-        await identity.resolve_identity(bench.desk, StopSignal())
+        await identity.resolve_identity(bench.context, StopSignal())
 
 
 async def _another(
     bench: TrelloBotHarness, trello: FakeTrello, **changes: object
 ) -> tuple[str, str]:
-    """Watch another board, which nobody looked at so far; return it and a list of it."""
+    """Watch another board, not polled yet; return it and a list of it."""
     board = trello.board("Another", [bench.anna])
-    place = trello.list(board, "To do")
+    trello_list = trello.list(board, "To do")
     bench.label = trello.label(board, "draftsman")
     config = await bench.watch()
     fields = {"board_id": board, "name": "Another", "queued_label_id": None, **changes}
     await bench.rt.boards.save(config.model_copy(update=fields), bench.people.olga)
     await bench.rt.boards.remove(bench.board, bench.people.olga)
-    return board, place
+    return board, trello_list

@@ -22,20 +22,20 @@ from tests.support.waits import until
 
 
 @pytest.fixture
-def place(folder: Path, database_url: str) -> Iterator[Installation]:
-    place = Installation(folder / "place", database_url)
-    yield place
-    place.close()
+def installation(folder: Path, database_url: str) -> Iterator[Installation]:
+    installation = Installation(folder / "place", database_url)
+    yield installation
+    installation.close()
 
 
-def configured(place: Installation, trello: FakeTrello, **more: Any) -> dict[str, str]:
+def configured(installation: Installation, trello: FakeTrello, **more: Any) -> dict[str, str]:
     """Configure the bot of this Trello; return the variables of its secrets."""
-    place.configure(
+    installation.configure(
         trello__api_url=trello.api_url,
         trello__poll=1,
         **{f"trello__{key}": value for key, value in more.items()},
     )
-    with place.config.open("a") as config:
+    with installation.config.open("a") as config:
         for key in ("key", "token", "secret"):
             config.write(f'trello.{key} = {{ env = "T_{key.upper()}" }}\n')
     return {"T_KEY": trello.key, "T_TOKEN": trello.token, "T_SECRET": trello.secret}
@@ -50,27 +50,29 @@ async def watched(rt: Runtime, people: People, trello: FakeTrello) -> tuple[str,
     return board, todo, label
 
 
-async def test_a_label_becomes_a_job_and_the_card_hears_of_it(
-    place: Installation, trello: FakeTrello, rt: Runtime, people: People
+async def test_label_creates_a_job_that_comments_on_the_card(
+    installation: Installation, trello: FakeTrello, rt: Runtime, people: People
 ) -> None:
     board, todo, label = await watched(rt, people, trello)
     listen = "127.0.0.1:0"
-    bots = place.start("bots", "--trello", env=configured(place, trello, listen=listen))
+    bots = installation.start(
+        "bots", "--trello", env=configured(installation, trello, listen=listen)
+    )
     await bots.says("serving HTTP on 127.0.0.1:")
-    found = re.search(r"serving HTTP on (127\.0\.0\.1:\d+)", bots.output_text)
-    assert found is not None
-    url = f"http://{found[1]}"
+    address = re.search(r"serving HTTP on (127\.0\.0\.1:\d+)", bots.output_text)
+    assert address is not None
+    url = f"http://{address[1]}"
 
-    async def begun() -> bool:
+    async def was_polled() -> bool:
         return await rt.boards.cursor(board) is not None
 
-    await until(begun, "the first look")
+    await until(was_polled, "the first poll")
     card = trello.card(board, todo, "Fix the parser", labels=[label])
 
-    async def heard() -> bool:
-        return any("D-1" in one.text for one in trello.comments(card))
+    async def has_comment() -> bool:
+        return any("D-1" in comment.text for comment in trello.comments(card))
 
-    await until(heard, "the comment on the card")
+    await until(has_comment, "the comment on the card")
     async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as reply:
         health = await reply.json()
         assert (reply.status, health["ready"], health["polling"]) == (200, True, True)
@@ -88,17 +90,17 @@ async def test_a_label_becomes_a_job_and_the_card_hears_of_it(
     assert await rt.boards.acquire(job.id, 1) is not None, "the lease was given back"
 
 
-async def test_the_lease_of_a_killed_poller_is_free_at_once(
-    place: Installation, trello: FakeTrello, rt: Runtime, people: People, conn: Connection
+async def test_lease_of_a_killed_poller_is_released_at_once(
+    installation: Installation, trello: FakeTrello, rt: Runtime, people: People, conn: Connection
 ) -> None:
     board, todo, label = await watched(rt, people, trello)
-    env = configured(place, trello)
-    first = place.start("bots", "--trello", env=env)
+    env = configured(installation, trello)
+    first = installation.start("bots", "--trello", env=env)
 
-    async def begun() -> bool:
+    async def was_polled() -> bool:
         return await rt.boards.cursor(board) is not None
 
-    await until(begun, "the first look")
+    await until(was_polled, "the first poll")
     query = "UPDATE draftsman.leases SET expires_at = now() + interval '1 hour' RETURNING lock_id"
 
     async def under_its_lock() -> bool:
@@ -108,45 +110,45 @@ async def test_the_lease_of_a_killed_poller_is_free_at_once(
     first.signal(signal.SIGKILL)
     assert await first.end() == -signal.SIGKILL
     card = trello.card(board, todo, "Fix the parser", labels=[label])
-    second = place.start("bots", "--trello", env=env)
+    second = installation.start("bots", "--trello", env=env)
 
-    async def heard() -> bool:
-        return any("D-1" in one.text for one in trello.comments(card))
+    async def has_comment() -> bool:
+        return any("D-1" in comment.text for comment in trello.comments(card))
 
-    await until(heard, "the comment on the card")
+    await until(has_comment, "the comment on the card")
     second.signal(signal.SIGTERM)
     assert await second.end() == 0
 
 
-async def test_up_keeps_the_bots_of_trello_beside_the_worker(
-    place: Installation, trello: FakeTrello, rt: Runtime, people: People
+async def test_up_runs_the_trello_bot_beside_the_worker(
+    installation: Installation, trello: FakeTrello, rt: Runtime, people: People
 ) -> None:
     board, _, _ = await watched(rt, people, trello)
-    up = place.start("up", "--headless", env=configured(place, trello))
+    up = installation.start("up", "--headless", env=configured(installation, trello))
 
-    async def begun() -> bool:
+    async def was_polled() -> bool:
         return await rt.boards.cursor(board) is not None
 
-    await until(begun, "the first look")
+    await until(was_polled, "the first poll")
     assert len(up.children()) == 2
     up.signal(signal.SIGTERM)
     assert await up.end() == 0
 
 
-async def test_a_chat_that_is_not_configured_is_named(
-    place: Installation, trello: FakeTrello
+async def test_chat_without_configuration_is_named_in_the_error(
+    installation: Installation, trello: FakeTrello
 ) -> None:
-    done = await place.run("bots", "--slack", **configured(place, trello))
+    done = await installation.run("bots", "--slack", **configured(installation, trello))
     assert done.returncode == 2
     assert done.stderr == "draftsman: slack is not configured; add [slack]\n"
 
 
-async def test_the_account_of_a_person_ends_the_bots(
-    place: Installation, trello: FakeTrello
+async def test_account_of_a_person_stops_the_bots(
+    installation: Installation, trello: FakeTrello
 ) -> None:
-    env = configured(place, trello)
-    with place.config.open("a") as config:
+    env = configured(installation, trello)
+    with installation.config.open("a") as config:
         config.write(f'people.carol.trello = "{trello.bot_member}"\n')
-    bots = place.start("bots", env=env)
+    bots = installation.start("bots", env=env)
     assert await bots.end() == 2
     assert "belongs to carol" in bots.output_text

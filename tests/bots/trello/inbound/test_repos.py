@@ -24,7 +24,7 @@ SELECT s.result ->> 'source', s.result ->> 'method', (s.result ->> 'confidence')
   FROM draftsman.job_steps s JOIN draftsman.jobs j ON j.number = s.job
  WHERE s.key = 'agent:repository' AND s.status = 'done' AND j.number = %s
 """
-"""What a job found before it began to look there; nobody serves these addresses."""
+"""URLs of the repositories, which no server serves."""
 
 
 def where(name: str) -> str:
@@ -33,7 +33,7 @@ def where(name: str) -> str:
 
 @pytest.fixture
 async def repos(bench: TrelloBotHarness) -> dict[str, Repo]:
-    """Make four repositories known; the cards' label wants an agent that is there."""
+    """Register four repositories and configure the agent of the label."""
     await bench.watch(labels={bench.label: LabelRule(name="draftsman", agent="test")})
     olga, made = bench.people.olga, {}
     for name in NAMES:
@@ -42,7 +42,7 @@ async def repos(bench: TrelloBotHarness) -> dict[str, Repo]:
     return made
 
 
-async def test_labels_count_before_the_text_and_the_text_before_the_default(
+async def test_repository_is_chosen_by_label_then_text_then_default(
     bench: TrelloBotHarness,
     trello: FakeTrello,
     repos: dict[str, Repo],
@@ -67,7 +67,7 @@ async def test_labels_count_before_the_text_and_the_text_before_the_default(
             assert await found(conn, number) == (where(name), method, confidence)
 
 
-async def test_who_is_unsure_asks_on_the_card_and_a_comment_says_which(
+async def test_unclear_repository_is_asked_for_on_the_card(
     bench: TrelloBotHarness,
     trello: FakeTrello,
     repos: dict[str, Repo],
@@ -78,9 +78,11 @@ async def test_who_is_unsure_asks_on_the_card_and_a_comment_says_which(
     await bench.poll()
     async with agent_worker(bench.rt, tmp_path / "data", ""):
         await wait_for_question(bench.rt, 1)
-        await bench.say()
-        [said] = [one.text for one in trello.comments(card) if "Which repository" in one.text]
-        assert ("docs" in said, "web" in said, "pay" in said) == (True, True, False)
+        await bench.send_messages()
+        [notice] = [
+            comment.text for comment in trello.comments(card) if "Which repository" in comment.text
+        ]
+        assert ("docs" in notice, "web" in notice, "pay" in notice) == (True, True, False)
         trello.comment(card, bench.ben, "2")
         await bench.poll()
         assert await found(conn, 1) == (where("docs"), "asked", 1.0)

@@ -1,4 +1,4 @@
-"""The webhook: what is Trello's, what means nothing, and whether Trello still calls."""
+"""The webhook: signatures, invalid bodies, and repair of the registration."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ ACTION = st.fixed_dictionaries(
 
 
 @given(JSON | ACTION)
-def test_whatever_comes_is_read_or_not(found: Any) -> None:
-    action = actions.parse_action(found)
-    actions.card_label_ids(found)
+def test_any_action_is_parsed_or_ignored(fields: Any) -> None:
+    action = actions.parse_action(fields)
+    actions.card_label_ids(fields)
     if action is not None:
         assert isinstance(action, Action)
         if action.kind in (ActionKind.LABEL_ADDED, ActionKind.LABEL_REMOVED):
@@ -65,12 +65,12 @@ def test_whatever_comes_is_read_or_not(found: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_whatever_body_comes_is_read_or_not(raw: bytes) -> None:
+def test_any_body_is_parsed_or_ignored(raw: bytes) -> None:
     actions.parse_action(actions.parse_body(raw))
 
 
 @given(st.binary(max_size=100), st.text(max_size=60))
-def test_only_what_was_signed_is_signed(body: bytes, given_: str) -> None:
+def test_signature_covers_exactly_the_signed_bytes(body: bytes, given_: str) -> None:
     good = signature.sign("secret", "https://x/t", body)
     assert signature.check("secret", "https://x/t", body, good)
     assert not signature.check("secret", "https://x/t/", body, good)
@@ -88,7 +88,7 @@ def test_only_what_was_signed_is_signed(body: bytes, given_: str) -> None:
 async def test_signed_but_unknown_webhook_is_acknowledged(
     bench: TrelloBotHarness, trello: FakeTrello, body: bytes
 ) -> None:
-    url = await bench.listen()
+    url = await bench.serve_webhook()
     headers = trello.webhook_delivery.headers(body, url)
     assert (await trello.webhook_delivery.post(url, body, headers))[0] == 200
 
@@ -96,7 +96,7 @@ async def test_signed_but_unknown_webhook_is_acknowledged(
 async def test_webhook_signed_for_another_url_is_refused(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    url = await bench.listen()
+    url = await bench.serve_webhook()
     body = b'{"action": {}}'
     good = trello.webhook_delivery.headers(body, url)
     wrong = [
@@ -122,7 +122,7 @@ async def test_webhook_signed_for_another_url_is_refused(
 async def test_webhook_path_answers_head_and_post_only(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    url = await bench.listen()
+    url = await bench.serve_webhook()
     for method, status in (("HEAD", 200), ("GET", 405), ("OPTIONS", 405), ("PUT", 405)):
         assert (await trello.webhook_delivery.request(method, url)).status == status
     health = url.replace("trello", "healthz")
@@ -132,85 +132,87 @@ async def test_webhook_path_answers_head_and_post_only(
 async def test_inactive_or_missing_webhook_is_recreated(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    await bench.listen()
-    [made] = trello.webhooks
+    await bench.serve_webhook()
+    [webhook] = trello.webhooks
     [config] = await bench.rt.boards.all()
-    assert config.webhook_id == made["id"]
+    assert config.webhook_id == webhook["id"]
     await bench.poller.check(config)
-    assert [one["id"] for one in trello.webhooks] == [made["id"]]
-    trello.world.webhooks[made["id"]].failures = 3
+    assert [registered["id"] for registered in trello.webhooks] == [webhook["id"]]
+    trello.world.webhooks[webhook["id"]].failures = 3
     await bench.poller.check(config)
-    assert "failed 3 times in a row" in str(bench.desk.health.notes)
-    trello.deactivate(made["id"])
+    assert "failed 3 times in a row" in str(bench.context.health.notes)
+    trello.deactivate(webhook["id"])
     await bench.poller.check(config)
-    assert (trello.webhooks[0]["active"], bench.desk.health.notes) == (True, {})
-    del trello.world.webhooks[made["id"]]
+    assert (trello.webhooks[0]["active"], bench.context.health.notes) == (True, {})
+    del trello.world.webhooks[webhook["id"]]
     await bench.poller.check(config)
     [again] = trello.webhooks
-    assert again["id"] != made["id"]
+    assert again["id"] != webhook["id"]
     [config] = await bench.rt.boards.all()
     assert config.webhook_id == again["id"]
     bench.configure(callback_url=again["callbackURL"] + "/2")
     await bench.poller.check(config)
-    assert [one["callbackURL"] for one in trello.webhooks] == [again["callbackURL"] + "/2"]
+    assert [registered["callbackURL"] for registered in trello.webhooks] == [
+        again["callbackURL"] + "/2"
+    ]
     [config] = await bench.rt.boards.all()
     bench.configure(callback_url="http://127.0.0.1:9/nobody")
     await bench.poller.check(config)
-    assert "cannot create a webhook" in str(bench.desk.health.notes)
-    assert "polling is used instead" in str(bench.desk.health.notes)
+    assert "cannot create a webhook" in str(bench.context.health.notes)
+    assert "polling is used instead" in str(bench.context.health.notes)
 
 
 async def test_webhook_with_missing_fields_is_ignored(
     bench: TrelloBotHarness, trello: FakeTrello
 ) -> None:
-    url = await bench.listen()
+    url = await bench.serve_webhook()
     base = {"id": "a" * 24, "date": None, "memberCreator": None, "data": {"board": None}}
     board, card = {"id": bench.board}, {"id": bench.card()}
-    gone: list[dict[str, Any]] = [
+    removed: list[dict[str, Any]] = [
         {"type": name, "data": data}
         for name in KINDS
         for data in ({}, {"board": board}, {"board": board, "card": card}, {"card": None})
     ]
-    for one in gone:
-        body = json.dumps({"model": None, "action": base | one}).encode()
+    for fields in removed:
+        body = json.dumps({"model": None, "action": base | fields}).encode()
         status, text = await trello.webhook_delivery.post(
             url, body, trello.webhook_delivery.headers(body, url)
         )
-        assert (status, text) != (200, "error\n"), one
+        assert (status, text) != (200, "error\n"), fields
         assert status == 200
     assert await bench.jobs() == []
 
 
-async def test_what_cannot_be_kept_is_to_come_again(
+async def test_webhook_that_cannot_be_handled_is_retried(
     bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await bench.listen()
+    await bench.serve_webhook()
     card = bench.card()
-    await bench.hear()
+    await bench.deliver_webhooks()
     trello.webhook_delivery.sent.clear()
     trello.add_label(card, bench.label)
     trello.faults.next("GET", "/cards/{id}", Fault.HTML_503, times=10)
-    assert {ack.status for ack in await bench.hear()} == {503}
+    assert {ack.status for ack in await bench.deliver_webhooks()} == {503}
     trello.faults.clear()
-    me, bench.desk.me.id = bench.desk.me.id, ""
-    assert {ack.status for ack in await bench.hear(replay=True)} == {503}
-    bench.desk.me.id = me
+    me, bench.context.me.id = bench.context.me.id, ""
+    assert {ack.status for ack in await bench.deliver_webhooks(replay=True)} == {503}
+    bench.context.me.id = me
 
     async def away(*_: object) -> None:
         raise DatabaseUnreachable("the database is away")
 
     with monkeypatch.context() as patch:
         patch.setattr(type(bench.rt.boards), "of", away)
-        assert {ack.status for ack in await bench.hear(replay=True)} == {503}
-    assert {ack.status for ack in await bench.hear(replay=True)} == {200}
+        assert {ack.status for ack in await bench.deliver_webhooks(replay=True)} == {503}
+    assert {ack.status for ack in await bench.deliver_webhooks(replay=True)} == {200}
     assert await bench.keys() == [bench.key(card)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(found=ACTION)
-async def test_no_action_breaks_the_webhook(bench: TrelloBotHarness, found: Any) -> None:
+@given(fields=ACTION)
+async def test_no_action_breaks_the_webhook(bench: TrelloBotHarness, fields: Any) -> None:
     """Every board is watched that a fuzzed action can name."""
-    board, action = "b" * 24, actions.parse_action(found)
+    board, action = "b" * 24, actions.parse_action(fields)
     await bench.watch(board_id=board, labels={board: LabelRule()})
     if action is not None:
-        await action_router.on_webhook(bench.desk, action, [])
+        await action_router.on_webhook(bench.context, action, [])
