@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.conftest import _patience, place, places
+from tests.acceptance.conftest import _patience, installation, installations
 from tests.acceptance.test_stop_while_starting import (
     Choice,
     test_a_bot,
@@ -18,8 +18,8 @@ from tests.acceptance.test_stop_while_starting import (
 
 __all__ = [
     "_patience",
-    "place",
-    "places",
+    "installation",
+    "installations",
     "test_a_bot",
     "test_a_demo_is_interrupted",
     "test_a_soak_is_interrupted",

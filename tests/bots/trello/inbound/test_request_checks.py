@@ -18,5 +18,5 @@ async def test_a_label_with_an_unknown_agent_creates_no_job(
     bench.card("Fix the parser", labels=[bench.label])
     await bench.poll()
     assert await bench.jobs() == []
-    (problem,) = bench.desk.health.problems.values()
+    (problem,) = bench.context.health.problems.values()
     assert "unknown agent 'ghost'; one of: tidy" in problem
