@@ -19,15 +19,17 @@ from draftsman.domain.question import (
     QuestionStatus,
     Resolution,
 )
+from draftsman.domain.text import clean
 from draftsman.errors import UsageError
 
 VOTERS = st.lists(st.text(min_size=1, max_size=5), max_size=8, unique=True)
 VALUES = st.lists(
-    st.text(min_size=1, max_size=20).map(str.strip).filter(bool),
+    st.text(min_size=1, max_size=20).map(clean).map(str.strip).filter(bool),
     min_size=1,
     max_size=8,
     unique_by=str.casefold,
 )
+"""Values of choices as questions store them: cleaned, each once."""
 
 
 def _question(
