@@ -92,6 +92,7 @@ class Database:
         self._connect_options: dict[str, Any] = {
             "autocommit": True,
             "application_name": "draftsman",
+            "context": self._adapters,
         }
         self._sessions: list[DedicatedSession] = []
 
@@ -317,21 +318,6 @@ def to_domain_error(error: Exception) -> DraftsmanError:
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the database connection was lost: {text}")
     return DraftsmanError(f"database error: {text}")
-
-
-def _connection_class(first: Connection) -> type[Connection]:
-    """Return a class of connections whose first call of `connect` returns `first`.
-
-    A pool opens its connections itself, but reports no error of the first one.
-    """
-    waiting = [first]
-
-    class PoolConnection(AsyncConnection[Any]):
-        @classmethod
-        async def connect(cls, *args: Any, **kwargs: Any) -> Any:
-            return waiting.pop() if waiting else await AsyncConnection.connect(*args, **kwargs)
-
-    return PoolConnection
 
 
 async def _load_enums(conn: Connection) -> dict[str, EnumInfo]:
