@@ -34,7 +34,7 @@ class Decision:
         return "approve" if self.approved else "deny"
 
 
-class Outcome(StrEnum):
+class AnswerOutcome(StrEnum):
     """Outcomes of a resolution."""
 
     SUBMIT = "submit"
@@ -54,7 +54,7 @@ class Outcome(StrEnum):
 class AnswerResolution:
     """The outcome, its questions, and the decision; without a decision the text is the answer."""
 
-    outcome: Outcome
+    outcome: AnswerOutcome
     questions: Sequence[Question] = ()
     decision: Decision | None = None
 
@@ -74,19 +74,19 @@ def resolve_answer(
     open_questions = [question for question in questions if question.status is QuestionStatus.OPEN]
     if not open_questions:
         closed = _of_kind(questions, decision)
-        outcome = Outcome.CLOSED if closed else Outcome.NOT_AN_ANSWER
+        outcome = AnswerOutcome.CLOSED if closed else AnswerOutcome.NOT_AN_ANSWER
         return AnswerResolution(outcome, closed, decision)
     accepting = accepting_questions(open_questions, text or "") if prefer_text else []
     if accepting and not any(question.kind is QuestionKind.APPROVAL for question in questions):
         decision = None
     candidates = _of_kind(open_questions, decision)
     if not candidates:
-        return AnswerResolution(Outcome.WRONG_KIND, open_questions, decision)
+        return AnswerResolution(AnswerOutcome.WRONG_KIND, open_questions, decision)
     if text is None:
-        return AnswerResolution(Outcome.NO_TEXT, candidates, decision)
+        return AnswerResolution(AnswerOutcome.NO_TEXT, candidates, decision)
     if decision is None and accepting:
         candidates = accepting
-    outcome = Outcome.SUBMIT if len(candidates) == 1 else Outcome.AMBIGUOUS
+    outcome = AnswerOutcome.SUBMIT if len(candidates) == 1 else AnswerOutcome.AMBIGUOUS
     return AnswerResolution(outcome, candidates, decision)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman_bots.answer_resolution import Decision, Outcome, parse_decision, resolve_answer
+from draftsman_bots.answer_resolution import AnswerOutcome, Decision, parse_decision, resolve_answer
 from tests.core.channels import contract
 
 FREE = contract.question(ordinal=1, choices=[], freeform_allowed=True)
@@ -22,22 +22,22 @@ APPROVE = Decision(approved=True)
 @pytest.mark.parametrize(
     ("text", "questions", "outcome", "ordinals"),
     [
-        ("red", [FREE], Outcome.SUBMIT, [1]),
-        ("red", [FREE, CLOSED], Outcome.SUBMIT, [1]),
-        ("approve", [APPROVAL, FREE], Outcome.SUBMIT, [3]),
-        ("approve", [APPROVAL], Outcome.SUBMIT, [3]),
-        ("red", [APPROVAL], Outcome.WRONG_KIND, [3]),
-        (None, [FREE], Outcome.NO_TEXT, [1]),
-        ("red", [CLOSED], Outcome.CLOSED, [4]),
-        ("approve", [CLOSED], Outcome.NOT_AN_ANSWER, []),
-        ("red", [], Outcome.NOT_AN_ANSWER, []),
+        ("red", [FREE], AnswerOutcome.SUBMIT, [1]),
+        ("red", [FREE, CLOSED], AnswerOutcome.SUBMIT, [1]),
+        ("approve", [APPROVAL, FREE], AnswerOutcome.SUBMIT, [3]),
+        ("approve", [APPROVAL], AnswerOutcome.SUBMIT, [3]),
+        ("red", [APPROVAL], AnswerOutcome.WRONG_KIND, [3]),
+        (None, [FREE], AnswerOutcome.NO_TEXT, [1]),
+        ("red", [CLOSED], AnswerOutcome.CLOSED, [4]),
+        ("approve", [CLOSED], AnswerOutcome.NOT_AN_ANSWER, []),
+        ("red", [], AnswerOutcome.NOT_AN_ANSWER, []),
     ],
 )
 @pytest.mark.parametrize("prefer_text", [False, True])
 def test_text_is_resolved_among_the_questions(
     text: str | None,
     questions: list[Question],
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     ordinals: list[int],
     prefer_text: bool,
 ) -> None:
@@ -51,19 +51,19 @@ def test_text_is_resolved_among_the_questions(
 @pytest.mark.parametrize(
     ("text", "questions", "prefer_text", "outcome", "ordinals", "decision"),
     [
-        ("approve", [CHOICE], True, Outcome.SUBMIT, [2], None),
-        ("approve", [CHOICE], False, Outcome.WRONG_KIND, [2], APPROVE),
-        ("approve", [CHOICE, APPROVAL], True, Outcome.SUBMIT, [3], APPROVE),
-        ("red", [FREE, CHOICE], True, Outcome.SUBMIT, [1], None),
-        ("red", [FREE, CHOICE], False, Outcome.AMBIGUOUS, [1, 2], None),
-        ("approve", [FREE, CHOICE], True, Outcome.AMBIGUOUS, [1, 2], None),
+        ("approve", [CHOICE], True, AnswerOutcome.SUBMIT, [2], None),
+        ("approve", [CHOICE], False, AnswerOutcome.WRONG_KIND, [2], APPROVE),
+        ("approve", [CHOICE, APPROVAL], True, AnswerOutcome.SUBMIT, [3], APPROVE),
+        ("red", [FREE, CHOICE], True, AnswerOutcome.SUBMIT, [1], None),
+        ("red", [FREE, CHOICE], False, AnswerOutcome.AMBIGUOUS, [1, 2], None),
+        ("approve", [FREE, CHOICE], True, AnswerOutcome.AMBIGUOUS, [1, 2], None),
     ],
 )
 def test_preferred_text_comes_before_a_decision_without_an_approval(
     text: str,
     questions: list[Question],
     prefer_text: bool,
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     ordinals: list[int],
     decision: Decision | None,
 ) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.errors import LostRace, NotPermitted
 from draftsman_bots.answer_resolution import (
+    AnswerOutcome,
     AnswerResolution,
     Decision,
-    Outcome,
     accepting_questions,
     build_response,
     is_shown_by_question,
@@ -58,17 +58,17 @@ async def handle_reply(ctx: BotContext, message: MessageEvent) -> Reply | None:
     questions = await _answered_by(ctx, message, questions) or _drop_later(message, questions)
     text = message.text if message.text.strip() else None
     result = resolve_answer(text, parse_decision(message.text), questions, prefer_text=True)
-    if result.outcome is Outcome.NOT_AN_ANSWER:
+    if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return None
-    if result.outcome is Outcome.CLOSED:
+    if result.outcome is AnswerOutcome.CLOSED:
         return await _late_reply(ctx, message, result)
     actor = await authorize(ctx, message.user)
     match result.outcome:
-        case Outcome.WRONG_KIND:
+        case AnswerOutcome.WRONG_KIND:
             return _wrong_kind_reply(ctx, actor, message, result)
-        case Outcome.NO_TEXT:
+        case AnswerOutcome.NO_TEXT:
             return Reply("A file is not an answer. Reply with text or with the name of a choice.")
-        case Outcome.AMBIGUOUS:
+        case AnswerOutcome.AMBIGUOUS:
             return _choose_question_reply(ctx, actor, message, result.questions)
     verdict = await _submit(ctx, actor, message, result.decision, result.questions[0])
     return None if is_shown_by_question(verdict) else answers.verdict_reply(verdict)

@@ -15,7 +15,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_bots.answer_resolution import (
-    Outcome,
+    AnswerOutcome,
     build_response,
     is_shown_by_question,
     names_choice,
@@ -129,18 +129,18 @@ async def _answer(
     has_text = not is_file and (comment.text or comment.decision is not None)
     text_or_none = comment.text if has_text else None
     result = resolve_answer(text_or_none, comment.decision, questions, prefer_text=False)
-    if result.outcome is Outcome.NOT_AN_ANSWER:
+    if result.outcome is AnswerOutcome.NOT_AN_ANSWER:
         return CONVERSATION
     first = result.questions[0]
-    if result.outcome is Outcome.CLOSED:
+    if result.outcome is AnswerOutcome.CLOSED:
         return await _answer_closed(context, action, actor, comment, first)
-    if result.outcome is Outcome.WRONG_KIND:
+    if result.outcome is AnswerOutcome.WRONG_KIND:
         return await _reply_wrong_kind(context, action, actor, comment, first)
     if not await _is_answer(context, actor, comment, result.questions):
         return CONVERSATION
-    if result.outcome is Outcome.SUBMIT:
+    if result.outcome is AnswerOutcome.SUBMIT:
         return await _submit(context, action, actor, comment, first)
-    if result.outcome is Outcome.NO_TEXT:
+    if result.outcome is AnswerOutcome.NO_TEXT:
         text = (
             f"{first.name} was not answered: a file is not an answer. Reply with text or a choice."
         )
