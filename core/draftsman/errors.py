@@ -122,17 +122,17 @@ class RejectedField(FieldError):
 
     def __init__(
         self,
+        message: str,
+        *,
         field: str,
         rule: str,
-        problem: str,
-        message: str | None = None,
-        *,
+        problem: str = "",
         value: str = "",
         known: tuple[str, ...] | None = None,
         skippable: bool = False,
         hint: Hint | None = None,
     ) -> None:
-        super().__init__(message or problem, field=field, problem=problem, rule=rule, hint=hint)
+        super().__init__(message, field=field, problem=problem or message, rule=rule, hint=hint)
         self.value = value
         self.known = known
         self.skippable = skippable
@@ -140,7 +140,7 @@ class RejectedField(FieldError):
     def reworded(self, message: str) -> RejectedField:
         """Return an error with the same data and the message of a front end."""
         return RejectedField(
-            self.field, self.rule, self.problem, message,
+            message, field=self.field, rule=self.rule, problem=self.problem,
             value=self.value, known=self.known, skippable=self.skippable,
         )  # fmt: skip
 

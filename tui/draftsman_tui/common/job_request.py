@@ -25,25 +25,48 @@ def options_named() -> Iterator[None]:
 
 def option_text(error: RejectedField) -> str:
     """Return the message of the command line."""
+    problem = _problem(error)
     match error.field, error.rule:
         case "text", "required":
-            return f"{error.problem}, e.g. draftsman submit 'Tidy up'; see --help"
+            return f"{problem}, e.g. draftsman submit 'Tidy up'; see --help"
         case "agent", "required":
-            return f"--{error.problem}; or set default_agent in the configuration"
+            return f"--{problem}; or set default_agent in the configuration"
         case "repo", "no_repos":
             return f"no repositories yet; use --repo PATH or URL, {ADD_REPO}"
         case "repo", "unknown":
-            return f"--repo {error.value}: {error.problem}; {_repo_hint(error)}"
+            return f"--repo {error.value}: {problem}; {_repo_hint(error)}"
         case "repo", _:
-            return f"--repo {error.value}: {error.problem}"
+            return f"--repo {error.value}: {problem}"
         case "notify", _:
-            return f"--notify {error.value[:60]}: {error.problem}; {UNCHECKED}"
+            return f"--notify {error.value[:60]}: {problem}; {UNCHECKED}"
+        case "agent", _:
+            return problem
     return f"{error.reason}; {UNCHECKED}" if error.skippable else error.reason
 
 
 def field_text(error: RejectedField) -> str:
     """Return the message beside a field of the form."""
-    return f"{error.problem}, {ADD_REPO}" if error.rule == "no_repos" else error.problem
+    return f"{_problem(error)}, {ADD_REPO}" if error.rule == "no_repos" else _problem(error)
+
+
+def _problem(error: RejectedField) -> str:
+    """Return the problem in the words of the terminal, without the name of the field."""
+    known = ", ".join(error.known or ())
+    match error.field, error.rule:
+        case "text", "required":
+            return "instructions are required"
+        case "agent", "required":
+            return f"agent is required: {known}"
+        case "agent", _:
+            return f"unknown agent {error.value!r}; one of: {known}"
+        case "repo", "no_repos":
+            return "no repositories yet; use a path or URL"
+        case "repo", "unknown":
+            return "no directory or repository with this name"
+        case "notify", _:
+            channel = error.value.partition(":")[0]
+            return f"[{channel}] is not configured; see docs/{channel}.md"
+    return error.problem
 
 
 def _repo_hint(error: RejectedField) -> str:

@@ -36,7 +36,7 @@ def require_instructions(fields: Mapping[str, Any]) -> None:
     """Raise RejectedField if a request to an agent has no instructions."""
     if "text" in fields or "title" in fields or fields.get("type", AGENT_TYPE) != AGENT_TYPE:
         return
-    raise RejectedField("text", "required", "instructions are required")
+    raise RejectedField("instructions are required", field="text", rule="required")
 
 
 def build_request(fields: Mapping[str, Any], settings: Settings) -> Invocation:
@@ -58,7 +58,9 @@ def default_agent(settings: Settings) -> str:
     if (name := settings.agent_by_default) is not None:
         return name
     known = tuple(sorted(settings.agents))
-    raise RejectedField("agent", "required", f"agent is required: {', '.join(known)}", known=known)
+    raise RejectedField(
+        f"agent is required: {', '.join(known)}", field="agent", rule="required", known=known
+    )
 
 
 def check_agent(name: str, settings: Settings) -> None:
@@ -66,7 +68,7 @@ def check_agent(name: str, settings: Settings) -> None:
     if name not in settings.agents:
         known = tuple(sorted(settings.agents))
         problem = f"unknown agent {name[:MAX_SHOWN]!r}; one of: {', '.join(known)}"
-        raise RejectedField("agent", "unknown", problem, value=name, known=known)
+        raise RejectedField(problem, field="agent", rule="unknown", value=name, known=known)
 
 
 def check_channels(
@@ -85,7 +87,12 @@ def check_channels(
             problem = f"[{channel}] is not configured; see docs/{channel}.md"
             message = f"notify {text[:MAX_SHOWN]}: {problem}"
             raise RejectedField(
-                "notify", "not_configured", problem, message, value=text, skippable=True
+                message,
+                field="notify",
+                rule="not_configured",
+                problem=problem,
+                value=text,
+                skippable=True,
             )
 
 
@@ -96,11 +103,13 @@ def check_llm(request: Invocation, settings: Settings) -> None:
     if not settings.llm:
         problem = "[llm.NAME] is not configured; see config/draftsman.toml"
         message = f"no language model: {problem}"
-        raise RejectedField("type", "not_configured", problem, message, skippable=True)
+        raise RejectedField(
+            message, field="type", rule="not_configured", problem=problem, skippable=True
+        )
     if len(settings.llm) > 1 and request.payload.get("llm") is None:
         known = tuple(sorted(settings.llm))
         problem = f"payload field llm is required: {', '.join(known)}"
-        raise RejectedField("payload", "required", problem, known=known)
+        raise RejectedField(problem, field="payload", rule="required", known=known)
 
 
 def check_configured(request: Invocation, settings: Settings) -> None:
@@ -119,7 +128,7 @@ def check_configured(request: Invocation, settings: Settings) -> None:
         known = tuple(sorted(table))
         names = ", ".join(known) or "none, see config/draftsman.toml"
         problem = f"unknown {key} {name!r}; configured: {names}"
-        raise RejectedField("payload", "unknown", problem, value=name, known=known)
+        raise RejectedField(problem, field="payload", rule="unknown", value=name, known=known)
 
 
 class RequestChecks:
@@ -205,8 +214,8 @@ class RequestChecks:
             problem += f"; known types: {', '.join(sorted(known))}"
         message = f"unknown job type {type!r}: {problem}"
         raise RejectedField(
-            "type", "unknown", problem, message, value=type, known=tuple(sorted(known)),
-            skippable=True,
+            message, field="type", rule="unknown", problem=problem, value=type,
+            known=tuple(sorted(known)), skippable=True,
         )  # fmt: skip
 
     def _is_live(self, worker: Any) -> bool:
@@ -216,7 +225,9 @@ class RequestChecks:
     async def _require_repos(self) -> None:
         """Reject an agent's request without a repository if none is known."""
         if not (await self._repos.catalog()).repos:
-            raise RejectedField("repo", "no_repos", "no repositories yet; use a path or URL")
+            raise RejectedField(
+                "no repositories yet; use a path or URL", field="repo", rule="no_repos"
+            )
 
     async def _resolve_repo(self, request: Invocation) -> Invocation:
         location = None
@@ -241,7 +252,8 @@ class RequestChecks:
             known = error.known if isinstance(error, UnknownRepo) else None
             problem = "no directory or repository with this name"
             raise RejectedField(
-                "repo", "unknown", problem, f"repo {repo}: {problem}", value=repo, known=known,
+                f"repo {repo}: {problem}", field="repo", rule="unknown", problem=problem,
+                value=repo, known=known,
                 hint=error.hint,
             ) from None  # fmt: skip
 
@@ -261,4 +273,6 @@ def _absolute(repo: str) -> str:
 
 
 def _repo_error(repo: str, rule: str, problem: str) -> RejectedField:
-    return RejectedField("repo", rule, problem, f"repo {repo}: {problem}", value=repo)
+    return RejectedField(
+        f"repo {repo}: {problem}", field="repo", rule=rule, problem=problem, value=repo
+    )
