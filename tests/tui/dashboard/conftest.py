@@ -64,7 +64,7 @@ def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _parse_styles_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Share parsed style sheets between applications: a quarter of what it takes to start one."""
+    """Share parsed style sheets between applications: a quarter of the cost of a start."""
     parse = Stylesheet._parse_rules
 
     def parsed(sheet: Stylesheet, css: str, *how: Any, **more: Any) -> list[RuleSet]:

@@ -1,8 +1,8 @@
 """Compares the screens of a dashboard with their stored pictures.
 
 Each screen is drawn in three sizes and two themes by one application, from fixed values, without a
-database; where the light theme follows from that of another size, it is not drawn. One size and
-theme is stored as an SVG for people to look at (`jobs.svg`); all of them are stored as cells
+database; where the light theme follows from that of another size, it is not drawn. An SVG of a
+size and theme is stored for people to look at (`jobs.svg`); all of them are stored as cells
 (`jobs.cells`): each line as its text and, below it, one letter a cell for the role of that cell, a
 space for the most frequent role. `+3` is three more lines of the same. The legend gives the color,
 background and font of a role, by its name in the palettes or in both themes.

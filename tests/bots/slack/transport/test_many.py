@@ -32,7 +32,7 @@ async def test_336_events_while_the_database_stalls(
 async def deliver_during_stall(
     either: ServiceHarness, jobs: JobTexts, db: Database, messages: int
 ) -> None:
-    """Deliver messages in all forms while the table of jobs is locked; each makes one job."""
+    """Deliver messages in all forms while the table of jobs is locked; each makes a job once."""
     either.slack.event_delivery.patience = 3.0
     turns, text = asyncio.Semaphore(AT_ONCE), list[Ack]()
     started = asyncio.Event()
