@@ -17,7 +17,7 @@ from psycopg import sql
 from tests.support.server import Server
 from tests.support.sessions import IDLE, Sessions
 
-MAX_IDLE = 2
+MAX_IDLE = 1
 """Databases that are left later before one is lent again: sessions take a moment to end."""
 MAX_REUSES = 200
 """Tests after which one is dropped, with what deleted rows leave behind in its files."""
