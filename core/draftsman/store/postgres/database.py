@@ -34,6 +34,7 @@ from draftsman.errors import (
     SchemaUnsupported,
 )
 from draftsman.settings import DatabaseSettings
+from draftsman.store.postgres.pool_connection import connection_class
 from draftsman.store.queries import load
 
 _Q = load("schema")
@@ -98,7 +99,7 @@ class Database:
                 raise
         self._pool = AsyncConnectionPool(
             self.url,
-            connection_class=_connection_class(first),
+            connection_class=connection_class(first),
             min_size=1,
             max_size=self._settings.pool_size,
             timeout=self._settings.connect_timeout,
@@ -299,21 +300,6 @@ def to_domain_error(error: Exception) -> DraftsmanError:
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the database connection was lost: {text}")
     return DraftsmanError(f"database error: {text}")
-
-
-def _connection_class(first: Connection) -> type[Connection]:
-    """Return a class of connections whose first call of `connect` returns `first`.
-
-    A pool opens its connections itself, but reports no error of the first one.
-    """
-    waiting = [first]
-
-    class PoolConnection(AsyncConnection[Any]):
-        @classmethod
-        async def connect(cls, *args: Any, **kwargs: Any) -> Any:
-            return waiting.pop() if waiting else await AsyncConnection.connect(*args, **kwargs)
-
-    return PoolConnection
 
 
 async def _get_live_connection(
