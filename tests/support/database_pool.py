@@ -17,7 +17,7 @@ from psycopg import sql
 from tests.support.server import Server
 from tests.support.sessions import IDLE, Sessions
 
-MAX_IDLE = 2
+MAX_IDLE = 1
 """Number of databases used later before a database is lent again: sessions take time to end."""
 MAX_REUSES = 200
 """Number of tests after which a database is dropped, because of dead rows in its files."""

@@ -9,6 +9,7 @@ RESET would restore, is closed.
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ IDLE: Final = "draftsman-tests-idle"
 """Application name of an idle backend."""
 KEPT: Final = 8
 """Maximum idle backends for each set of parameters."""
-KEPT_IN_ALL: Final = 16
+KEPT_IN_ALL: Final = 48 // max(3, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 """Maximum idle backends of a process; the server allows a hundred to all processes."""
 SETTINGS: Final = """
 SELECT split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
