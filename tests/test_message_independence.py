@@ -32,6 +32,7 @@ FILES: Final = (
     "tests/bots/slack/listeners/test_modals.py::test_refused_new_job_shows_the_error_in_its_modal",
     "tests/bots/slack/listeners/test_people_in_replies.py",
     "tests/bots/slack/test_render.py",
+    "tests/bots/slack/test_render_people.py",
     "tests/bots/trello/test_render.py",
     "tests/bots/trello/test_error_text.py",
     "tests/bots/trello/inbound/test_answers.py::test_late_comment_reply_names_the_member_who_answered",

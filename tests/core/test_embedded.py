@@ -293,8 +293,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
     newer = EmbeddedServer(empty / "data", 0)
     with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 17, but .* has 18") as refused:
         newer.ensure()
-    assert "`draftsman db dump FILE`" in str(refused.value)
-    assert "`draftsman db restore FILE`" in str(refused.value)
+    assert str(refused.value).endswith("; then run: draftsman db restore FILE")
     newer.restore(file)
     assert value(newer.ensure(), "SELECT 1") == 1
     newer.stop()

@@ -55,8 +55,7 @@ class Questions:
     def check(self, item: QuestionSpec, invoker: str) -> str | None:
         """Return the group or person that a question escalates to, None without escalation.
 
-        Raises UsageError where that name is missing or unknown, and for an approval whose quorum
-        cannot be reached for a job of this invoker.
+        Raises UsageError for a missing or unknown name, and for a quorum that cannot be reached.
         """
         escalate_to = self._escalation_target(item)
         if item.kind is QuestionKind.APPROVAL:

@@ -30,7 +30,7 @@ OTHER_NAMES = {
     "workers.list": "all_workers",
     "read_model.in_order": "events",
     "schema.record": "apply",
-    "schema.enums": "Database",
+    "schema.enums": "_load_enums",
     "schema.lock_timeout": "apply",
     "schema.configure": "Database",
     "schema.read_only": "Database",

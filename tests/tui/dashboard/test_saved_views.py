@@ -183,7 +183,7 @@ async def test_invalid_filter_is_reported_above_the_line_and_kept() -> None:
         await seen.press("slash")
         await seen.type("status:nonsense")
         await seen.press("enter")
-        await seen.see('unknown status "nonsense"; one of: waiting', "/status:nonsense")
+        await seen.see('unknown status "nonsense"; available: waiting', "/status:nonsense")
         assert not seen.app.main.state.filter
         await seen.press("escape")
         assert "nonsense" not in seen.text

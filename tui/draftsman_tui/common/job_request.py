@@ -58,7 +58,7 @@ def _problem(error: RejectedField) -> str:
         case "agent", "required":
             return f"agent is required: {known}"
         case "agent", _:
-            return f"unknown agent {error.value!r}; one of: {known}"
+            return f"unknown agent {error.value!r}; available: {known}"
         case "repo", "no_repos":
             return "no repositories yet; use a path or URL"
         case "repo", "unknown":

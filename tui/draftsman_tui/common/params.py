@@ -105,7 +105,7 @@ class StatusParam(Param):
                 statuses.append(Status(name))
             else:
                 raise UsageError(
-                    f"unknown status {word.strip()!r}; one of: {WAITING}, {', '.join(Status)}"
+                    f"unknown status {word.strip()!r}; available: {WAITING}, {', '.join(Status)}"
                 )
         return tuple(statuses)
 

@@ -48,7 +48,8 @@ def resolve_options(
         or (preferences.theme if preferences.theme in NAMES else None)
         or "dark"
     )
-    return LaunchOptions(_view(preferences, settings, view), chosen, keymap(settings), warnings)
+    keys = keymap(settings)
+    return LaunchOptions(_view(preferences, settings, view), chosen, keys, warnings)
 
 
 def keymap(settings: DashboardSettings) -> dict[str, str]:

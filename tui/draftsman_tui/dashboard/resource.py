@@ -139,7 +139,7 @@ class Resource(ABC, Generic[T]):
         for name in row_filter.statuses:
             if not (matches := status_aliases.matching(name, self.statuses)):
                 known = ", ".join(self.status_completions)
-                raise UsageError(f'unknown status "{name}"; one of: {known}')
+                raise UsageError(f'unknown status "{name}"; available: {known}')
             statuses += matches
         return replace(row_filter, statuses=tuple(dict.fromkeys(statuses)))
 

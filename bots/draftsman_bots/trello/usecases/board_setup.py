@@ -180,7 +180,9 @@ def _transition(board: BoardLayout, text: str) -> tuple[str, Any]:
     if not equals or not rest.strip():
         raise UsageError(f"--rule {text!r}: {RULE_HELP}")
     if status not in list(Status):
-        raise UsageError(f"--rule {text!r}: unknown status {status!r}; one of: {', '.join(Status)}")
+        raise UsageError(
+            f"--rule {text!r}: unknown status {status!r}; available: {', '.join(Status)}"
+        )
     to, word, out_of = rest.rpartition(" from ")
     if not word or _matching(board.lists, rest):
         return status, _list_id(board, rest, "--rule")

@@ -67,7 +67,7 @@ def check_agent(name: str, settings: Settings) -> None:
     """Reject an agent that is not configured."""
     if name not in settings.agents:
         known = tuple(sorted(settings.agents))
-        problem = f"unknown agent {name[:MAX_SHOWN]!r}; one of: {', '.join(known)}"
+        problem = f"unknown agent {name[:MAX_SHOWN]!r}; available: {', '.join(known)}"
         raise RejectedField(problem, field="agent", rule="unknown", value=name, known=known)
 
 

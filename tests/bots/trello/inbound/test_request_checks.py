@@ -19,4 +19,4 @@ async def test_a_label_with_an_unknown_agent_creates_no_job(
     await bench.poll()
     assert await bench.jobs() == []
     (problem,) = bench.context.health.problems.values()
-    assert "unknown agent 'ghost'; one of: tidy" in problem
+    assert "unknown agent 'ghost'; available: tidy" in problem

@@ -137,7 +137,7 @@ async def test_without_a_registered_repository_no_question_is_asked(
 ) -> None:
     job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert (job.last_error or "").endswith("register the repository with: draftsman repos add")
+    assert (job.last_error or "").endswith("to register a repository: draftsman repos add PATH|URL")
 
 
 PROFILE = {

@@ -124,7 +124,7 @@ async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--status", "lost"], "unknown status 'lost'; one of: waiting, scheduled"),
+        (["--status", "lost"], "unknown status 'lost'; available: waiting, scheduled"),
         (["--since", "yesterday"], "90s, 10m"),
         (["--limit", "0"], "1<=x<=1000"),
         (["--before", "me"], "'me' is not a job"),

@@ -206,4 +206,6 @@ def _check_agents(rt: Runtime, config: BoardConfig) -> None:
     for rule in config.labels.values():
         if rule.agent is not None and rule.agent not in rt.settings.agents:
             known = ", ".join(sorted(rt.settings.agents))
-            raise UsageError(f"label {rule.name!r}: unknown agent {rule.agent!r}; one of: {known}")
+            raise UsageError(
+                f"label {rule.name!r}: unknown agent {rule.agent!r}; available: {known}"
+            )
