@@ -73,14 +73,14 @@ def sql_points() -> set[str]:
 def decisive(fault: str) -> set[str]:
     """Return the points of queries for a fault in each test run; `make soak` takes all points.
 
-    After a commit the database is ahead of the process; before it nothing can be lost. Connections
-    are cut there, and before every third read. Processes are killed at every other commit: the next
-    process finds the same rows as a process that lost its connection and its reply there.
+    After a commit the database is ahead of the process; before it nothing can be lost. Processes
+    are killed at every fourth commit, connections cut at every other one and before every sixth
+    read: the next process finds the same rows as a process that lost its connection and its reply.
     """
-    committed = {point for point in sql_points() if point.endswith(" committed")}
+    committed = sorted(point for point in sql_points() if point.endswith(" committed"))
     if fault == "kill":
-        return set(sorted(committed)[::2])
-    return committed | set(sorted(reads())[::3])
+        return set(committed[::4])
+    return {*committed[1::2], *sorted(reads())[::6]}
 
 
 def reads() -> set[str]:

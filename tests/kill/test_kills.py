@@ -1,6 +1,6 @@
-"""Processes killed, and cut off, at every query that they execute: nothing is lost or doubled.
+"""Processes killed, and cut off, at queries that they execute: nothing is lost or doubled.
 
-Here once at each query, where it is decisive; `make soak` does it before, inside and behind each.
+Here at the queries of `kill_points.decisive`; `make soak` does it before, inside and behind each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SOME: Final = {
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", ["kill", "cut"])
-async def test_faults_at_every_query(fault: str, place: KillEnvironment) -> None:
+async def test_faults_at_queries(fault: str, place: KillEnvironment) -> None:
     await at_queries(fault, kill_points.decisive(fault), place)
 
 
@@ -38,8 +38,8 @@ async def test_workers_killed_while_an_agent_works(place: KillEnvironment) -> No
 
 @pytest.mark.timeout(LONG)
 async def test_an_agent_killed_at_every_message(place: KillEnvironment) -> None:
-    said = {point for point in kill_points.phase_points() if point.startswith("agent says ")}
-    await at_agents(said, place)
+    messages = {point for point in kill_points.phase_points() if point.startswith("agent says ")}
+    await at_agents(messages, place)
 
 
 def test_unreached_point_fails() -> None:

@@ -223,8 +223,6 @@ async def test_the_frame_is_shown_while_the_embedded_server_starts(
         ("host=db.example password=secret", "PostgreSQL"),
     ],
 )
-def test_a_server_is_named_without_credentials(
-    common_settings: Settings, url: str | None, name: str
-) -> None:
+def test_a_server_is_named_without_credentials(url: str | None, name: str) -> None:
     secret = None if url is None else SecretStr(url)
-    assert server_name(common_settings.model_copy(update={"database_url": secret})) == name
+    assert server_name(Settings.model_validate({"database_url": secret})) == name

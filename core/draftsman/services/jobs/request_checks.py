@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from draftsman import host
 from draftsman.domain import job_payloads
 from draftsman.domain.invocation import Invocation, RepoResolution
 from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.messages.target import NONE, parse
+from draftsman.domain.read_models import RegisteredWorker
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import MAX_URL_LENGTH, is_repo_url
 from draftsman.errors import NotFound, RejectedField, UnknownRepo
+from draftsman.services.jobs.read_model import ReadModel
 from draftsman.services.jobs.submissions import invocation
-
-if TYPE_CHECKING:
-    from draftsman.services.jobs.read_model import ReadModel
-    from draftsman.services.repos import Repos
-    from draftsman.settings import Settings
+from draftsman.services.repos import Repos
+from draftsman.settings import Settings
 
 AGENT_TYPE: Final = "run_agent"
 MAX_SUGGESTIONS: Final = 3
@@ -218,9 +217,9 @@ class RequestChecks:
             known=tuple(sorted(known)), skippable=True,
         )  # fmt: skip
 
-    def _is_live(self, worker: Any) -> bool:
+    def _is_live(self, worker: RegisteredWorker) -> bool:
         gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
-        return not gone and worker.silent < self._settings.worker.lease
+        return not gone and worker.heartbeat_age < self._settings.worker.lease
 
     async def _require_repos(self) -> None:
         """Reject an agent's request without a repository if none is known."""
