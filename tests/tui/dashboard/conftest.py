@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 from textual._context import active_app
+from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
@@ -99,10 +100,16 @@ async def _app_is_idle(_least: float = 0, _most: float = 1) -> None:
             return
         if app._resize_timer is not None:
             app._check_resize()
-        elif _is_outdated(app.screen):
-            app.screen._on_timer_update()
+        elif outdated := [screen for screen in _visible_screens(app) if _is_outdated(screen)]:
+            for screen in outdated:
+                screen._on_timer_update()
         else:
             return
+
+
+def _visible_screens(app: App[object]) -> list[Screen[object]]:
+    """Return the active screen and those that are visible below it."""
+    return [app.screen, *app._background_screens]
 
 
 def _is_outdated(screen: Screen[object]) -> bool:
