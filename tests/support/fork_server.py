@@ -212,23 +212,27 @@ def main() -> None:
 
 
 def _fork(order: dict[str, Any], files: list[int], connection: socket.socket) -> int:
-    """Fork twice; return the process ID of the command once it is the test process's child."""
+    """Fork twice; return the process ID of the command once it is the test process's child.
+
+    The command waits for the end of the gate, which closes after the intermediate process exited.
+    """
     reader, writer = os.pipe()
+    gate, gate_end = os.pipe()
     intermediate = os.fork()
     if intermediate == 0:
-        parent = os.getpid()
+        os.close(gate_end)
         pid = os.fork()
         if pid == 0:
-            while os.getppid() == parent:
-                time.sleep(0.0005)
+            os.read(gate, 1)
             connection.close()
             _run(order, files)
         os.write(writer, pid.to_bytes(4, "big"))
         os._exit(0)
     os.waitpid(intermediate, 0)
+    os.close(gate_end)
     pid = int.from_bytes(os.read(reader, 4), "big")
-    os.close(reader)
-    os.close(writer)
+    for number in (reader, writer, gate):
+        os.close(number)
     return pid
 
 

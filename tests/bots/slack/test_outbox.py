@@ -303,7 +303,7 @@ async def test_deleted_status_message_is_reposted_once(flow: Flow, make: Factory
     await flow.quiet(job)
     notice, status, result = flow.slack.messages(flow.room, first["ts"])
     assert "a reply keeps the thread" in shown(notice)
-    assert "completed" in shown(status), "the new ts is what is edited from now on"
+    assert "completed" in shown(status), "later updates edit the message with the new ts"
     assert "completed" in shown(result)
 
 

@@ -213,9 +213,14 @@ class RequestChecks:
             problem += f"; known types: {', '.join(sorted(known))}"
         message = f"unknown job type {type!r}: {problem}"
         raise RejectedField(
-            message, field="type", rule="unknown", problem=problem, value=type,
-            known=tuple(sorted(known)), skippable=True,
-        )  # fmt: skip
+            message,
+            field="type",
+            rule="unknown",
+            problem=problem,
+            value=type,
+            known=tuple(sorted(known)),
+            skippable=True,
+        )
 
     def _is_live(self, worker: RegisteredWorker) -> bool:
         gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
@@ -251,10 +256,14 @@ class RequestChecks:
             known = error.known if isinstance(error, UnknownRepo) else None
             problem = "no directory or repository with this name"
             raise RejectedField(
-                f"repo {repo}: {problem}", field="repo", rule="unknown", problem=problem,
-                value=repo, known=known,
+                f"repo {repo}: {problem}",
+                field="repo",
+                rule="unknown",
+                problem=problem,
+                value=repo,
+                known=known,
                 hint=error.hint,
-            ) from None  # fmt: skip
+            ) from None
 
 
 def _absolute(repo: str) -> str:
