@@ -64,10 +64,13 @@ class Heartbeat:
             _log.warning("no heartbeat for %.0f s: stopping all runs", silent)
             for running in list(self._worker.running.values()):
                 running.cancel("lost")
+        sent = _clock()
         registered, states = await self._worker.claim.heartbeat(
             self._worker.leases(), draining=bool(self._worker.stop)
         )
         self._last = _clock()
+        if self._last - sent > self._settings.lease:  # suspended: the reply may be outdated
+            self.wake()
         if not registered:
             await self._register()
         for state in states:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -118,6 +119,36 @@ async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs
         wire.mend()
         assert (await blocking.next()).job.run == 2
     assert (await rt.read_model.job(number)).attempts == 0
+
+
+async def test_worker_that_was_suspended_during_a_heartbeat_sends_another_one_at_once(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocking, suspended, clock = BlockingHandler(), 0.0, heartbeat._clock
+    await make.queued(queue="default", on_lost="fail")
+    monkeypatch.setattr(heartbeat, "_clock", lambda: clock() + suspended)
+    async with running_worker(
+        runtime_with(rt, lease=700, heartbeat=300), {"noop": blocking}
+    ) as own:
+        ctx = await blocking.next()
+        send = own.worker.claim.heartbeat
+
+        async def suspend(*args: Any, **kwargs: Any) -> Any:
+            nonlocal suspended
+            monkeypatch.setattr(own.worker.claim, "heartbeat", send)
+            reply = await send(*args, **kwargs)
+            suspended += 701.0
+            await rescue(rt, own.id)
+            return reply
+
+        monkeypatch.setattr(own.worker.claim, "heartbeat", suspend)
+        await own.heartbeat.beat()
+        assert worker_run(ctx).stopping is None
+        await until(lambda: is_lost(ctx), "the run to be stopped")
+
+
+async def is_lost(ctx: RunContext) -> bool:
+    return worker_run(ctx).stopping == "lost"
 
 
 @pytest.mark.parametrize("pool_size", [1, 5])
