@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 from pydantic import SecretStr
 
+from draftsman import basic_settings
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, wire
@@ -69,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # constants of all modules, which take each process three seconds to collect
     if config.pluginmanager.hasplugin("cacheprovider"):
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(config.cache.mkdir("hypothesis"))
-    for kind in ("CONFIG", "DATA", "STATE"):
+    for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{kind}_HOME"] = str(user)
 
 
@@ -103,7 +104,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_system_config(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("draftsman.settings.SYSTEM_CONFIG", Path("/nonexistent/draftsman.toml"))
+    monkeypatch.setattr(basic_settings, "SYSTEM_CONFIG", Path("/nonexistent/draftsman.toml"))
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from draftsman import field_errors
-from draftsman.domain.answer import ParsedAnswer, Response, Verdict, parse_answer
+from draftsman.domain.answer import ParsedAnswer, Verdict, parse_answer
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.response import Response
 from draftsman.errors import UsageError
 
 _DENY: Final = re.compile(r"deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from draftsman.client.asynchronous import Client, Request
     from draftsman.client.blocking import BlockingClient
     from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
-    from draftsman.domain.question import Answered, Choice, NoAnswer
+    from draftsman.domain.question import Answered, NoAnswer
+    from draftsman.domain.question_spec import Choice
     from draftsman.errors import Failure
     from draftsman.handlers.context import RunContext
 
@@ -44,7 +45,7 @@ _MODULES = {
     "Answered": "domain.question",
     "BlockingClient": "client.blocking",
     "Cancel": "domain.outcome",
-    "Choice": "domain.question",
+    "Choice": "domain.question_spec",
     "Client": "client.asynchronous",
     "Done": "domain.outcome",
     "Draftsman": "client",

@@ -9,11 +9,11 @@ from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.people.policy import Person, Policy
 from draftsman.errors import ConfigError, UsageError
-from draftsman.settings import Settings
 
 if TYPE_CHECKING:
     from draftsman.domain.messages.target import Target, Targets
     from draftsman.domain.retries.job_limits import JobLimits
+    from draftsman.settings import Settings
 
 
 def directory(settings: Settings) -> Directory:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import migrate, version
+from draftsman.basic_settings import BasicSettings
 from draftsman.configured import configured_limits, configured_targets, directory, policy
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
@@ -25,7 +26,6 @@ from draftsman.domain.people.directory import Directory
 from draftsman.domain.people.policy import Policy
 from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman.host import login
-from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from draftsman.services.runs.settlement import Settlement
     from draftsman.services.threads import Threads
     from draftsman.services.trello_boards import TrelloBoards
+    from draftsman.settings import Settings
 
 
 PEOPLE_REFRESH: Final = 15.0
@@ -164,7 +165,7 @@ class Runtime:
         """Queries and redelivery of messages."""
         from draftsman.services.deliveries.outbox import Outbox
 
-        return Outbox(self.db, self.policy, self.targets[0])
+        return Outbox(self.db, self.policy, lambda target: self.targets[0].check(target))
 
     @cached_property
     def delivery_sender(self) -> DeliverySender:
@@ -392,6 +393,8 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     people = policy(settings)
     people.login = login() if embedded else None
     rt = Runtime(settings, db, embedded, people)
+    if isinstance(settings, BasicSettings):
+        return rt  # of a configuration whose targets were checked before
     if settings.notifications.model_fields_set & {"targets", "fallback"}:
         _ = rt.targets  # reports an invalid target in every command
     return rt

@@ -14,13 +14,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
-from draftsman.domain.answer import Response, check_kind, fails_job, parse_answer
+from draftsman.domain.answer import check_kind, fails_job, parse_answer
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
 from draftsman.domain.outcome import Outcome, Parked, Snooze, validate_result
-from draftsman.domain.question import OnExpire, Question, QuestionSpec, QuestionStatus, Resolution
+from draftsman.domain.question import OnExpire, Question, QuestionStatus, Resolution
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner
+from draftsman.domain.response import Response
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
 from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted

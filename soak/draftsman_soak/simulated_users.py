@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.response import Response
 from draftsman.errors import DatabaseUnreachable, LostRace, Refused
 from draftsman.runtime import Runtime
 from draftsman_soak.actors import actor_for

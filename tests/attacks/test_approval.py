@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Person, Policy
+from draftsman.domain.response import Response
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.store import approval_tokens as token_store

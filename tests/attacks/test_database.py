@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.response import Response
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
+from draftsman.domain.response import Response
 from draftsman.handlers.context import worker_run
 from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime

@@ -17,7 +17,8 @@ import pytest
 from draftsman.domain.messages.delivery import Delivery, DeliveryKind
 from draftsman.domain.messages.target import parse
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.ports import Channel
 from draftsman.runtime import Runtime

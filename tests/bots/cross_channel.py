@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from draftsman.domain.event import Event
-from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.runtime import Runtime
 from draftsman.settings import SecretSettings, TrelloSettings

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.question import OnDeny, QuestionKind, QuestionSpec
+from draftsman.domain.question import OnDeny, QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings

@@ -12,8 +12,8 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError, field_val
 from pydantic_core import ErrorDetails
 from pydantic_core._pydantic_core import list_all_errors
 
-from draftsman.domain.answer import Response
-from draftsman.domain.question import Choice
+from draftsman.domain.question_spec import Choice
+from draftsman.domain.response import Response
 from draftsman.domain.retries.error_classes import as_failure
 from draftsman.errors import UsageError
 from draftsman.field_errors import describe_error, error_line, field_error, first_error

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from draftsman import settings
+from draftsman import basic_settings
 from draftsman.errors import ConfigError
 from draftsman.settings import Settings, load, unread_variables
 
@@ -26,8 +26,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("XDG_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(settings, "user_config_dir", lambda *_args, **_keys: str(tmp_path / "own"))
-    monkeypatch.setattr(settings, "SYSTEM_CONFIG", tmp_path / "etc" / "draftsman.toml")
+    own = str(tmp_path / "own")
+    monkeypatch.setattr(basic_settings, "user_config_dir", lambda *_args, **_keys: own)
+    monkeypatch.setattr(basic_settings, "SYSTEM_CONFIG", tmp_path / "etc" / "draftsman.toml")
     return tmp_path
 
 

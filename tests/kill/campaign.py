@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import DraftsmanError
 from draftsman.runtime import Runtime

@@ -13,7 +13,6 @@ import psycopg
 
 from draftsman import migrate
 from draftsman.configured import directory
-from draftsman.domain.answer import Response
 from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source
 from draftsman.domain.messages.target import parse as parse_target
@@ -21,6 +20,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.response import Response
 from draftsman.domain.trello.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
 from draftsman.errors import (
     Conflict,

@@ -19,9 +19,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.response import Response
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from tests.support.server import Server

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from uuid import UUID, uuid4
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.ids import job_name, parse_job, parse_question
 from draftsman.domain.job import Job, Source
 from draftsman.domain.question import Question
+from draftsman.domain.response import Response
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.job_control import CancelResult

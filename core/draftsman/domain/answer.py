@@ -5,35 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import question_name
 from draftsman.domain.messages.spans import Spans
 from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
-from draftsman.domain.text import clean_fields
 from draftsman.errors import CommandHint, UsageError
 
-
-class Response(BaseModel):
-    """A person's response: a choice or free text, or a decision; exactly one of them."""
-
-    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
-
-    source_event_id: str = Field(min_length=1, max_length=300)
-    """The channel's id of the click, message or call, for deduplication."""
-    text: str | None = Field(None, max_length=20_000)
-    decision: bool | None = None
-    """True approves, False denies."""
-    reason: str | None = Field(None, max_length=3000)
-    token: str | None = Field(None, max_length=200)
-    """A single-use approval token, which identifies its approver."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _cleaned(cls, data: Any) -> Any:
-        return clean_fields(data)
+if TYPE_CHECKING:
+    from draftsman.domain.response import Response
 
 
 @dataclass(frozen=True, slots=True)

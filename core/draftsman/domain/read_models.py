@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Mode, Source, Status
 from draftsman.domain.messages.delivery import ChannelName
-from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.reserved_names import Owner
+
+if TYPE_CHECKING:
+    from draftsman.domain.repos.repo_profile import RepoProfile
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
 from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked, Snooze
-from draftsman.domain.question import (
-    Answered,
-    Choice,
-    NoAnswer,
-    OnDeny,
-    OnExpire,
-    QuestionKind,
-)
+from draftsman.domain.question import Answered, NoAnswer, OnDeny, OnExpire, QuestionKind
+from draftsman.domain.question_spec import Choice
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob

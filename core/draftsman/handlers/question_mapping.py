@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from draftsman import field_errors
-from draftsman.domain.question import Answered, NoAnswer, Question, QuestionSpec, QuestionStatus
+from draftsman.domain.question import Answered, NoAnswer, Question, QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 
 
 def build_ask(**fields: Any) -> QuestionSpec:

@@ -10,7 +10,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked
-from draftsman.domain.question import Answered, NoAnswer, QuestionKind, QuestionSpec
+from draftsman.domain.question import Answered, NoAnswer, QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.read_models import Step
 from draftsman.domain.reserved_names import Owner

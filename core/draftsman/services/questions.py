@@ -6,13 +6,11 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import answer as reading
 from draftsman.domain import refusals
-from draftsman.domain.answer import Answer, Response, Verdict
+from draftsman.domain.answer import Answer, Verdict
 from draftsman.domain.ids import question_name
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
@@ -23,7 +21,6 @@ from draftsman.domain.question import (
     OpenQuestion,
     Question,
     QuestionKind,
-    QuestionSpec,
     QuestionStatus,
     Resolution,
 )
@@ -33,6 +30,10 @@ from draftsman.errors import NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import approval_tokens
 from draftsman.store import questions as store
 from draftsman.store.postgres.database import Connection, Database
+
+if TYPE_CHECKING:
+    from draftsman.domain.question_spec import QuestionSpec
+    from draftsman.domain.response import Response
 
 MAX_TIMEOUT = 86_400.0 * 366
 MAX_REFUSALS_PER_VOTER: Final = 20
@@ -228,9 +229,11 @@ class Questions:
         self, conn: Connection, job: int, ordinal: int, text: str, invoker: str
     ) -> None:
         """Record the answer that was submitted with the request."""
+        from draftsman.domain.response import text_response
+
         person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
-        with contextlib.suppress(UsageError, ValidationError):
-            response = Response(source_event_id=f"request:{question_name(job, ordinal)}", text=text)
+        with contextlib.suppress(UsageError):
+            response = text_response(f"request:{question_name(job, ordinal)}", text)
             await self._record_answer(conn, job, ordinal, response, self._policy.resolve(person))
 
     async def _record_answer(
@@ -336,8 +339,7 @@ class Questions:
         self, conn: Connection, locked: store.LockedQuestion, response: Response, actor: Actor
     ) -> tuple[Spans | None, str]:
         """Return the refusal reason, None if the actor may respond, and the voter's name."""
-        question = locked.question
-        voter = actor.voter
+        question, voter = locked.question, actor.voter
         try:
             if response.token is not None:
                 voter = await approval_tokens.redeemable_by(
@@ -352,8 +354,7 @@ class Questions:
         return None, voter
 
     async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.LockedQuestion:
-        locked = await store.lock(conn, job, ordinal)
-        if locked is None:
+        if (locked := await store.lock(conn, job, ordinal)) is None:
             raise approval_tokens.unknown_question(job, ordinal)
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
@@ -362,9 +363,8 @@ class Questions:
             return []
         if item.approvers is not None:
             return list(item.approvers)
-        return sorted(
-            name for name, person in self._policy.people.items() if "approver" in person.roles
-        )
+        people = self._policy.people.items()
+        return sorted(name for name, person in people if "approver" in person.roles)
 
 
 def _interpret(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:

@@ -10,13 +10,11 @@ current directory, because a cloned repository must not bring `[handlers]`.
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from platformdirs import user_config_dir, user_data_dir
 from pydantic import (
     BaseModel,
     Field,
@@ -33,6 +31,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from draftsman.basic_settings import check_url, config_path, default_data_dir
 from draftsman.errors import ConfigError, OptionHint
 from draftsman.settings import env_variables, former_names
 from draftsman.settings.chat import SlackSettings, TrelloSettings
@@ -108,8 +107,6 @@ __all__ = [
     "unread_variables",
 ]
 
-SYSTEM_CONFIG = Path("/etc/draftsman/draftsman.toml")
-
 
 def _tidy() -> dict[str, AgentSettings]:
     return {
@@ -136,7 +133,7 @@ class Settings(BaseSettings):
     """PostgreSQL 15 or later; default: the embedded server."""
     listen_url: SecretStr | None = None
     """URL for LISTEN if `database_url` is a transaction pooler."""
-    data_dir: UserPath = Field(default_factory=lambda: _default_data_dir())
+    data_dir: UserPath = Field(default_factory=lambda: default_data_dir())
     """Directory of the embedded database, repository mirrors and runs."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings.model_construct)
     embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings.model_construct)
@@ -191,11 +188,8 @@ class Settings(BaseSettings):
     @field_validator("database_url", "listen_url")
     @classmethod
     def _check_url(cls, value: SecretStr | None) -> SecretStr | None:
-        secret = value.get_secret_value() if value else ""
-        if secret and not secret.startswith(("postgresql://", "postgres://")) and "=" not in secret:
-            raise ValueError("must be a URL: postgresql://user@host/database")
-        if "://" in secret and not _is_encoded(secret):
-            raise ValueError("a password in a URL must be percent-encoded: %25 for %, %40 for @")
+        if value is not None:
+            check_url(value.get_secret_value())
         return value
 
     @model_validator(mode="after")
@@ -275,32 +269,6 @@ def _secret_variables(value: object) -> Iterator[str]:
     elif isinstance(value, dict):
         for inner in value.values():
             yield from _secret_variables(inner)
-
-
-def _is_encoded(url: str) -> bool:
-    """Return whether a URL is percent-encoded."""
-    rest = url.partition("://")[2].partition("?")[0]
-    authority = re.split(r"[/#]", rest, maxsplit=1)[0]
-    if re.search(r"%(?![0-9A-Fa-f]{2})|\s", url) is not None:
-        return False
-    return authority.count("@") == rest.count("@") <= 1
-
-
-def _default_data_dir() -> Path:
-    if os.geteuid() == 0:
-        return Path("/var/lib/draftsman")
-    return Path(user_data_dir("draftsman", appauthor=False))
-
-
-def config_path(explicit: Path | None) -> Path | None:
-    """Return the explicit or first existing configuration file, or None."""
-    if explicit is not None:
-        return explicit
-    if name := os.environ.get("DRAFTSMAN_CONFIG"):
-        return Path(name)
-    user = Path(user_config_dir("draftsman", appauthor=False)) / "draftsman.toml"
-    # Path.is_file raises for an inaccessible folder, such as that of root under `sudo -u`
-    return next((path for path in (user, SYSTEM_CONFIG) if os.path.isfile(path)), None)  # noqa: PTH113
 
 
 def _read(path: Path) -> dict[str, Any]:

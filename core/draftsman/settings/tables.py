@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from draftsman.basic_settings import expand_user
 from draftsman.field_errors import matching
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
 
 def _expanded(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    path = os.path.expanduser(value)  # noqa: PTH111
-    if path.startswith("~"):
-        raise ValueError("unknown user; use an absolute path")
-    return path
+    return expand_user(value) if isinstance(value, str) else value
 
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -14,13 +14,7 @@ from psycopg.types.json import Jsonb
 from draftsman.domain.answer import Answer
 from draftsman.domain.job import Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import (
-    OpenQuestion,
-    Question,
-    QuestionSpec,
-    QuestionStatus,
-    Resolution,
-)
+from draftsman.domain.question import OpenQuestion, Question, QuestionStatus, Resolution
 from draftsman.domain.run import Lease
 from draftsman.store.postgres.database import (
     Connection,
@@ -31,6 +25,9 @@ from draftsman.store.postgres.database import (
     scalar,
 )
 from draftsman.store.queries import load
+
+if TYPE_CHECKING:
+    from draftsman.domain.question_spec import QuestionSpec
 
 _Q = load("questions")
 QuestionCursor = tuple[datetime | None, int, int]

@@ -17,7 +17,8 @@ from draftsman.domain.messages.delivery import (
 )
 from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime

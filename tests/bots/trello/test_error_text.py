@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.answer import Response, check_kind
+from draftsman.domain.answer import check_kind
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.response import Response
 from draftsman.errors import CommandHint, Hint, OptionHint, Refused, UsageError
 from draftsman_bots.trello.error_text import error_text
 from tests.core.channels.contract import question

@@ -11,7 +11,8 @@ from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.delivery_sender import DeliverySender

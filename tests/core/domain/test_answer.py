@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from draftsman.domain.answer import Response, check_kind, fails_job, parse_answer, tally
+from draftsman.domain.answer import check_kind, fails_job, parse_answer, tally
 from draftsman.domain.question import (
-    Choice,
     OnDeny,
     OnExpire,
     Question,
@@ -19,6 +18,8 @@ from draftsman.domain.question import (
     QuestionStatus,
     Resolution,
 )
+from draftsman.domain.question_spec import Choice
+from draftsman.domain.response import Response
 from draftsman.domain.text import clean
 from draftsman.errors import UsageError
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from draftsman.domain.question import Choice, QuestionKind, QuestionSpec
+from draftsman.domain.question import QuestionKind
+from draftsman.domain.question_spec import Choice, QuestionSpec
 
 GATE = {"key": "k", "kind": "approval", "text": "?"}
 PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}

@@ -10,7 +10,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Parked
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, QuotaLimit
 from draftsman.domain.reserved_names import Owner
 from draftsman.domain.run import ClaimedJob, LeaderTerm

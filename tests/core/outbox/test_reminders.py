@@ -11,7 +11,8 @@ from draftsman.domain.job import Source
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.domain.messages.plain_text import render_plain
 from draftsman.domain.messages.target import parse
-from draftsman.domain.question import OnExpire, QuestionSpec
+from draftsman.domain.question import OnExpire
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime, wire

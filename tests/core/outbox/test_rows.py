@@ -7,7 +7,7 @@ import pytest
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, Unconfirmed
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime

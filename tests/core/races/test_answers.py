@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.question import QuestionStatus
+from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import QuestionClosed, Refused
 from draftsman.runtime import Runtime

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.messages.delivery import ChannelName
@@ -12,6 +11,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.question import OnDeny, OnExpire
+from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime

@@ -5,9 +5,9 @@ from __future__ import annotations
 from psycopg import sql
 
 from draftsman import migrate
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
+from draftsman.domain.response import Response
 from draftsman.runtime import open_runtime, wire
 from draftsman.settings import Settings
 from tests.factories import GATE, Factory

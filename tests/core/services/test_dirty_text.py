@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Cancel, Done
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman.domain.text import CHECKPOINT_LIMIT, EVENT_LIMIT, REQUEST_LIMIT
 from draftsman.errors import Failure, UsageError
 from draftsman.runtime import Runtime

@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from draftsman.domain.answer import Response, Verdict
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.answer import Verdict
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman.errors import LeaseLost
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver

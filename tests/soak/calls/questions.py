@@ -8,7 +8,8 @@ from typing import Final
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionSpec, QuestionStatus, Resolution
+from draftsman.domain.question import Question, QuestionStatus, Resolution
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.store import approval_tokens, questions
 from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, RUNNING, Call, last_of

@@ -6,39 +6,72 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.factories import GATE, QUESTION, Factory
+
 MODULES: Final = 520
 """Most modules that a command on jobs or questions may load, the standard library included."""
+MODULES_OF_READERS: Final = 425
+"""Most modules of a command that only reads."""
 NEVER: Final = {
     "apscheduler", "draftsman_bots", "draftsman_soak", "httpx", "jsonschema", "psutil",
     "psycopg_pool", "rich", "slack_bolt", "slack_sdk", "starlette", "textual", "trello", "uvicorn",
 }  # fmt: skip
 """Packages that only long-running processes or other commands need."""
+NOT_TO_READ: Final = NEVER | {
+    "annotated_types", "argparse", "dotenv", "pydantic", "pydantic_core", "pydantic_settings",
+}  # fmt: skip
+"""Packages that a command that only reads does not need either."""
+READERS: Final = [
+    "jobs", "show {job}", "why {job}", "questions", "events {job}", "logs {job}", "workers",
+    "deliveries",
+]  # fmt: skip
+COUNT: Final = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+"""
 RUN: Final = """
 from draftsman_tui.__main__ import main
-try:
-    main()
-except SystemExit:
-    pass
-"""
-COUNT: Final = """
-import json, sys
-print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+main()
 """
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["jobs", "show D-1", "questions", "events", "answer D-1/1 yes", "submit --unchecked Tidy"],
-)
-async def test_a_command_loads_what_it_needs_alone(database_url: str, line: str) -> None:
+@pytest.fixture
+async def job(make: Factory) -> str:
+    """Give a job with an open approval; another has an open question."""
+    await make.asked(QUESTION)
+    return (await make.asked(GATE)).name
+
+
+@pytest.mark.parametrize("line", ["extend {job}/1 1h", "submit --unchecked --type noop"])
+async def test_a_command_that_writes_loads_what_it_needs_alone(
+    database_url: str, config: Callable[[str | None], Path], job: str, line: str
+) -> None:
+    line = f"{line.format(job=job)} --json --config {config('root')}"
     modules = await loaded_modules(line, database_url)
-    assert {module.partition(".")[0] for module in modules} & NEVER == set()
+    assert packages(modules) & NEVER == set()
     assert len(modules) <= MODULES
+
+
+@pytest.mark.parametrize("line", READERS)
+async def test_a_command_builds_no_models(database_url: str, job: str, line: str) -> None:
+    modules = await loaded_modules(f"{line.format(job=job)} --json", database_url)
+    assert packages(modules) & NOT_TO_READ == set()
+    assert len(modules) <= MODULES_OF_READERS
+
+
+async def test_a_configuration_file_is_validated_once(
+    database_url: str, config: Callable[[str | None], Path]
+) -> None:
+    line = f"jobs --config {config('anna')}"
+    first, second = [await loaded_modules(line, database_url) for _ in range(2)]
+    assert "pydantic" in first
+    assert packages(second) & NOT_TO_READ == set()
 
 
 async def test_a_running_embedded_server_is_used_without_psutil() -> None:
@@ -48,18 +81,24 @@ async def test_a_running_embedded_server_is_used_without_psutil() -> None:
 
 async def test_help_loads_neither_settings_nor_a_driver() -> None:
     modules = await loaded_modules("--help", "")
-    assert {module.partition(".")[0] for module in modules} & {"psycopg", "pydantic"} == set()
+    assert packages(modules) & {"psycopg", "pydantic"} == set()
+
+
+def packages(modules: list[str]) -> set[str]:
+    """Return the packages of the modules."""
+    return {module.partition(".")[0] for module in modules}
 
 
 async def loaded_modules(line: str, url: str, code: str = RUN) -> list[str]:
     """Return the modules that a process has at the end of the code."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", f"{code}{COUNT}", *line.split()),
+        *(sys.executable, "-c", f"{COUNT}{code}", *line.split()),
         env={**os.environ, "DRAFTSMAN_DATABASE_URL": url} if url else None,
         cwd=Path(__file__).parent,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
     _, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
     modules: list[str] = json.loads(errors.splitlines()[-1])
     return modules

@@ -8,7 +8,8 @@ import pytest
 
 from draftsman.domain.job import Source, Status
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Choice, OnExpire, QuestionKind, QuestionSpec
+from draftsman.domain.question import OnExpire, QuestionKind
+from draftsman.domain.question_spec import Choice, QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.actions import question_watch

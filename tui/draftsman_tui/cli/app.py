@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -33,6 +33,7 @@ class App:
     json: bool = False
     color: bool | None = None
     _settings: Settings | None = field(default=None, init=False)
+    _digest: str | None = field(default=None, init=False)
 
     @property
     def out(self) -> CommandOutput:
@@ -43,8 +44,9 @@ class App:
     def settings(self) -> Settings:
         """The configuration; raises ConfigError."""
         if self._settings is None:
-            from draftsman import settings
+            from draftsman import basic_settings, settings
 
+            self._digest = basic_settings.digest(self.config)
             self._settings = settings.load(self.config)
             for warning in self._settings.deprecations:
                 _warn(warning)
@@ -58,11 +60,27 @@ class App:
 
         `pooled` is for a command that runs until it is stopped.
         """
-        settings = self.settings
+        settings = self.settings if pooled or self._settings else self._basic_settings()
         from draftsman.runtime import open_runtime
 
         async with open_runtime(settings, read_only=read_only, pooled=pooled) as runtime:
+            self._remember_validation()
             yield runtime
+
+    def _basic_settings(self) -> Settings:
+        """Return the settings, without their models if the configuration is known to be valid."""
+        from draftsman import basic_settings
+
+        settings = basic_settings.read(self.config, lambda: self.settings)
+        return self.settings if settings is None else cast("Settings", settings)
+
+    def _remember_validation(self) -> None:
+        """Skip the validation of this configuration in later commands, unless it has warnings."""
+        digest, self._digest = self._digest, None
+        if digest is not None and not self.settings.deprecations:
+            from draftsman import basic_settings
+
+            basic_settings.remember(digest, self.config)
 
 
 async def number_of(rt: Runtime, ref: JobRef) -> int:

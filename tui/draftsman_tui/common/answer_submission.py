@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Verdict
 from draftsman.domain.ids import job_name
 from draftsman.domain.question import QuestionKind, QuestionStatus
+from draftsman.domain.response import Response
 from draftsman.domain.text import humanize
 from draftsman.errors import DraftsmanError, LostRace, Refused
 from draftsman_tui.common.output import one_line

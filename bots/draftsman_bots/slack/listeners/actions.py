@@ -35,7 +35,7 @@ from draftsman_bots.slack.usecases.organization import recognize
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman.domain.answer import Response
+    from draftsman.domain.response import Response
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import BlockAction
 

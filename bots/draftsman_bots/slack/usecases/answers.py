@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Verdict
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.question import Question
+from draftsman.domain.response import Response
 from draftsman.errors import NotPermitted
 from draftsman_bots.slack.mrkdwn import escape_truncated, mention_spans
 from draftsman_bots.slack.usecases.access import actor_of, authorize

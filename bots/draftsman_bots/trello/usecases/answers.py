@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.answer import Verdict
 from draftsman.domain.job import Source
 from draftsman.domain.messages.plain_text import already_recorded
 from draftsman.domain.messages.spans import Spans
 from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.response import Response
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_bots.answer_resolution import (
     AnswerOutcome,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
 from draftsman.errors import UsageError
+
+if TYPE_CHECKING:
+    from draftsman.domain.invocation import Invocation
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL or trello:CARD"
 """The notations of a target, for error messages."""

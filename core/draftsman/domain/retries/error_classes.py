@@ -7,9 +7,6 @@ import socket
 from enum import StrEnum
 from typing import Final
 
-from pydantic import ValidationError
-
-from draftsman import field_errors
 from draftsman.errors import Failure, UsageError
 
 
@@ -140,6 +137,10 @@ def known(origin: str, code: str) -> ErrorClass | None:
 
 def as_failure(error: BaseException) -> Failure:
     """Translate an exception of a handler to a Failure."""
+    from pydantic import ValidationError
+
+    from draftsman import field_errors
+
     if isinstance(error, Failure):
         return error
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

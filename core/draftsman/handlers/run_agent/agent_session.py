@@ -8,7 +8,8 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from draftsman.domain.question import NoAnswer, QuestionSpec
+from draftsman.domain.question import NoAnswer
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
 from draftsman.errors import Failure, UsageError

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from draftsman.domain import question
+from draftsman.domain import question_spec
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.handlers.subprocesses.environment import expand
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings
@@ -161,7 +161,7 @@ class ParkMessage(Model):
 # --- from the agent -----------------------------------------------------------------------------
 
 
-class ChoiceBody(question.Choice):
+class ChoiceBody(question_spec.Choice):
     """A choice; a plain string is short for its value."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -198,10 +198,10 @@ class AskMessage(Model):
         self.question()
         return self
 
-    def question(self) -> question.QuestionSpec:
+    def question(self) -> question_spec.QuestionSpec:
         """Return the question as a domain object."""
         on_expire = OnExpire.EXPIRE if self.default is None else OnExpire.DEFAULT
-        return question.QuestionSpec.model_validate(
+        return question_spec.QuestionSpec.model_validate(
             {
                 "key": self.key,
                 "text": self.text,
@@ -240,9 +240,9 @@ class ApproveMessage(Model):
         self.question()
         return self
 
-    def question(self) -> question.QuestionSpec:
+    def question(self) -> question_spec.QuestionSpec:
         """Return the approval as a domain object."""
-        return question.QuestionSpec(
+        return question_spec.QuestionSpec(
             key=self.key,
             kind=QuestionKind.APPROVAL,
             text=self.text,

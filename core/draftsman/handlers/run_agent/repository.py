@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from draftsman.domain.invocation import RepoResolution
-from draftsman.domain.question import Answered, Choice
+from draftsman.domain.question import Answered
+from draftsman.domain.question_spec import Choice
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_catalog import (
     CONFIDENCE,

@@ -19,7 +19,7 @@ from typing import Any, Final
 from draftsman.domain.job import Mode
 from draftsman.domain.messages.plain_text import pr_url
 from draftsman.domain.outcome import Done, Outcome
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.read_models import SavedProfile
 from draftsman.domain.repos.repo_profile import effective_profile
 from draftsman.domain.reserved_names import KEYS, Owner

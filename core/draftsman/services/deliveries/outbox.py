@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from draftsman.domain.ids import job_name, unknown_job
 from draftsman.domain.messages.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.messages.spans import Spans, encode_spans, spans_text
-from draftsman.domain.messages.target import Target, Targets, parse
+from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import TargetRow
@@ -31,10 +31,12 @@ COUNT_LIMIT: Final = 10_000
 class Outbox:
     """Queries of deliveries, and new deliveries."""
 
-    def __init__(self, db: Database, policy: Policy, targets: Targets) -> None:
+    def __init__(
+        self, db: Database, policy: Policy, check_target: Callable[[Target], None]
+    ) -> None:
         self._db = db
         self._policy = policy
-        self._targets = targets
+        self._check_target = check_target
 
     async def all(
         self,
@@ -125,7 +127,7 @@ class Outbox:
         """
         destinations = [parse(target) for target in targets]
         for target in destinations:
-            self._targets.check(target)
+            self._check_target(target)
         payload: dict[str, Any] = {"text": text}
         if re.match(rf"D-{lease.job}(?!\d)", text):  # a handler's own text
             payload["names_job"] = True

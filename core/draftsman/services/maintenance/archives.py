@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from draftsman import host
 from draftsman.domain.ids import job_name
@@ -29,9 +29,11 @@ from draftsman.services.maintenance.archive_file import (
     check_archive,
     read_blocks,
 )
-from draftsman.settings import RetentionSettings
 from draftsman.store import archives as store
 from draftsman.store.postgres.database import Connection, Database
+
+if TYPE_CHECKING:
+    from draftsman.settings import RetentionSettings
 
 LOCK_TIMEOUT: Final = "1s"
 """Maximum time that others may wait behind this lock on the events; then pruning is put off."""

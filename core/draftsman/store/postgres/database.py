@@ -30,11 +30,11 @@ from draftsman.errors import (
     SchemaOutdated,
     SchemaUnsupported,
 )
-from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.connection_state import cancellations, is_disconnected
 from draftsman.store.queries import load
 
 if TYPE_CHECKING:
+    from draftsman.settings import DatabaseSettings
     from draftsman.store.postgres.connection_pool import ConnectionPool
 
 _Q = load("schema")

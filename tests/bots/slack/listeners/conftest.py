@@ -12,7 +12,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionSpec, QuestionStatus
+from draftsman.domain.question import Question, QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings, SlackSettings
 from draftsman_bots.slack.context import BotContext

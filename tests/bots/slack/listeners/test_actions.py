@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.outbound import modal_views
 from draftsman_bots.slack.outbound.blocks import actions, button

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from draftsman.domain.question import QuestionSpec, QuestionStatus
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.service import Service

@@ -12,7 +12,8 @@ from draftsman.domain.job import Job, Source
 from draftsman.domain.messages.delivery import ChannelName, DeliveryStatus
 from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import Question, QuestionSpec, QuestionStatus
+from draftsman.domain.question import Question, QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime

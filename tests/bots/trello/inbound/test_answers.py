@@ -7,10 +7,11 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionSpec, QuestionStatus
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman_bots.trello.markdown import with_marker
 from draftsman_bots.trello.usecases.label_jobs import board_actor
 from tests.bots.trello.inbound.conftest import TrelloBotHarness, join

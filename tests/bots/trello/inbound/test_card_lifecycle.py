@@ -6,7 +6,7 @@ from typing import Any
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.trello.board import LabelRule
 from draftsman_bots.trello.markdown import MAX_COMMENT
 from tests.bots.trello.inbound.conftest import TrelloBotHarness

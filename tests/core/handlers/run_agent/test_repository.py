@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Job, Status
 from draftsman.domain.question import Question
 from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
 from draftsman.domain.repos.repo_profile import profile
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.response import Response
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
 from tests.core.loops.workers import last_event, wait_for_end, wait_for_question

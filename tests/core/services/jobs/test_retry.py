@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import TERMINAL, Mode, OnLost, Source, Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import NotFound, NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.spans import ActorRef
-from draftsman.domain.question import QuestionSpec, QuestionStatus
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory

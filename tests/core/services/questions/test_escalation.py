@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.question import OnExpire, QuestionSpec, QuestionStatus
+from draftsman.domain.question import OnExpire, QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import ClaimedJob, LeaderTerm
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime, wire

@@ -8,7 +8,8 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import OnExpire, QuestionKind, QuestionSpec, QuestionStatus
+from draftsman.domain.question import OnExpire, QuestionKind, QuestionStatus
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm, RunStatus
 from draftsman.errors import (
     LeaseLost,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from draftsman.domain.question import OnExpire, QuestionSpec
+from draftsman.domain.question import OnExpire
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.run import LeaderTerm
 from draftsman.runtime import Runtime
 from tests.factories import GATE, QUESTION, Factory

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from draftsman.domain.answer import Response
 from draftsman.domain.ids import worker_name
 from draftsman.domain.outcome import Cancel, Done
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
+from draftsman.domain.response import Response
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime

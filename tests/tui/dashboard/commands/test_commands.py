@@ -7,7 +7,7 @@ import pytest
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.core.outbox.rows import claim

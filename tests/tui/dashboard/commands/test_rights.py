@@ -8,13 +8,13 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Verb
 from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.response import Response
 from draftsman.domain.trello.board import BoardConfig
 from draftsman.errors import DraftsmanError, NotPermitted
 from draftsman.runtime import Runtime

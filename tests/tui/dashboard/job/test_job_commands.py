@@ -8,7 +8,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryStatus
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.job import loader

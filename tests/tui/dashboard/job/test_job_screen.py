@@ -9,7 +9,7 @@ from functools import partial
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.question import QuestionSpec
+from draftsman.domain.question_spec import QuestionSpec
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.job.log import log

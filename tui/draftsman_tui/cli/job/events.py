@@ -100,7 +100,7 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
                 app.out.info(f"-- run {number}.{run} --")
             app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
         if not run and not app.json:
-            retention = app.settings.retention.logs
+            retention = rt.settings.retention.logs
             app.out.info(f"{no_log(number, retention)}; see: draftsman events {job_name(number)}")
 
 

@@ -180,7 +180,7 @@ class Demo:
                 pass
 
     async def _submit_answer(self, question: Question, answer: str | None) -> bool:
-        from draftsman.domain.answer import Response
+        from draftsman.domain.response import Response
 
         prompted = answer is None and self._out.interactive
         text = _prompt(question) if prompted else answer or ANSWER

@@ -30,7 +30,7 @@ async def workers(app: App) -> None:
     """
     async with app.runtime(read_only=True) as rt:
         listed = await rt.read_model.workers()
-    health = [health_of(worker, app.settings) for worker in listed]
+    health = [health_of(worker, rt.settings) for worker in listed]
     if app.json:
         pairs = zip(listed, health, strict=True)
         app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])

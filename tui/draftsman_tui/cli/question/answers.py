@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.domain.answer import Response
 from draftsman.domain.ids import job_name, question_name
 from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.response import Response
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of

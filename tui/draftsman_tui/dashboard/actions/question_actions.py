@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from draftsman.domain.answer import Response
 from draftsman.domain.ids import job_name
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.response import Response
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.common.answer_submission import build_response, outcome_text, submit_response
 from draftsman_tui.common.artifact_text import read_patch

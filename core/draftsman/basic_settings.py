@@ -1,0 +1,248 @@
+"""Settings that most commands need, read without pydantic, which takes a third of their start-up.
+
+They are read only if nothing else of the configuration can be invalid: no `DRAFTSMAN_*` variables
+but those of `VARIABLES`, and either no file, or the file that was validated last. A stamp in the
+user's cache directory has the digest of that file; it has no values. Otherwise, and for any other
+setting, `draftsman.settings` loads and validates the whole configuration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from platformdirs import user_cache_dir, user_config_dir, user_data_dir
+
+SYSTEM_CONFIG = Path("/etc/draftsman/draftsman.toml")
+VARIABLES: Final = {
+    "DRAFTSMAN_DATABASE_URL": "database_url",
+    "DRAFTSMAN_LISTEN_URL": "listen_url",
+    "DRAFTSMAN_DATA_DIR": "data_dir",
+}
+"""Setting of each variable that is read here."""
+_OTHER_VARIABLES: Final = {"DRAFTSMAN_CONFIG", "DRAFTSMAN_FORMER_JSON_KEYS"}
+TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "database": {"pool_size": 5, "connect_timeout": 10.0, "statement_timeout": 60.0},
+    "embedded": {"idle_timeout": 600.0},
+    "worker": {"heartbeat": 30.0, "lease": 300.0},
+    "questions": {
+        "expires_in": 86_400.0,
+        "self_approval": False,
+        "escalate_to": None,
+        "quiet_hours": None,
+        "timezone": "UTC",
+    },
+}
+"""Defaults of the settings that are read here, by table; the models have the same."""
+UNSET_TABLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "retention": {"events": None, "logs": None, "archive_dir": None},
+    "sweeps": {"limit": 100},
+}
+"""Defaults of tables whose settings are those of the models if the file has the table."""
+PERSON: Final[Mapping[str, Any]] = {
+    "login": None,
+    "slack": None,
+    "trello": None,
+    "roles": (),
+    "timezone": None,
+    "quiet_hours": None,
+}
+"""Defaults of a table of `[people]`."""
+_TYPES: Final = {float: (float, int), type(None): (str,), tuple: (list,)}
+"""Types of a value in the file, by the type of its default, if they differ."""
+
+
+class SecretText:
+    """A secret; its representation does not show it."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def get_secret_value(self) -> str:
+        """Return the secret."""
+        return self._value
+
+
+class BasicSettings:
+    """The settings that are read here; `load` returns the models for all others."""
+
+    deprecations: tuple[str, ...] = ()
+
+    def __init__(self, values: Mapping[str, Any], load: Callable[[], Any]) -> None:
+        vars(self).update(values)
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a setting that was not read here."""
+        return getattr(self._load(), name)
+
+
+def read(config: Path | None, load: Callable[[], Any]) -> BasicSettings | None:
+    """Return the settings, or None if the whole configuration must be validated."""
+    try:
+        variables, path = _variables(), config_path(config)
+        data = {} if path is None else _validated_data(path)
+        return BasicSettings(_values({**data, **variables}), load)
+    except (OSError, ValueError):
+        return None
+
+
+def digest(config: Path | None) -> str | None:
+    """Return the digest of the configuration file, and of the code that validates it.
+
+    None without a file, or with variables that may replace an invalid value of the file.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        if _variables() is not None and (path := config_path(config)) is not None:
+            return _digest(path.read_bytes())
+    return None
+
+
+def remember(validated: str, config: Path | None) -> None:
+    """Write the stamp of a validated file, unless the file has changed since."""
+    if digest(config) != validated:
+        return
+    stamp = _stamp()
+    written = stamp.with_name(f"{stamp.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        stamp.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(written, flags, 0o600), "w", encoding="ascii") as file:
+            file.write(validated)
+        written.replace(stamp)
+
+
+def config_path(explicit: Path | None) -> Path | None:
+    """Return the explicit or first existing configuration file, or None."""
+    if explicit is not None:
+        return explicit
+    if name := os.environ.get("DRAFTSMAN_CONFIG"):
+        return Path(name)
+    user = Path(user_config_dir("draftsman", appauthor=False)) / "draftsman.toml"
+    # Path.is_file raises for an inaccessible folder, such as that of root under `sudo -u`
+    return next((path for path in (user, SYSTEM_CONFIG) if os.path.isfile(path)), None)  # noqa: PTH113
+
+
+def default_data_dir() -> Path:
+    """Return the default data directory."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/draftsman")
+    return Path(user_data_dir("draftsman", appauthor=False))
+
+
+def expand_user(path: str) -> str:
+    """Replace `~` with the user's home; raises ValueError for an unknown user."""
+    path = os.path.expanduser(path)  # noqa: PTH111
+    if path.startswith("~"):
+        raise ValueError("unknown user; use an absolute path")
+    return path
+
+
+def check_url(url: str) -> None:
+    """Raise ValueError unless it is a URL or connection string of PostgreSQL."""
+    if url and not url.startswith(("postgresql://", "postgres://")) and "=" not in url:
+        raise ValueError("must be a URL: postgresql://user@host/database")
+    if "://" in url and not _is_encoded(url):
+        raise ValueError("a password in a URL must be percent-encoded: %25 for %, %40 for @")
+
+
+def _is_encoded(url: str) -> bool:
+    """Return whether a URL is percent-encoded."""
+    rest = url.partition("://")[2].partition("?")[0]
+    authority = re.split(r"[/#]", rest, maxsplit=1)[0]
+    if re.search(r"%(?![0-9A-Fa-f]{2})|\s", url) is not None:
+        return False
+    return authority.count("@") == rest.count("@") <= 1
+
+
+def _variables() -> dict[str, str]:
+    """Return the settings of the variables; raises ValueError for other variables."""
+    settings = {}
+    for name, value in os.environ.items():
+        if not value or not name.upper().startswith("DRAFTSMAN_") or name in _OTHER_VARIABLES:
+            continue
+        if name not in VARIABLES:
+            raise ValueError(name)
+        settings[VARIABLES[name]] = value
+    return settings
+
+
+def _validated_data(path: Path) -> dict[str, Any]:
+    """Return the content of the file; raises ValueError unless its stamp exists."""
+    data = path.read_bytes()
+    if _read_stamp() != _digest(data):
+        raise ValueError(path)
+    import tomllib
+
+    return tomllib.loads(data.decode())
+
+
+def _values(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings; raises ValueError for values that only the models convert."""
+    values: dict[str, Any] = {
+        name: _table(data.get(name, {}), defaults) for name, defaults in TABLES.items()
+    }
+    for name, defaults in UNSET_TABLES.items():
+        if name not in data:
+            values[name] = SimpleNamespace(**defaults)
+    values["questions"].expires_in = values["questions"].expires_in or None
+    values["people"] = {
+        name: _table(person, PERSON) for name, person in data.get("people", {}).items()
+    }
+    values["groups"] = data.get("groups", {})
+    for name in ("database_url", "listen_url"):
+        url = data.get(name)
+        if url is not None:
+            check_url(_checked(url, ""))
+        values[name] = None if url is None else SecretText(url)
+    folder = data.get("data_dir")
+    values["data_dir"] = (
+        default_data_dir() if folder is None else Path(expand_user(_checked(folder, "")))
+    )
+    return values
+
+
+def _table(table: Mapping[str, Any], defaults: Mapping[str, Any]) -> SimpleNamespace:
+    read_here = {name: _checked(table.get(name, value), value) for name, value in defaults.items()}
+    return SimpleNamespace(**read_here)
+
+
+def _checked(value: Any, default: Any) -> Any:
+    """Return the value; raises ValueError unless its type is that of the default."""
+    allowed = _TYPES.get(type(default), (type(default),))
+    if value is not default and type(value) not in allowed:
+        raise ValueError(value)
+    return value
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    with os.scandir(Path(__file__).with_name("settings")) as files:
+        code = sorted(
+            (file.path, file.stat().st_size, file.stat().st_mtime_ns)
+            for file in files
+            if file.is_file()
+        )
+    return sha256(repr(code).encode() + data).hexdigest()
+
+
+def _stamp() -> Path:
+    return Path(user_cache_dir("draftsman", appauthor=False)) / "validated-config"
+
+
+def _read_stamp() -> str:
+    """Return the digest of the stamp; raises OSError, ValueError if it is not private."""
+    with os.fdopen(os.open(_stamp(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
+            raise ValueError("the stamp is not a private file")
+        if status.st_uid != os.geteuid():
+            raise ValueError("the stamp belongs to another user")
+        return file.read(100).decode("ascii")

@@ -1,0 +1,94 @@
+"""Questions as handlers ask them, validated before they are stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from draftsman.domain.question import GATE_ENDS, OnDeny, OnExpire, QuestionKind
+from draftsman.domain.text import clean_fields, digest
+
+
+class Choice(BaseModel):
+    """A choice of a question: `value` is the answer, `label` is displayed."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    value: str = Field(min_length=1, max_length=150)
+    label: str = Field("", max_length=75)
+    description: str | None = Field(None, max_length=500)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            data = {"value": data}
+        if isinstance(data, dict) and not data.get("label"):
+            data = {**data, "label": str(data.get("value", ""))[:75]}
+        return data
+
+
+class QuestionSpec(BaseModel):
+    """A question of a handler, validated before it is stored."""
+
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
+
+    key: str = Field(min_length=1, max_length=200)
+    kind: QuestionKind = QuestionKind.INPUT
+    text: str = Field(min_length=1, max_length=3000)
+    choices: tuple[Choice, ...] = Field((), max_length=500)
+    freeform: bool = False
+    context: str | None = Field(None, max_length=20_000)
+    approvers: tuple[str, ...] | None = None
+    """People and groups who may decide an approval; None: all with the role approver."""
+    quorum: int = Field(1, ge=1, le=20)
+    """Number of approvals required."""
+    expires_in: float | None = Field(None, gt=0, le=86_400 * 366)
+    """Seconds; None: the configured default."""
+    never_expires: bool = False
+    on_expire: OnExpire = OnExpire.EXPIRE
+    default: str | None = None
+    escalate_to: str | None = Field(None, min_length=1, max_length=200)
+    """Group or person to escalate to; None: as configured."""
+    on_deny: OnDeny = OnDeny.FAIL
+    action: dict[str, Any] | None = None
+    """The action to approve; it is part of the digest, so a changed action is asked again."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> QuestionSpec:
+        if self.escalate_to is not None and self.on_expire is not OnExpire.ESCALATE:
+            raise ValueError("escalate_to requires on_expire='escalate'")
+        values = [choice.value for choice in self.choices]
+        if len(values) != len({value.casefold() for value in values}):
+            raise ValueError("two choices have the same value; make them differ")
+        if self.kind is QuestionKind.APPROVAL:
+            if self.choices or self.freeform or self.on_expire not in GATE_ENDS:
+                raise ValueError("an approval takes approve or deny, and can expire or escalate")
+            return self
+        if not self.choices and not self.freeform:
+            raise ValueError("a question needs choices, or freeform=True, or both")
+        if (self.on_expire is OnExpire.DEFAULT) != (self.default is not None):
+            raise ValueError("a default requires on_expire='default', and the reverse")
+        if self.default is not None and not self.freeform and self.default not in values:
+            raise ValueError(f"the default {self.default!r} is not among the choices")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Hash that an answer is bound to: a changed question with the same key is asked again."""
+        return digest(
+            {
+                "kind": self.kind,
+                "key": self.key,
+                "text": self.text,
+                "choices": sorted(choice.value for choice in self.choices),
+                "freeform": self.freeform,
+                "action": self.action,
+            }
+        )
