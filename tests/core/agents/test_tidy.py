@@ -332,7 +332,8 @@ async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
 def test_it_starts_without_anything_heavy() -> None:
     code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "draftsman.settings"}
+    heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "dataclasses"}
+    heavy |= {"inspect", "draftsman.settings"}
     assert heavy.isdisjoint(shown.stdout.split())
 
 
