@@ -250,11 +250,27 @@ async def test_an_optional_tool_that_is_missing_is_named_in_the_result(repositor
         assert named in result.summary
 
 
-async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> None:
+async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_it_up(
+    repository: Path,
+) -> None:
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
-    profile = ProfileSettings(validation_commands=(CommandSettings(**hang),), fix_commands=())
+    daemon = {"name": "daemon", "command": ("sh", "-c", "sleep 1000 & echo done")}
+    long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
+    commands = tuple(CommandSettings(**command) for command in (hang, daemon, long))
+    profile = ProfileSettings(validation_commands=commands, fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    assert heard.of(ResultMessage)[0].summary == "nothing to fix; hang: timed out after 0 s"
+    [result] = heard.of(ResultMessage)
+    assert result.summary == "nothing to fix; hang: timed out after 0 s; long: 9 errors"
+    outcomes = [event.payload for event in heard.of(EventMessage)]
+    assert [outcome["passed"] for outcome in outcomes] == [False, True, False]
+    payload = outcomes[-1]
+    assert payload["output"].startswith("first\nxxx")
+    assert payload["summary"] == "9 errors"
+    assert "bytes omitted …" in payload["output"]
+    assert len(payload["output"]) < 4100
+
+
+async def test_a_fixer_that_takes_too_long_is_stopped(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
@@ -266,26 +282,6 @@ async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> Non
         error.message
         == "fixer 'slow' exceeded its timeout of 1 s; increase the timeout in the profile"
     )
-
-
-async def test_a_command_that_leaves_its_output_open_does_not_hold_it_up(repository: Path) -> None:
-    command = ("sh", "-c", "sleep 1000 & echo done")
-    profile = ProfileSettings(
-        validation_commands=(CommandSettings(name="daemon", command=command),), fix_commands=()
-    )
-    _, heard = await tidy(repository, {}, profile)
-    assert heard.of(ResultMessage)[0].summary == "nothing to fix; all validators pass"
-
-
-async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
-    long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
-    profile = ProfileSettings(validation_commands=(CommandSettings(**long),), fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    payload = heard.of(EventMessage)[0].payload
-    assert payload["output"].startswith("first\nxxx")
-    assert payload["summary"] == "9 errors"
-    assert "bytes omitted …" in payload["output"]
-    assert len(payload["output"]) < 4100
 
 
 async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
