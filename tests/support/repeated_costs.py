@@ -11,7 +11,12 @@ import sys
 from typing import Any, Final
 
 import httpx
+import psycopg
 from httpx._transports import default
+from psycopg.adapt import AdaptersMap
+from psycopg.types.enum import EnumInfo
+
+from draftsman.store.postgres import database
 
 TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name other certificates than those of certifi."""
@@ -21,6 +26,7 @@ def avoid_repeated_costs() -> None:
     """Share these results in this process from now on, and look for garbage less often."""
     gc.set_threshold(20_000, 20, 10)
     _share_tls_contexts()
+    _share_adapters()
     _keep_handlers_of_signals()
     # httpcore imports it for each request; an import that fails searches each folder again
     sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
@@ -42,6 +48,24 @@ def _share_tls_contexts() -> None:
         return shared(trust_env, *map(os.environ.get, TRUST))
 
     default.create_ssl_context = create_ssl_context  # type: ignore[attr-defined]
+
+
+def _share_adapters() -> None:
+    """Register the enums of a schema once instead of twice for each database that is opened.
+
+    Databases of tests are copies of a template, with the same object IDs.
+    """
+    register = database._register_enums
+    registered: dict[tuple[object, ...], AdaptersMap] = {}
+
+    def register_enums(infos: dict[str, EnumInfo], adapters: AdaptersMap) -> None:
+        key = tuple((info.name, info.oid, info.array_oid, *info.labels) for info in infos.values())
+        if key not in registered:
+            registered[key] = AdaptersMap(psycopg.adapters)
+            register(infos, registered[key])
+        AdaptersMap.__init__(adapters, registered[key])
+
+    database._register_enums = register_enums
 
 
 def _keep_handlers_of_signals() -> None:

@@ -9,9 +9,8 @@ import shlex
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from draftsman.agents.agent_client import AgentClient
 
@@ -29,8 +28,7 @@ class CommandNotFound(Exception):
     """The program of a command does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedCommand:
+class CompletedCommand(NamedTuple):
     """Result of a command; `exit_code` is None after a timeout."""
 
     name: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,8 @@ def script(name: str, code: str, **more: Any) -> dict[str, Any]:
 
 
 async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path) -> None:
-    workspace, heard = await tidy(sample, {})
+    host = Host(sample)
+    heard = await run_to_end(host, {})
     assert heard.code == 0
     [ask] = heard.of(AskMessage)
     assert ask.key == "apply"
@@ -107,13 +107,18 @@ async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path
     assert " findings in 4 files, +" in safe
     assert nothing == "make no changes"
     assert ask.context.startswith("lint: Found ")
-    snapshot = await workspace.snapshot("untouched")
+    snapshot = await host.workspace.snapshot("untouched")
     assert snapshot.files_changed == 0
-    assert list(workspace.home.iterdir()) == []
+    assert list(host.workspace.home.iterdir()) == []
+    await safe_fixes_are_applied(host.fork("safe"))
+    for answer in ("nothing", None):
+        await nothing_is_applied(host.fork(f"{answer}"), answer)
 
 
-async def test_safe_fixes_are_applied_and_the_rest_is_reported(sample: Path) -> None:
-    workspace, heard = await tidy(sample, {"apply": "safe fixes"})
+async def safe_fixes_are_applied(host: Host) -> None:
+    """Answer the question; the rest is reported, and nothing that was done is done again."""
+    heard = await run_to_end(host, {"apply": "safe fixes"})
+    workspace = replace(host.workspace, sandbox=heard.sandbox)
     [result] = heard.of(ResultMessage)
     assert result.summary.startswith("safe fixes applied to 4 files; lint: Found ")
     assert result.data["level"] == "safe fixes"
@@ -129,6 +134,24 @@ async def test_safe_fixes_are_applied_and_the_rest_is_reported(sample: Path) -> 
     report = (await workspace.read_artifact(artifact.path)).decode()
     assert report.startswith("# tidy: sample\n\nsafe fixes applied to 4 files")
     assert heard.code == 0
+    kinds = [event.kind for event in heard.of(EventMessage)]
+    assert kinds == 2 * ["command_executed"] + 2 * ["validation_ran"]
+
+
+async def nothing_is_applied(host: Host, answer: str | None) -> None:
+    """Answer the question with nothing, or let it expire."""
+    heard = await run_to_end(host, {"apply": answer})
+    [result] = heard.of(ResultMessage)
+    assert result.summary.startswith("nothing applied, as chosen; lint: Found ")
+    assert (result.data["level"], result.data["files_changed"]) == ("nothing", 0)
+    assert (await host.workspace.snapshot("nothing")).files_changed == 0
+
+
+async def run_to_end(host: Host, answers: dict[str, str | None]) -> AgentTranscript:
+    async for _ in host.run(answers):
+        pass
+    assert host.heard.of(MalformedLine) == []
+    return host.heard
 
 
 async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> None:
@@ -144,15 +167,6 @@ async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> Non
     assert first["command"].endswith("-m ruff check .")
     assert first["duration_seconds"] > 0
     assert len(first["output"]) < 5000
-
-
-@pytest.mark.parametrize("answer", ["nothing", None])
-async def test_nothing_is_applied_when_nobody_wants_it(answer: str | None, sample: Path) -> None:
-    workspace, heard = await tidy(sample, {"apply": answer})
-    [result] = heard.of(ResultMessage)
-    assert result.summary.startswith("nothing applied, as chosen; lint: Found ")
-    assert (result.data["level"], result.data["files_changed"]) == ("nothing", 0)
-    assert (await workspace.snapshot("nothing")).files_changed == 0
 
 
 async def test_it_only_looks_where_it_may_not_write(sample: Path) -> None:
@@ -197,39 +211,66 @@ async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
 
 
-@pytest.mark.parametrize(
-    ("command", "named"),
-    [
-        (("no-such-linter", "."), "program no-such-linter not found"),
-        (("{python}", "-P", "-m", "no_such"), f"{sys.executable} has no module no_such"),
-        (("sh", "-c", "no-such-linter ."), "no-such-linter: not found"),
-    ],
-    ids=["program", "module", "shell"],
-)
-async def test_a_tool_that_is_missing_is_named(
-    command: tuple[str, ...], named: str, repository: Path
-) -> None:
-    profile = ProfileSettings(
-        validation_commands=(CommandSettings(name="lint", command=command),), fix_commands=()
+MISSING: dict[str, tuple[tuple[str, ...], str]] = {
+    "program": (("no-such-linter", "."), "program no-such-linter not found"),
+    "module": (
+        ("{python}", "-P", "-m", "no_such"),
+        f"{sys.executable} has no module no_such",
+    ),
+    "shell": (("sh", "-c", "no-such-linter ."), "no-such-linter: not found"),
+}
+"""Commands of tools that are not installed, and how the errors name them."""
+
+
+async def test_a_tool_that_is_missing_is_named(repository: Path) -> None:
+    for name, (command, named) in MISSING.items():
+        profile = ProfileSettings(
+            validation_commands=(CommandSettings(name=name, command=command),), fix_commands=()
+        )
+        _, heard = await tidy(repository, {}, profile)
+        [error] = heard.of(ErrorMessage)
+        assert (error.error_class, error.code) == ("PERMANENT", "command_not_found"), name
+        assert error.message.startswith(f"command {name!r}: ")
+        assert f"{named}; install it" in error.message
+        assert error.message.endswith("([sandbox] read_only), or change the profile"), name
+        assert heard.code == 1, name
+
+
+async def test_an_optional_tool_that_is_missing_is_named_in_the_result(repository: Path) -> None:
+    optional = tuple(
+        CommandSettings(name=name, command=command, required=False)
+        for name, (command, _) in MISSING.items()
     )
+    profile = ProfileSettings(validation_commands=optional, fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    [error] = heard.of(ErrorMessage)
-    assert (error.error_class, error.code) == ("PERMANENT", "command_not_found")
-    assert error.message.startswith("command 'lint': ")
-    assert f"{named}; install it" in error.message
-    assert error.message.endswith("([sandbox] read_only), or change the profile")
-    assert heard.code == 1
-    optional = CommandSettings(name="lint", command=command, required=False)
-    profile = ProfileSettings(validation_commands=(optional,), fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    assert heard.of(ResultMessage)[0].summary.startswith("nothing to fix; lint: command 'lint': ")
+    [result] = heard.of(ResultMessage)
+    assert result.summary.startswith("nothing to fix; ")
+    for name, (_, named) in MISSING.items():
+        assert f"; {name}: command {name!r}: " in result.summary
+        assert named in result.summary
 
 
-async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> None:
+async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_it_up(
+    repository: Path,
+) -> None:
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
-    profile = ProfileSettings(validation_commands=(CommandSettings(**hang),), fix_commands=())
+    daemon = {"name": "daemon", "command": ("sh", "-c", "sleep 1000 & echo done")}
+    long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
+    commands = tuple(CommandSettings(**command) for command in (hang, daemon, long))
+    profile = ProfileSettings(validation_commands=commands, fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    assert heard.of(ResultMessage)[0].summary == "nothing to fix; hang: timed out after 0 s"
+    [result] = heard.of(ResultMessage)
+    assert result.summary == "nothing to fix; hang: timed out after 0 s; long: 9 errors"
+    outcomes = [event.payload for event in heard.of(EventMessage)]
+    assert [outcome["passed"] for outcome in outcomes] == [False, True, False]
+    payload = outcomes[-1]
+    assert payload["output"].startswith("first\nxxx")
+    assert payload["summary"] == "9 errors"
+    assert "bytes omitted …" in payload["output"]
+    assert len(payload["output"]) < 4100
+
+
+async def test_a_fixer_that_takes_too_long_is_stopped(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
@@ -241,26 +282,6 @@ async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> Non
         error.message
         == "fixer 'slow' exceeded its timeout of 1 s; increase the timeout in the profile"
     )
-
-
-async def test_a_command_that_leaves_its_output_open_does_not_hold_it_up(repository: Path) -> None:
-    command = ("sh", "-c", "sleep 1000 & echo done")
-    profile = ProfileSettings(
-        validation_commands=(CommandSettings(name="daemon", command=command),), fix_commands=()
-    )
-    _, heard = await tidy(repository, {}, profile)
-    assert heard.of(ResultMessage)[0].summary == "nothing to fix; all validators pass"
-
-
-async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
-    long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
-    profile = ProfileSettings(validation_commands=(CommandSettings(**long),), fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    payload = heard.of(EventMessage)[0].payload
-    assert payload["output"].startswith("first\nxxx")
-    assert payload["summary"] == "9 errors"
-    assert "bytes omitted …" in payload["output"]
-    assert len(payload["output"]) < 4100
 
 
 async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
@@ -307,39 +328,28 @@ async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
 def test_it_starts_without_anything_heavy() -> None:
     code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "draftsman.settings"}
+    heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "dataclasses"}
+    heavy |= {"inspect", "draftsman.settings"}
     assert heavy.isdisjoint(shown.stdout.split())
 
 
 async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) -> None:
-    """The stored state changes at checkpoints only, so each kill comes just before a checkpoint."""
+    """Each run stores the stage in which the run before it was killed, and dies in the next."""
+    apply: dict[str, str | None] = {"apply": "all fixes"}
     undisturbed = Host(repository, SED)
-    said = [message async for message in undisturbed.run({"apply": "all fixes"})]
+    messages = [message async for message in undisturbed.run(apply)]
     expected = (await undisturbed.workspace.snapshot("done")).tree
-    stages = [
-        at
-        for at, after in enumerate(said[1:])
-        if isinstance(after, CheckpointMessage | ResultMessage)
-    ]
+    stages = [one for one in messages if isinstance(one, CheckpointMessage | ResultMessage)]
     assert len(stages) == 5
-    for stop_after in stages:
-        host = Host(repository, SED)
-        async with aclosing(host.run({"apply": "all fixes"})) as messages:
-            for _ in range(stop_after + 1):
-                await anext(messages)
-        ended = [message async for message in host.run({"apply": "all fixes"})]
-        assert isinstance(ended[-1], ResultMessage), stop_after
-        assert ended[-1].data["files_changed"] == 1, stop_after
-        assert (await host.workspace.snapshot("done")).tree == expected, stop_after
-
-
-async def test_what_is_done_is_not_done_again(sample: Path) -> None:
-    host = Host(sample)
-    parked = [message async for message in host.run({})]
-    assert isinstance(parked[-1], AskMessage)
-    resumed = [message async for message in host.run({"apply": "safe fixes"})]
-    kinds = [message.kind for message in resumed if isinstance(message, EventMessage)]
-    assert kinds == 2 * ["command_executed"] + 2 * ["validation_ran"]
+    host = Host(repository, SED)
+    for stage in range(len(stages)):
+        killed = [message async for message in host.run(apply, killed_at=min(stage, 1))]
+        assert not any(isinstance(message, ResultMessage) for message in killed)
+        assert len(host.checkpoint or {}) == stage
+    ended = [message async for message in host.run(apply)]
+    assert isinstance(ended[-1], ResultMessage)
+    assert ended[-1].data["files_changed"] == 1
+    assert (await host.workspace.snapshot("done")).tree == expected
 
 
 async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(repository: Path) -> None:

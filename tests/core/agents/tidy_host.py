@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
     CheckpointMessage,
+    ResultMessage,
 )
 from draftsman.settings import AgentSettings, ProfileSettings
 from tests.core.agents.driver import (
@@ -30,18 +32,33 @@ class Host:
 
     def __init__(self, source: Path, profile: ProfileSettings = RUFF) -> None:
         self.source, self.profile = source, profile
-        self.runs = 0
+        self.name, self.runs = "host", 0
         self.checkpoint: Any = None
         self.bundle: bytes | None = None
         self.base: str | None = None
         self.answers: dict[str, AnswerBody] = {}
         self.workspace: Workspace
+        self.heard: AgentTranscript
         self.again = False  # whether the home of the next run has a file that says so
 
-    async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
+    def fork(self, name: str) -> Self:
+        """Return a host that goes on from here, independently of this one."""
+        host = copy(self)
+        host.name = name
+        return host
+
+    async def run(
+        self, answers: dict[str, str | None], killed_at: int | None = None
+    ) -> AsyncGenerator[Message]:
+        """Yield the messages of a run.
+
+        Its worker is killed when that many stages have been stored, before it stores the next
+        checkpoint or the result.
+        """
         self.runs += 1
+        stored = 0
         self.workspace = workspace = await Workspace.prepare(
-            self.source.parent / f"host{self.runs}",
+            self.source.parent / f"{self.name}{self.runs}",
             str(self.source),
             job=1,
             run=self.runs,
@@ -51,11 +68,15 @@ class Host:
         self.base = workspace.base_sha
         (workspace.home / "again").touch() if self.again else None
         start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
-        reply, heard = reply_with(answers), AgentTranscript()
+        reply, self.heard = reply_with(answers), AgentTranscript()
         async with aclosing(
-            listen(TIDY, start, workspace.path, workspace.home, reply, heard)
+            listen(TIDY, start, workspace.path, workspace.home, reply, self.heard)
         ) as messages:
             async for message in messages:
+                if isinstance(message, CheckpointMessage | ResultMessage):
+                    if stored == killed_at:
+                        return
+                    stored += 1
                 if isinstance(message, CheckpointMessage):
                     snapshot = await workspace.snapshot("work in progress")
                     self.bundle = await workspace.bundle(snapshot)

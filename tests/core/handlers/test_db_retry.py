@@ -18,6 +18,8 @@ from draftsman.handlers.db_retry import wait_for_database
 from draftsman.runtime import Runtime
 from draftsman.settings import DatabaseSettings, WorkerSettings
 from draftsman.store.postgres.database import Database
+from tests.conftest import SERVER
+from tests.core.embedded_support import shared_initdb
 from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
 from tests.core.loops.cuttable_proxy import CuttableProxy, open_proxied
 from tests.core.loops.workers import (
@@ -180,9 +182,11 @@ async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
 
 class TestARealServer:
     @pytest.fixture
-    def server(self) -> Iterator[Server]:
+    def server(self, pytestconfig: pytest.Config) -> Iterator[Server]:
         """Give a private server, which may be stopped."""
         own = Server(make_home(), None)
+        with shared_initdb(pytestconfig.stash[SERVER].home):
+            own.admin.close()
         yield own
         own.end()
 
@@ -211,15 +215,15 @@ class TestARealServer:
         log, stopped = CapturedLog(caplog), asyncio.Event()
 
         async def handler(ctx: RunContext) -> Outcome:
-            for restart in range(4):
+            for restart in range(2):
                 ready.put_nowait(restart)
                 await stopped.wait()
                 await ctx.event("survived", {"restart": restart})
             return Done(await everything(ctx))
 
-        number = await make.queued(queue="default", max_attempts=3)
+        number = await make.queued(queue="default", max_attempts=1)
         async with running_worker(runtime_with(rt, hasty), {"noop": handler}):
-            for _ in range(4):
+            for _ in range(2):
                 restart = await asyncio.wait_for(ready.get(), 10)
                 await asyncio.to_thread(server.stop)
                 stopped.set()
@@ -228,7 +232,7 @@ class TestARealServer:
                 await asyncio.to_thread(server.start)
             job = await wait_for_end(rt, number)
         assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
-        assert (await event_kinds(rt, number)).count("survived") == 4
+        assert (await event_kinds(rt, number)).count("survived") == 2
         await left(rt, number)
 
 

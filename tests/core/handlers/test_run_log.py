@@ -127,18 +127,18 @@ async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_
     async with open_proxied(database_url) as (wire, db):
         lines = RunLog(Checkpoints(db), work.lease)
         wire.cut()
-        for number in range(3 * BUFFER_LIMIT // 100):
-            lines.write(f"{number:099}")
+        for number in range(3 * BUFFER_LIMIT // 500):
+            lines.write(f"{number:0499}")
         assert len(lines._text) <= BUFFER_LIMIT + len(run_log.TRUNCATION_MARK)
         await captured.wait(f"cannot store the log of D-{work.number}")
         wire.mend()
-        await until(lambda: holds(rt, work.number, f"{number:099}\n"), "the last line")
+        await until(lambda: holds(rt, work.number, f"{number:0499}\n"), "the last line")
         await lines.close()
     text = "".join(await stored(rt, work.number))
     assert text.startswith(run_log.TRUNCATION_MARK)
     assert BUFFER_LIMIT // 2 < len(text) < BUFFER_LIMIT + 1000
     whole = text.splitlines()[2:]
-    assert whole == [f"{n:099}" for n in range(int(whole[0]), number + 1)]
+    assert whole == [f"{n:0499}" for n in range(int(whole[0]), number + 1)]
 
 
 async def test_a_run_that_lost_its_job_stores_nothing_and_says_nothing(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import functools
+import shutil
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -56,14 +60,23 @@ def git(*arguments: str, cwd: Path) -> str:
 
 def make_repository(path: Path, **files: str | bytes) -> Path:
     """Make a repository with a single commit."""
-    path.mkdir()
-    git("init", "-q", "-bmain", ".", cwd=path)
-    for name, content in (files or {"a": "one\n"}).items():
-        data = content.encode() if isinstance(content, str) else content
-        (path / f"{name}.txt").write_bytes(data)
-    git("add", "-A", cwd=path)
-    git("commit", "-qm", "first", cwd=path)
+    shutil.copytree(_repository(tuple((files or {"a": "one\n"}).items())), path)
     return path
+
+
+@functools.cache
+def _repository(files: tuple[tuple[str, str | bytes], ...]) -> Path:
+    """Return a repository of this process to copy, without the samples of hooks."""
+    private = Path(tempfile.mkdtemp(prefix="draftsman-repository-"))
+    atexit.register(shutil.rmtree, private)
+    (folder := private / "repository").mkdir()
+    git("init", "-q", "-bmain", "--template=", ".", cwd=folder)
+    for name, content in files:
+        data = content.encode() if isinstance(content, str) else content
+        (folder / f"{name}.txt").write_bytes(data)
+    git("add", "-A", cwd=folder)
+    git("commit", "-qm", "first", cwd=folder)
+    return folder
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:

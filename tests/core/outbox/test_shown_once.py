@@ -12,7 +12,7 @@ async def test_each_is_visible_once_and_in_order_whatever_fails(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     sky = ChatBackend(seed=1)
-    storm = ChaosRun(sky, jobs=20, notices=10, processes=2, kills=2, deadline=90)
+    storm = ChaosRun(sky, jobs=10, notices=10, processes=2, kills=2, deadline=90)
     await storm.run(make, conn)
     await storm.check(rt, conn)
     assert set(sky.fault_counts) == sky.known, "not every fault struck"

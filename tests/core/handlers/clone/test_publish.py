@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -92,8 +93,11 @@ def traps(git_dir: Path, canary: Path) -> None:
         "receive.denyCurrentBranch": "updateInstead",
         "uploadpack.packObjectsHook": trap,
     }
-    for key, value in settings.items():
-        run("config", "--file", str(git_dir / "config"), key, value, cwd=git_dir)
+    with (git_dir / "config").open("a") as config:
+        for key, value in settings.items():
+            section, *names, variable = key.split(".")
+            heading = " ".join([section, *map(json.dumps, names)])
+            config.write(f"[{heading}]\n\t{variable} = {json.dumps(value)}\n")
     (git_dir / "info").mkdir(exist_ok=True)
     (git_dir / "info" / "attributes").write_text("* filter=trap diff=trap\n")
 
@@ -116,7 +120,7 @@ def tmp_path() -> Iterator[Path]:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     repository = tmp_path / "source"
-    run("init", "-q", "-bmain", str(repository), cwd=tmp_path)
+    run("init", "-q", "-bmain", "--template=", str(repository), cwd=tmp_path)
     (repository / "one.txt").write_text("one\n")
     run("add", "-A", cwd=repository)
     run("commit", "-qm", "first", cwd=repository)

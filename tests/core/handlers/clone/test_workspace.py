@@ -40,11 +40,11 @@ def commit_all(repository: Path, message: str) -> str:
     return run("rev-parse", "HEAD", cwd=repository)
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """Give a repository with two commits, a branch, a tag, and every kind of file."""
-    repository = tmp_path / "source"
-    run("init", "-q", "-bmain", str(repository), cwd=tmp_path)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a repository with two commits, a branch, a tag, and every kind of file, to copy."""
+    repository = tmp_path_factory.mktemp("template") / "source"
+    run("init", "-q", "-bmain", "--template=", str(repository), cwd=repository.parent)
     (repository / "old.txt").write_text("old\n")
     commit_all(repository, "first")
     run("branch", "older", cwd=repository)
@@ -58,6 +58,13 @@ def source(tmp_path: Path) -> Path:
     (repository / "link").symlink_to("old.txt")
     commit_all(repository, "second")
     return repository
+
+
+@pytest.fixture
+def source(template: Path, tmp_path: Path) -> Path:
+    """Give a copy of that repository."""
+    shutil.copytree(template, tmp_path / "source", symlinks=True)
+    return tmp_path / "source"
 
 
 @pytest.fixture

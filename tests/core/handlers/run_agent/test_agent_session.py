@@ -57,61 +57,70 @@ async def log_of(rt: Runtime, number: int) -> str:
 # --- refusals --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "id", "reason"),
-    [
-        ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
-        ("'[1]'", None, "must be an object"),
-        ('\'{"id": "7"}\'', "7", "type is required; known types: ask, approve, checkpoint"),
-        ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known types: ask"),
-        ("json.dumps({'type': 'ask', 'id': '7'})", "7", "ask.key: is required"),
-        (
-            "json.dumps({'type': 'ask', 'id': '7', 'key': 'k', 'text': 't', 'freeform': False})",
-            "7",
-            "a question needs choices",
-        ),
-        (
-            "json.dumps({'type': 'event', 'id': '7', 'kind': 'No kind'})",
-            "7",
-            "event.kind: must match",
-        ),
-        (
-            "'x' * (2**20 + 1)",
-            None,
-            "line of 1,048,577 bytes is too long; the limit is 1,048,576 bytes",
-        ),
-        ("'\\xff\\x00'", None, "invalid JSON"),
-    ],
+UNREADABLE: tuple[tuple[str, str | None, str], ...] = (
+    ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
+    ("'[1]'", None, "must be an object"),
+    ('\'{"id": "7"}\'', "7", "type is required; known types: ask, approve, checkpoint"),
+    ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known types: ask"),
+    ("json.dumps({'type': 'ask', 'id': '7'})", "7", "ask.key: is required"),
+    (
+        "json.dumps({'type': 'ask', 'id': '7', 'key': 'k', 'text': 't', 'freeform': False})",
+        "7",
+        "a question needs choices",
+    ),
+    ("json.dumps({'type': 'event', 'id': '7', 'kind': 'No kind'})", "7", "event.kind: must match"),
+    (
+        "'x' * (2**20 + 1)",
+        None,
+        "line of 1,048,577 bytes is too long; the limit is 1,048,576 bytes",
+    ),
+    ("'\\xff\\x00'", None, "invalid JSON"),
 )
-async def test_a_line_that_cannot_be_read_is_refused_logged_and_not_fatal(
-    rt: Runtime, make: Factory, repo: Path, line: str, id: str | None, reason: str
-) -> None:
-    code = f"sys.stdout.buffer.write(({line}).encode('latin-1') + b'\\n')\nsys.stdout.flush()"
-    job, [reply] = await heard(rt, make, repo, f"{code}\nheard.append(hear())")
-    assert (reply["type"], reply["id"]) == ("refused", id)
-    assert reason in reply["reason"]
-    assert await log_of(rt, job.number) == f"[refused] {reply['reason']}\n"
+"""Lines of an agent as expressions, and the ID and the reason of each refusal."""
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        ("'artifact', path='../../etc/passwd'", "is outside the workspace and $HOME"),
-        ("'artifact', path='no-such-file'", "No such file or directory"),
-        ("'artifact', path='.', name='x'", "Is a directory"),
-        ("'checkpoint', data='x' * 2**20", "is too long; the limit is 1,048,576 bytes"),
-        ("'checkpoint', data='x' * (2**20 - 60)", "a checkpoint has 1,0"),
-        ("'checkpoint', data=10**31", "a number is too large"),
-        ("'step', key='k', state='done', result=1e31", "a number is too large"),
-    ],
-)
-async def test_what_cannot_be_kept_is_refused_and_not_fatal(
-    rt: Runtime, make: Factory, repo: Path, message: str, reason: str
+async def test_lines_that_cannot_be_read_are_refused_logged_and_not_fatal(
+    rt: Runtime, make: Factory, repo: Path
 ) -> None:
-    job, [reply] = await heard(rt, make, repo, f"say({message}, id='7')\nheard.append(hear())")
-    assert reply["type"] == "refused"
-    assert reason in reply["reason"]
-    assert reply["reason"] in await log_of(rt, job.number)
+    code = f"""
+for line in [{", ".join(line for line, _, _ in UNREADABLE)}]:
+    sys.stdout.buffer.write(line.encode("latin-1") + b"\\n")
+    sys.stdout.flush()
+    heard.append(hear())
+"""
+    job, replies = await heard(rt, make, repo, code)
+    for reply, (line, id, reason) in zip(replies, UNREADABLE, strict=True):
+        assert (reply["type"], reply["id"]) == ("refused", id), line
+        assert reason in reply["reason"], line
+    log = "".join(f"[refused] {reply['reason']}\n" for reply in replies)
+    assert await log_of(rt, job.number) == log
+
+
+UNSTORABLE = (
+    ("'artifact', path='../../etc/passwd'", "is outside the workspace and $HOME"),
+    ("'artifact', path='no-such-file'", "No such file or directory"),
+    ("'artifact', path='.', name='x'", "Is a directory"),
+    ("'checkpoint', data='x' * 2**20", "is too long; the limit is 1,048,576 bytes"),
+    ("'checkpoint', data='x' * (2**20 - 60)", "a checkpoint has 1,0"),
+    ("'checkpoint', data=10**31", "a number is too large"),
+    ("'step', key='k', state='done', result=1e31", "a number is too large"),
+)
+"""Messages of an agent, and the reason of each refusal."""
+
+
+async def test_messages_that_cannot_be_stored_are_refused_logged_and_not_fatal(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = "".join(
+        f"say({message}, id='{n}'); heard.append(hear())\n"
+        for n, (message, _) in enumerate(UNSTORABLE)
+    )
+    job, replies = await heard(rt, make, repo, code)
+    log = await log_of(rt, job.number)
+    for reply, (message, reason) in zip(replies, UNSTORABLE, strict=True):
+        assert reply["type"] == "refused", message
+        assert reason in reply["reason"], message
+        assert reply["reason"] in log, message
 
 
 # --- stored messages -----------------------------------------------------------------------------
@@ -296,11 +305,11 @@ say("result", summary=parked(ask("sure", text))["value"])
         assert ((await wait_for_end(rt, number)).result or {})["summary"] == "blue"
 
 
-async def test_free_text_and_its_question_are_passed_on_as_they_are(
+async def test_free_text_and_its_question_without_an_end_are_passed_on_as_they_are(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
-reply = parked(ask("note", "What now?\\nSay it.", context="a\\tb"))
+reply = parked(ask("note", "What now?\\nSay it.", context="a\\tb", expires_in=0))
 say("result", summary=reply["text"])
 """
     number = await submit_agent_job(make, repo)
@@ -309,28 +318,25 @@ say("result", summary=reply["text"])
         [question] = await rt.questions.open(number)
         assert (question.text, question.context_snippet) == ("What now?\nSay it.", "a\tb")
         assert question.freeform_allowed
+        assert question.expires_at is None
         await make.answer(number, 'say "\u00e9"')
         assert ((await wait_for_end(rt, number)).result or {})["summary"] == 'say "\u00e9"'
 
 
-@pytest.mark.parametrize(
-    ("options", "outcome", "value"),
-    [
-        ({"default": "blue"}, "answered", "blue"),
-        ({"on_expire": "continue"}, "expired", None),
-    ],
-)
-async def test_an_expired_question_follows_its_rule(
-    rt: Runtime, make: Factory, repo: Path, options: dict[str, Any], outcome: str, value: str | None
-) -> None:
-    code = f"""
-options = {options!r} | {{"choices": ["red", "blue"], "expires_in": 0.00001}}
-say("result", summary="", data=parked(ask("color", **options)))
+async def test_an_expired_question_follows_its_rule(rt: Runtime, make: Factory, repo: Path) -> None:
+    code = """
+late = {"choices": ["red", "blue"], "expires_in": 0.00001}
+answered = parked(ask("answered", default="blue", **late))
+expired = parked(ask("expired", on_expire="continue", **late))
+say("result", summary="", data={"replies": [answered, expired]})
 """
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", code, leader=True):
-        reply = ((await wait_for_end(rt, number)).result or {})["data"]
-    assert (reply["outcome"], reply["value"], reply["by"]) == (outcome, value, [])
+        replies = ((await wait_for_end(rt, number)).result or {})["data"]["replies"]
+    assert [(reply["outcome"], reply["value"], reply["by"]) for reply in replies] == [
+        ("answered", "blue", []),
+        ("expired", None, []),
+    ]
 
 
 async def test_an_escalation_needs_a_known_target(rt: Runtime, make: Factory, repo: Path) -> None:
@@ -348,40 +354,38 @@ parked(ask("color", escalate_to="leads", **late))
     assert (str(question.on_expire), question.escalate_to) == ("escalate", "leads")
 
 
-async def test_a_question_that_never_expires_has_no_end(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
-    number = await submit_agent_job(make, repo)
-    code = 'parked(ask("color", choices=["a"], expires_in=0))'
-    async with agent_worker(rt, repo.parent / "data", code):
-        await wait_for_question(rt, number)
-    assert [question.expires_at for question in await rt.questions.open(number)] == [None]
-
-
 GATE = """
-say("approve", id="1", key="gate", text="Deploy?", action={"to": "live"}, on_deny="%s")
-reply = parked(hear())
-say("result", summary=reply["outcome"], data={"reason": reply["reason"], "by": reply["by"]})
+def approve(key, on_deny):
+    gate = {"text": f"Deploy {key}?", "action": {"to": key}, "on_deny": on_deny}
+    say("approve", id=key, key=key, **gate)
+    return parked(hear())
 """
 
 
-@pytest.mark.parametrize(("yes", "outcome"), [(True, "approved"), (False, "denied")])
 async def test_an_approval_tells_the_agent_the_decision(
-    rt: Runtime, make: Factory, people: People, repo: Path, yes: bool, outcome: str
+    rt: Runtime, make: Factory, people: People, repo: Path
 ) -> None:
+    code = """
+replies = [approve(key, "continue") for key in ("test", "live")]
+say("result", summary="", data={"replies": replies})
+"""
     number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, repo.parent / "data", GATE % "continue"):
-        await wait_for_status(rt, number, S.WAITING_FOR_APPROVAL)
-        await make.decide(number, yes, people.carol, reason="because")
-        result = (await wait_for_end(rt, number)).result or {}
-    assert (result["summary"], result["data"]) == (outcome, {"reason": "because", "by": ["carol"]})
+    async with agent_worker(rt, repo.parent / "data", GATE + code):
+        for n, yes in enumerate((True, False), 1):
+            await wait_for_question(rt, number, n)
+            await make.decide(number, yes, people.carol, n=n, reason=f"because {yes}")
+        replies = ((await wait_for_end(rt, number)).result or {})["data"]["replies"]
+    assert [(reply["outcome"], reply["reason"], reply["by"]) for reply in replies] == [
+        ("approved", "because True", ["carol"]),
+        ("denied", "because False", ["carol"]),
+    ]
 
 
 async def test_a_denied_approval_ends_the_job_with_on_deny_fail(
     rt: Runtime, make: Factory, people: People, repo: Path
 ) -> None:
     number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, repo.parent / "data", GATE % "fail"):
+    async with agent_worker(rt, repo.parent / "data", GATE + 'approve("live", "fail")'):
         await wait_for_status(rt, number, S.WAITING_FOR_APPROVAL)
         await make.decide(number, False, people.carol)
         job = await wait_for_end(rt, number)

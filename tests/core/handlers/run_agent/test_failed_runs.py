@@ -47,58 +47,56 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "error_class", "expected"),
-    [
-        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 without a result"),
-        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 without a"),
-        (
-            "os.kill(os.getpid(), 9)",
-            S.RETRYING,
-            "TRANSIENT_INFRA",
-            "the agent exited with code 137 without a result",
-        ),
-        (
-            'say("error", **{"class": "PERMANENT"}, code="no_such_tool", message="no ruff here")',
-            S.FAILED,
-            "PERMANENT",
-            "no ruff here",
-        ),
-        (
-            'say("error", **{"class": "TRANSIENT_APP"}, message="busy", retry_after=900)',
-            S.RETRYING,
-            "TRANSIENT_APP",
-            "busy",
-        ),
-    ],
+FAILURES: tuple[tuple[str, Status, str, str, int | None], ...] = (
+    ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 without a result", 0),
+    ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 without a", 3),
+    (
+        "os.kill(os.getpid(), 9)",
+        S.RETRYING,
+        "TRANSIENT_INFRA",
+        "the agent exited with code 137 without a result",
+        137,
+    ),
+    (
+        'say("error", **{"class": "PERMANENT"}, code="no_such_tool", message="no ruff here")',
+        S.FAILED,
+        "PERMANENT",
+        "no ruff here",
+        0,
+    ),
+    (
+        'say("error", **{"class": "TRANSIENT_APP"}, message="busy", retry_after=900)',
+        S.RETRYING,
+        "TRANSIENT_APP",
+        "busy",
+        0,
+    ),
 )
+"""Ends of agents: code, then status, class, error and exit code."""
+
+
 async def test_an_agent_that_fails_fails_its_run(
-    rt: Runtime,
-    make: Factory,
-    data: Path,
-    repo: Path,
-    code: str,
-    status: Status,
-    error_class: str,
-    expected: str,
-) -> None:
-    number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, data, f"print('about to', file=sys.stderr, flush=True)\n{code}"):
-        job = await wait_for_status(rt, number, status)
-    assert job.error_class == error_class
-    assert (job.last_error or "").startswith(expected)
-    assert await log_of(rt, number) == "about to\n"
-    if "retry_after" in code and job.next_retry_at is not None:
-        assert (job.next_retry_at - job.updated_at).total_seconds() == pytest.approx(900, abs=1)
-
-
-async def test_the_exit_code_of_an_agent_that_failed_is_kept_with_its_run(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
-    number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, data, "sys.exit(3)"):
-        await wait_for_status(rt, number, S.RETRYING)
-    assert (await run_of(rt, number)).exit_code == 3
+    ends = [code for code, *_ in FAILURES]
+    code = f"""
+print("about to", file=sys.stderr, flush=True)
+exec({ends!r}[int(start["request"]["title"])])
+"""
+    numbers = [await submit_agent_job(make, repo, title=str(n)) for n in range(len(FAILURES))]
+    async with agent_worker(rt, data, code):
+        for number, (end, status, error_class, expected, exit_code) in zip(
+            numbers, FAILURES, strict=True
+        ):
+            job = await wait_for_status(rt, number, status)
+            assert job.error_class == error_class, end
+            assert (job.last_error or "").startswith(expected), end
+            assert await log_of(rt, number) == "about to\n", end
+            assert (await run_of(rt, number)).exit_code == exit_code, end
+            if "retry_after" in end:
+                assert job.next_retry_at is not None
+                wait = (job.next_retry_at - job.updated_at).total_seconds()
+                assert wait == pytest.approx(900, abs=1)
 
 
 async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
@@ -110,42 +108,36 @@ async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
     assert (job.status, (job.result or {})["files_changed"]) == (S.COMPLETED, 2)
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        ({"repo": None}, "no repository for this job; submit it with a repository"),
-        (
-            {"repo": "/nonexistent/folder"},
-            "/nonexistent/folder is not a folder; use the top folder of",
-        ),
-        (
-            {"repo": "EMPTY"},
-            "'EMPTY' does not appear to be a git repository; use the top folder of a repository",
-        ),
-        ({"ref": "no-such-branch"}, "no-such-branch"),
-        ({"ref": "--upload-pack=x"}, "invalid branch, tag or commit '--upload-pack=x'"),
-    ],
+IMPOSSIBLE: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"repo": None}, "no repository for this job; submit it with a repository"),
+    ({"repo": "/nonexistent/folder"}, "/nonexistent/folder is not a folder; use the top folder of"),
+    (
+        {"repo": "EMPTY"},
+        "'EMPTY' does not appear to be a git repository; use the top folder of a repository",
+    ),
+    ({"ref": "no-such-branch"}, "no-such-branch"),
+    ({"ref": "--upload-pack=x"}, "invalid branch, tag or commit '--upload-pack=x'"),
 )
+"""Fields of requests, and the errors of their jobs."""
+
+
 async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
-    rt: Runtime,
-    make: Factory,
-    data: Path,
-    repo: Path,
-    tmp_path: Path,
-    fields: dict[str, Any],
-    expected: str,
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    values = {"repo": repo} | fields
-    source = empty if values["repo"] == "EMPTY" else values.pop("repo")
-    values.pop("repo", None)
-    number = await submit_agent_job(make, source, **values)
+    numbers = []
+    for fields, _ in IMPOSSIBLE:
+        values = {"repo": repo} | fields
+        source = values.pop("repo")
+        source = empty if source == "EMPTY" else source
+        numbers.append(await submit_agent_job(make, source, **values))
     async with agent_worker(rt, data, WORK):
-        job = await wait_for_end(rt, number)
-    assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
-    assert expected.replace("EMPTY", str(empty)) in (job.last_error or "")
-    assert "\n" not in (job.last_error or "")
+        jobs = [await wait_for_end(rt, number) for number in numbers]
+    for job, (fields, expected) in zip(jobs, IMPOSSIBLE, strict=True):
+        assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0), fields
+        assert expected.replace("EMPTY", str(empty)) in (job.last_error or "")
+        assert "\n" not in (job.last_error or ""), fields
 
 
 # --- stops ------------------------------------------------------------------------
