@@ -61,6 +61,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         python,
         "install",
         "--quiet",
+        "--no-compile",
     ]
     _run([*install, "--no-deps", "--no-index", wheel], folder)
     site = _run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder)
