@@ -81,6 +81,16 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput |= {"home": str(server.home), "url": server.given}
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect no garbage meanwhile: tests are kept."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Exclude permanent objects from garbage collection, which saves a tenth of the time."""
     gc.collect()

@@ -69,6 +69,31 @@ def test_texts_of_a_module_are_read_without_its_code(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("source", "docstrings"),
+    [
+        (
+            '"""A."""\nX = 1\n"""B\n    c."""\n\ndef f() -> int:\n    """D."""\n',
+            ["A.", "B\n    c.", "D."],
+        ),
+        ('"""A."""\nprint(\n    """no docstring""",\n    """nor this""",\n)\n', ["A."]),
+        ('X = "a"\n"""B."""\n', ["B."]),
+        ('r"""A \\d."""\n', ["A \\d."]),
+        ('"""A."""\ndef f() -> int:\n    "B."\n', ["A.", "B."]),
+        ("def f() -> int:  # a comment\n    '''B.'''\n", ["B."]),
+    ],
+)
+def test_docstrings_are_found_as_by_the_parser(
+    source: str, docstrings: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    for messages in (True, False):
+        texts = read_python(path, Path("tests/module.py"), messages=messages)
+        prose = [text.content for text in texts if text.kind == "prose"]
+        assert [text for text in prose if text != "a comment"] == docstrings
+
+
 def test_keys_are_no_messages() -> None:
     assert not is_message("job.status")
     assert not is_message("SELECT")

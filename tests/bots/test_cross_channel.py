@@ -38,11 +38,9 @@ ROLES = ["invoker", "responder", "approver"]
 DECISIONS = [
     (AnswerPath.BUTTON, True),
     (AnswerPath.MODAL, False),
-    *(
-        (way, said)
-        for way in (AnswerPath.THREAD, AnswerPath.CARD, AnswerPath.SHELL)
-        for said in (True, False)
-    ),
+    (AnswerPath.THREAD, False),
+    (AnswerPath.CARD, True),
+    (AnswerPath.SHELL, False),
 ]
 
 

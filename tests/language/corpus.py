@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -34,6 +34,10 @@ _MARKDOWN_CODE: Final = re.compile(
     + _SPAN,
     re.S | re.M,
 )
+_TRIPLE: Final = ('"""', "'''")
+_PREFIX: Final = re.compile(r"[ ]*[A-Za-z]{0,2}")
+_ENDS_STATEMENT: Final = re.compile(r"^$|[\w)\]}:]$")
+"""The end of the code before a docstring; after any other, a string can be an argument."""
 _BLOCKS: Final = ("body", "orelse", "handlers", "finalbody", "cases")
 _PROSE_CODE: Final = re.compile(_SPAN, re.S)
 
@@ -74,22 +78,47 @@ def room_of(path: Path) -> str:
 def read_python(path: Path, name: Path, *, messages: bool) -> Iterator[Text]:
     """Yield the docstrings, comments and, on request, the messages of a module."""
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
     room = room_of(name)
-    docstrings = {id(node): node for node in _docstrings(tree)}
-    for node in docstrings.values():
-        yield Text(name, node.lineno, "prose", room, _blank(_PROSE_CODE, str(node.value)))
-    for line, comment in _python_comments(source):
+    tokens = list(_COMMENT_OR_STRING.finditer(source))
+    docstrings = None if messages else _found_docstrings(source, tokens)
+    literals: Iterable[tuple[int, str]] = ()
+    if docstrings is None:
+        tree = ast.parse(source)
+        nodes = {id(node): node for node in _docstrings(tree)}
+        docstrings = [(node.lineno, str(node.value)) for node in nodes.values()]
+        literals = _literals(tree, nodes) if messages else ()
+    for line, docstring in docstrings:
+        yield Text(name, line, "prose", room, _blank(_PROSE_CODE, docstring))
+    for line, comment in _python_comments(source, tokens):
         yield Text(name, line, "prose", room, _blank(_PROSE_CODE, comment))
-    if messages:
-        for line, literal in _literals(tree, docstrings):
-            if is_message(literal):
-                yield Text(name, line, "messages", room, _blank(_PROSE_CODE, literal))
+    for line, literal in literals:
+        if is_message(literal):
+            yield Text(name, line, "messages", room, _blank(_PROSE_CODE, literal))
 
 
 def is_message(literal: str) -> bool:
     """Return whether a literal contains words with a space between them, unlike keys."""
     return bool(re.search(r"[A-Za-z,:…]\s+\"?[A-Za-z]", literal))
+
+
+def _found_docstrings(source: str, tokens: Iterable[re.Match[str]]) -> list[tuple[int, str]] | None:
+    """Return docstrings with their lines without parsing, or None if that is ambiguous."""
+    found, line, at = [], 1, 0
+    for token in tokens:
+        line += source.count("\n", at, token.start())
+        at = token.start()
+        start = source.rfind("\n", 0, at) + 1
+        if token["comment"] or not _PREFIX.fullmatch(source, start, at):
+            continue
+        before = source[:start].rstrip().rpartition("\n")[2]
+        is_docstring = token[0].startswith(_TRIPLE) and not source[start:at].strip()
+        if _ENDS_STATEMENT.search(before) and "#" not in before:
+            if not is_docstring or "\\" in token[0]:
+                return None
+            found.append((line, token[0][3:-3]))
+        elif is_docstring:
+            return None
+    return found
 
 
 def _docstrings(parent: ast.AST) -> Iterator[ast.Constant]:
@@ -126,10 +155,10 @@ def _literals(tree: ast.Module, docstrings: dict[int, ast.Constant]) -> Iterator
             yield node.lineno, node.value
 
 
-def _python_comments(source: str) -> Iterator[tuple[int, str]]:
+def _python_comments(source: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[int, str]]:
     """Yield blocks of comment lines as texts."""
     lines, at, number = [], 0, 1
-    for match in _COMMENT_OR_STRING.finditer(source):
+    for match in tokens:
         if (comment := match["comment"]) and not _NOT_PROSE.match(comment):
             number += source.count("\n", at, match.start())
             at = match.start()

@@ -11,6 +11,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.bots.trello.board_scenario import SyncMode
+from tests.bots.trello.fake.test_fake_refusals import send_nonsense
 from tests.bots.trello.test_board_scenario import live
 
 LIVES = [(SyncMode.BOTH, 11), *((SyncMode.STORM, seed) for seed in range(1, 11))]
@@ -22,3 +23,7 @@ async def test_board_scenario_creates_the_same_jobs(
     way: SyncMode, seed: int, rt: Runtime, conn: Connection, owner: Actor
 ) -> None:
     await live(way, rt, conn, owner, seed)
+
+
+async def test_no_invalid_request_breaks_the_fake() -> None:
+    await send_nonsense(step=1)

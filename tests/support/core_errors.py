@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -24,11 +25,13 @@ def errors_of_core() -> frozenset[str]:
 @cache
 def error_functions() -> frozenset[str]:
     """Return the names of the functions that return an error, such as `git_failure`."""
+    errors = errors_of_core()
+    returns_error = re.compile(rf"->\s*(?:{'|'.join(errors)})\s*:")
     functions = [
         node
         for path in CORE.rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        if returns_error.search(source := path.read_text())
+        for node in ast.parse(source).body
         if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name)
     ]
-    errors = errors_of_core()
     return frozenset(node.name for node in functions if getattr(node.returns, "id", "") in errors)

@@ -169,7 +169,7 @@ class _Loader(SourceFileLoader):
         garbler = Garbler(fullname.removeprefix(f"{CORE}."), errors_of_core())
         garbler.visit(tree)
         COUNTS[fullname] = garbler.count
-        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+        return compile(tree, self.path, "exec", dont_inherit=True)
 
 
 class _Finder(MetaPathFinder):

@@ -209,6 +209,12 @@ async def test_invalid_json_body_is_refused(trello: FakeTrello, card: str) -> No
 
 
 async def test_invalid_requests_do_not_break_the_fake() -> None:
+    """Each route gets a third of the values, and each value a third of the routes."""
+    await send_nonsense(step=3)
+
+
+async def send_nonsense(step: int) -> None:
+    """Send each step-th value to each route; the first differs by route."""
     async with FakeTrello(limits=None) as quiet, httpx.AsyncClient(trust_env=False) as http:
         here = quiet.board("Board")
         trello_list = quiet.list(here, "List")
@@ -217,7 +223,10 @@ async def test_invalid_requests_do_not_break_the_fake() -> None:
         ids = {"boards": here, "lists": trello_list, "cards": on, "actions": comment}
         both = {"key": quiet.key, "token": quiet.token}
         deeds = [route for route in ROUTES if route.method != "DELETE"]
-        for route, nonsense in itertools.product(deeds, NONSENSE):
+        pairs = list(itertools.product(enumerate(deeds), enumerate(NONSENSE)))
+        for (place, route), (number, nonsense) in pairs:
+            if (place + number) % step:
+                continue
             path = route.path.replace("{id}", ids.get(route.path.split("/")[1], NOBODY))
             path = path.replace("{idAction}", comment).replace("{member}", "me")
             path = path.replace("{token}", quiet.token).replace("{field}", "name")
