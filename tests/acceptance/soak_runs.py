@@ -11,7 +11,7 @@ import psutil
 
 from tests.acceptance.processes import Installation, Process
 
-SHORT_RUN = ("--minutes", "0.05")
+SHORT_RUN = ("--minutes", "0.04")
 PATIENCE = 100.0
 """Seconds after which a short soak run is stuck, since it loads all of the machine."""
 NOT_THERE = "postgresql://nobody@127.0.0.1:1/theirs"
