@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -114,13 +114,15 @@ async def _work(campaign: Campaign, folder: Path) -> None:
     await drain(campaign)
 
 
-async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnvironment) -> Campaign:
-    """Strike at these points of an agent's run; return the points reached and struck."""
+async def at_an_agents_work(
+    strike: FaultAction, jobs: Iterable[set[str]], place: KillEnvironment
+) -> Campaign:
+    """Strike at points of an agent's run, with a job for each set; return the points reached."""
     async with zygote(place.folder) as forks:
         usual = configuration(place.url, place.folder)
         campaign = Campaign(place.rt, forks, usual, set(), strike)
-        for number, start in enumerate(range(0, len(at), MAX_POINTS)):
-            campaign.pending = set(sorted(at)[start : start + MAX_POINTS])
+        for number, at in enumerate(jobs):
+            campaign.pending = set(at)
             folder = place.folder / str(number)
             folder.mkdir()
             await drive_agent(campaign, folder)
@@ -129,13 +131,18 @@ async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnviro
 
 async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
     """Strike at these points of an agent's run; fail for a phase without a reached point."""
-    check_phases(at, await at_an_agents_work(place.strike({fault: at}), at, place))
+    check_phases(at, await at_an_agents_work(place.strike({fault: at}), batches(at), place))
 
 
 async def at_agents(at: set[str], place: KillEnvironment) -> None:
     """Kill the agent at these points, and at each of its messages at least."""
     strike = KillAgent()
-    check_agents(at, await at_an_agents_work(strike, at, place), strike)
+    check_agents(at, await at_an_agents_work(strike, batches(at), place), strike)
+
+
+def batches(at: set[str]) -> list[set[str]]:
+    """Return the points of each job."""
+    return [set(sorted(at)[start : start + MAX_POINTS]) for start in range(0, len(at), MAX_POINTS)]
 
 
 def check_phases(at: set[str], campaign: Campaign) -> None:

@@ -50,7 +50,7 @@ async def test_a_killed_worker_and_an_agent_killed_at_every_message(
     assert kill_points.phase_points() > WORKER_KILLS
     agents = KillAgent()
     strike = by_point({kill: WORKER_KILLS, agents: messages})
-    campaign = await at_an_agents_work(strike, WORKER_KILLS | messages, place)
+    campaign = await at_an_agents_work(strike, (WORKER_KILLS, messages), place)
     check_phases(WORKER_KILLS | messages, campaign)
     check_agents(messages, campaign, agents)
 
