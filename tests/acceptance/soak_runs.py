@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -18,12 +17,10 @@ NOT_THERE = "postgresql://nobody@127.0.0.1:1/theirs"
 """URL of a user's database: a soak that connects to it fails."""
 
 
-def soak(
-    installation: Installation, temporary: Path, *args: str, through: Sequence[str] = ()
-) -> Process:
-    """Start a soak whose folder will be in `temporary`, through another program if given."""
+def soak(installation: Installation, temporary: Path, *args: str) -> Process:
+    """Start a soak whose folder will be in `temporary`."""
     env = {"TMPDIR": str(temporary), "DRAFTSMAN_DATABASE_URL": NOT_THERE}
-    return installation.start("soak", *args, env=env, through=through)
+    return installation.start("soak", *args, env=env)
 
 
 async def code_of(started: Process) -> int:

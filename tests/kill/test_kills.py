@@ -27,9 +27,7 @@ LONG: Final = 300.0
 WORKER_KILLS: Final = {
     "agent process start after",
     "agent is told ack before",
-    "git source.RepoSource.push push during",
     "git source.RepoSource.push push after",
-    "git workspace.Workspace._clone read-tree before",
     "git workspace.Workspace._unpack update-ref after",
 }
 """Where workers are killed under an agent in each test run; `make soak` kills at all points."""

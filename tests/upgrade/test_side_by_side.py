@@ -75,7 +75,7 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     applied = sorted(await upgrade.migrate(processes))
     assert applied == [[]] * (processes - 1) + [[*missing, WIDE_MIGRATION[0]]]
     await more(upgrade, old=True)
-    new = upgrade.new(WORKER)
+    new = upgrade.installation.start("worker")
     await more(upgrade, old=False)
     await more(upgrade, old=True)
     held, asking = last + 1, last + 2
