@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -114,15 +115,13 @@ async def _work(campaign: Campaign, folder: Path) -> None:
     await drain(campaign)
 
 
-async def at_an_agents_work(
-    strike: FaultAction, jobs: Iterable[set[str]], place: KillEnvironment
-) -> Campaign:
-    """Strike at points of an agent's run, with a job for each set; return the points reached."""
+async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnvironment) -> Campaign:
+    """Strike at these points of an agent's run; return the points reached and struck."""
     async with zygote(place.folder) as forks:
         usual = configuration(place.url, place.folder)
         campaign = Campaign(place.rt, forks, usual, set(), strike)
-        for number, at in enumerate(jobs):
-            campaign.pending = set(at)
+        for number, start in enumerate(range(0, len(at), MAX_POINTS)):
+            campaign.pending = set(sorted(at)[start : start + MAX_POINTS])
             folder = place.folder / str(number)
             folder.mkdir()
             await drive_agent(campaign, folder)
@@ -131,18 +130,14 @@ async def at_an_agents_work(
 
 async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
     """Strike at these points of an agent's run; fail for a phase without a reached point."""
-    check_phases(at, await at_an_agents_work(place.strike({fault: at}), batches(at), place))
+    check_phases(at, await at_an_agents_work(place.strike({fault: at}), at, place))
 
 
 async def at_agents(at: set[str], place: KillEnvironment) -> None:
     """Kill the agent at these points, and at each of its messages at least."""
     strike = KillAgent()
-    check_agents(at, await at_an_agents_work(strike, batches(at), place), strike)
-
-
-def batches(at: set[str]) -> list[set[str]]:
-    """Return the points of each job."""
-    return [set(sorted(at)[start : start + MAX_POINTS]) for start in range(0, len(at), MAX_POINTS)]
+    check_agents(at, await at_an_agents_work(strike, at, place), strike)
+    none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
 
 
 def check_phases(at: set[str], campaign: Campaign) -> None:
@@ -157,9 +152,10 @@ def check_phases(at: set[str], campaign: Campaign) -> None:
 
 
 def check_agents(at: set[str], campaign: Campaign, strike: KillAgent) -> None:
-    """Fail for a point without fault, and for a message whose agent was not killed."""
+    """Fail for a point without fault, and for a message at which no agent was killed."""
     none_missed(at - UNRESPONSIVE, set(campaign.struck))
-    none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
+    messages = {point for point in at if re.fullmatch("agent says .* before", point)}
+    none_missed(messages, strike.hit)
 
 
 def none_missed(known: set[str], reached: set[str]) -> None:

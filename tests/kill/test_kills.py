@@ -5,7 +5,6 @@ Here at the queries of `kill_points.decisive`; `make soak` does it before, insid
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import pytest
@@ -32,6 +31,11 @@ WORKER_KILLS: Final = {
 }
 """Where workers are killed under an agent in each test run; `make soak` kills at all points."""
 
+AGENT_KILLS: Final = {
+    f"agent says {message} before" for message in ("ask", "checkpoint", "error", "result", "step")
+}
+"""Where agents are killed in each test run; `make soak` kills them at each message."""
+
 
 @pytest.mark.timeout(LONG)
 async def test_faults_at_queries(place: KillEnvironment) -> None:
@@ -39,18 +43,16 @@ async def test_faults_at_queries(place: KillEnvironment) -> None:
 
 
 @pytest.mark.timeout(LONG)
-async def test_a_killed_worker_and_an_agent_killed_at_every_message(
+async def test_a_killed_worker_and_a_killed_agent_at_steps_of_its_run(
     place: KillEnvironment,
 ) -> None:
-    messages = {
-        point for point in kill_points.phase_points() if re.match("agent says .* before", point)
-    }
-    assert kill_points.phase_points() > WORKER_KILLS
+    at = WORKER_KILLS | AGENT_KILLS
+    assert at < kill_points.phase_points()
     agents = KillAgent()
-    strike = by_point({kill: WORKER_KILLS, agents: messages})
-    campaign = await at_an_agents_work(strike, (WORKER_KILLS, messages), place)
-    check_phases(WORKER_KILLS | messages, campaign)
-    check_agents(messages, campaign, agents)
+    strike = by_point({kill: WORKER_KILLS, agents: AGENT_KILLS})
+    campaign = await at_an_agents_work(strike, at, place)
+    check_phases(at, campaign)
+    check_agents(AGENT_KILLS, campaign, agents)
 
 
 def test_unreached_point_fails() -> None:
