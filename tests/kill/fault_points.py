@@ -142,20 +142,20 @@ async def at_agents(at: set[str], place: KillEnvironment) -> None:
 
 def check_phases(at: set[str], campaign: Campaign) -> None:
     """Fail for a phase of an agent's run without a reached point, and for a point without fault."""
-    reachable = {
-        phase_point
-        for phase_point in kill_points.phase_points()
-        if not phase_point.startswith(ELSEWHERE)
-    }
-    none_missed(reachable, campaign.reached)
-    none_missed(at & reachable, set(campaign.struck))
+    none_missed(reachable(kill_points.phase_points()), campaign.reached)
+    none_missed(reachable(at), set(campaign.struck))
 
 
 def check_agents(at: set[str], campaign: Campaign, strike: KillAgent) -> None:
     """Fail for a point without fault, and for a message at which no agent was killed."""
-    none_missed(at - UNRESPONSIVE, set(campaign.struck))
+    none_missed(reachable(at) - UNRESPONSIVE, set(campaign.struck))
     messages = {point for point in at if re.fullmatch("agent says .* before", point)}
     none_missed(messages, strike.hit)
+
+
+def reachable(at: set[str]) -> set[str]:
+    """Return the points that an agent's run on a local repository comes to."""
+    return {point for point in at if not point.startswith(ELSEWHERE)}
 
 
 def none_missed(known: set[str], reached: set[str]) -> None:
