@@ -20,6 +20,12 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def every() -> int:
+    """Provide how many moments of a story there are for each kill of bots; `make soak` has one."""
+    return 2
+
+
+@pytest.fixture
 def database(own_database: str) -> str:
     """Provide a database that no process of another test can connect to."""
     return own_database

@@ -1,7 +1,7 @@
 """Runs a command in this process, and kills it at a certain point.
 
-python killer.py EVENT ENDING PYTHON -m MODULE ARGS…: SIGKILL at the first audit event of that name
-whose first argument ends so, before the announced action.
+python -m tests.acceptance.kill_at_call EVENT ENDING PYTHON -m MODULE ARGS…: SIGKILL at the first
+audit event of that name whose first argument ends so, before the announced action.
 """
 
 from __future__ import annotations

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from tests.acceptance.processes import Installation, Process
 
-SHORT_RUN = ("--minutes", "0.05")
+SHORT_RUN = ("--minutes", "0.04")
 PATIENCE = 100.0
 """Seconds after which a short soak run is stuck, since it loads all of the machine."""
 NOT_THERE = "postgresql://nobody@127.0.0.1:1/theirs"
 """URL of a user's database: a soak that connects to it fails."""
 
 
-def soak(
-    installation: Installation, temporary: Path, *args: str, through: Sequence[str] = ()
-) -> Process:
-    """Start a soak whose folder will be in `temporary`, through another program if given."""
+def soak(installation: Installation, temporary: Path, *args: str) -> Process:
+    """Start a soak whose folder will be in `temporary`."""
     env = {"TMPDIR": str(temporary), "DRAFTSMAN_DATABASE_URL": NOT_THERE}
-    return installation.start("soak", *args, env=env, through=through)
+    return installation.start("soak", *args, env=env)
 
 
 async def code_of(started: Process) -> int:

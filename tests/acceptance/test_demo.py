@@ -8,9 +8,11 @@ from pathlib import Path
 from draftsman.domain.job import Status
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime
+from draftsman_tui.cli.process.demo import _next_steps
 from tests.acceptance.processes import Installation
 from tests.core.loops.agent_jobs import contents, git
 from tests.core.loops.workers import event_kinds
+from tests.factories import Factory
 
 
 def repository(out: str) -> Path:
@@ -19,38 +21,16 @@ def repository(out: str) -> Path:
     return Path(path)
 
 
-async def test_demo_in_a_pipe_uses_the_default_or_the_given_answer(
-    installation: Installation, rt: Runtime
-) -> None:
-    done = await installation.run("demo")
-    assert (done.returncode, done.stderr) == (0, "")
-    job = await rt.read_model.job(1)
-    assert job.status is Status.COMPLETED
-    for word in ("request", "worker", "clone", "validate", "parked", "question", "answer", "fix"):
-        assert f" s  {word} " in done.stdout
-    assert "D-1 is completed" in done.stdout
-    assert "safe fixes" in done.stdout
-    repo = repository(done.stdout)
-    assert git("rev-parse", "draftsman/D-1", cwd=repo) == (job.result or {})["commit"]
-    assert git("status", "--porcelain", cwd=repo) == ""
-    assert await rt.read_model.workers() == []
-
-    again = await installation.run("demo", "--answer", "nothing")
-    assert (again.returncode, again.stderr) == (0, ""), again.stdout
-    assert "D-2 is completed" in again.stdout
-    assert "draftsman/D-2" not in again.stdout
-    job = await rt.read_model.job(2)
-    assert (job.status, (job.result or {})["files_changed"]) == (Status.COMPLETED, 0)
-    assert not any((await rt.read_model.invariants()).values())
-
-
-async def test_demo_completes_after_its_worker_is_killed(
+async def test_demo_in_a_pipe_uses_the_default_answer_and_completes_after_a_kill(
     installation: Installation, rt: Runtime
 ) -> None:
     done = await installation.run("demo", "--kill")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "kill -9" in done.stdout
+    for word in ("request", "worker", "clone", "validate", "parked", "question", "answer", "fix"):
+        assert f" s  {word} " in done.stdout
     assert "D-1 is completed" in done.stdout
+    assert "safe fixes" in done.stdout
     job = await rt.read_model.job(1)
     assert (job.status, job.attempts) == (Status.COMPLETED, 1)
     assert [run.status for run in await rt.read_model.runs(1)] == [
@@ -59,6 +39,20 @@ async def test_demo_completes_after_its_worker_is_killed(
         "completed",
     ]
     assert (await event_kinds(rt, 1)).count("needs_input") == 1
+    repo = repository(done.stdout)
+    assert git("rev-parse", "draftsman/D-1", cwd=repo) == (job.result or {})["commit"]
+    assert git("status", "--porcelain", cwd=repo) == ""
+    assert await rt.read_model.workers() == []
+    assert not any((await rt.read_model.invariants()).values())
+
+
+async def test_next_steps_name_no_branch_if_there_is_none(make: Factory, rt: Runtime) -> None:
+    job = await rt.read_model.job(await make.completed())
+    assert "branch" not in (job.result or {})
+    assert [line.split()[-2:] for line in _next_steps(job, Path("repo"))[2:]] == [
+        ["show", job.name],
+        ["diff", job.name],
+    ]
 
 
 async def test_the_users_own_repository_gets_the_branch_and_nothing_else(

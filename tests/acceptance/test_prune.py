@@ -86,7 +86,7 @@ async def test_kill_while_pruning_keeps_the_month_complete(
     folder = pruning(installation)
     await age_events(make, clock)
     before = await event_bytes(conn)
-    through = (sys.executable, kill_at_call.__file__, *STEPS[step])
+    through = (sys.executable, "-m", kill_at_call.__name__, *STEPS[step])
     process = installation.start("sweep", "prune", through=through)
     assert await process.end() == -signal.SIGKILL, process.output_text
     assert len([*folder.glob("*.gz")]) == (step in list(STEPS)[2:])

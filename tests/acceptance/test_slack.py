@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.runtime import Runtime
 from tests.acceptance.processes import Installation, Process
 from tests.core.loops.agent_jobs import git
 from tests.support.slack import FakeSlack
@@ -19,26 +17,17 @@ from tests.support.slack import FakeSlack
 Json = dict[str, Any]
 
 
-@pytest.fixture
-def home(folder: Path) -> Iterator[Installation]:
-    """Provide an installation without a database: draftsman starts its own there."""
-    installation = Installation(folder / "home", None)
-    yield installation
-    installation.close()
-    done = asyncio.run(installation.run("db", "stop"))
-    assert done.returncode == 0, done.stderr
-
-
 class Story:
     """A workspace, and the processes that serve it."""
 
-    def __init__(self, slack: FakeSlack, home: Installation) -> None:
+    def __init__(self, slack: FakeSlack, installation: Installation, every: int) -> None:
         self.slack = slack
-        self.home = home
+        self.moments = itertools.cycle(n == 0 for n in range(every))
+        self.installation = installation
         self.anna, self.ben = slack.user("anna"), slack.user("ben")
         self.room = slack.channel("general", [self.anna, self.ben])
         self.secrets = {"BOT": slack.bot_token, "APP": slack.app_token}
-        self.home.configure(
+        self.installation.configure(
             people__anna__slack=self.anna,
             people__anna__roles=["invoker", "responder"],
             people__ben__slack=self.ben,
@@ -52,12 +41,14 @@ class Story:
 
     async def bots(self) -> Process:
         """Start the bots."""
-        started = self.home.start("bots", env=self.secrets)
+        started = self.installation.start("bots", env=self.secrets)
         await self.slack.sockets.wait(2)
         return started
 
     async def restart(self, bots: Process) -> Process:
-        """Kill the bots and start them again."""
+        """Kill the bots and start them again, at every first moment of `every`."""
+        if not next(self.moments):
+            return bots
         bots.signal(signal.SIGKILL)
         await bots.end()
         await self.slack.sockets.wait(0)
@@ -74,21 +65,20 @@ class Story:
         (message,) = self.messages_with(part)
         return message
 
-    async def json_output(self, *args: str) -> Any:
-        """Return the JSON output of a command."""
-        done = await self.home.run(*args, "--json", **self.secrets)
+    async def run(self, *args: str) -> None:
+        """Run a command."""
+        done = await self.installation.run(*args, **self.secrets)
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 async def test_every_message_is_posted_once_although_each_process_is_killed(
-    home: Installation, tmp_path: Path
+    installation: Installation, every: int, rt: Runtime, tmp_path: Path
 ) -> None:
     await make_sample_repo(tmp_path / "repo")
     async with FakeSlack() as slack:
-        story = Story(slack, home)
-        await story.json_output("repos", "add", f"{tmp_path}/repo")
-        worker, bots = home.start("worker"), await story.bots()
+        story = Story(slack, installation, every)
+        await story.run("repos", "add", f"{tmp_path}/repo")
+        worker, bots = installation.start("worker"), await story.bots()
 
         request = "fix --repo=repo Tidy up, please"
         assert (await slack.command(story.anna, story.room, request, retries=3)).acked
@@ -103,7 +93,7 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         assert pressed.acked
         worker.signal(signal.SIGKILL)
         await worker.end()
-        bots, worker = await story.restart(bots), home.start("worker")
+        bots, worker = await story.restart(bots), installation.start("worker")
 
         late = pressed.sent | {"user": {"id": story.ben, "name": "ben"}}
         assert (await slack.interactive(late, retries=3)).acked
@@ -132,7 +122,7 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         names = {entry["name"] for entry in slack.files}
         assert names == {"D-1-result.md", "changes.patch", "report.md"}
         assert len(slack.ephemerals(story.room, story.ben)) == 1
-        assert [job["number"] for job in await story.json_output("jobs")] == [1]
-        assert (await story.json_output("show", "D-1"))["status"] == "completed"
+        [job] = await rt.read_model.jobs()
+        assert (job.number, job.status) == (1, "completed")
         assert git("log", "--format=%s", "-1", "draftsman/D-1", cwd=tmp_path / "repo")
         assert slack.complaints == []

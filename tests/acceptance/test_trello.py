@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,9 +25,15 @@ class Story:
     """A board, and the processes that serve it."""
 
     def __init__(
-        self, trello: FakeTrello, installation: Installation, rt: Runtime, conn: Connection
+        self,
+        trello: FakeTrello,
+        installation: Installation,
+        every: int,
+        rt: Runtime,
+        conn: Connection,
     ) -> None:
         self.trello, self.installation, self.rt, self.conn = trello, installation, rt, conn
+        self.moments = itertools.cycle(n == every - 1 for n in range(every))
         self.anna, self.ben = trello.member("anna"), trello.member("ben")
         self.board = trello.board("Work", [self.anna, self.ben])
         self.todo, self.review = (trello.list(self.board, name) for name in ("To do", "Review"))
@@ -71,7 +78,9 @@ class Story:
         return started
 
     async def restart(self, bots: Process) -> Process:
-        """Kill the bots; another bot polls in their place half a minute later."""
+        """Kill the bots at every last moment of `every`; others poll half a minute later."""
+        if not next(self.moments):
+            return bots
         bots.signal(signal.SIGKILL)
         await bots.end()
         await self.conn.execute(
@@ -101,12 +110,17 @@ class Story:
 
 
 async def test_every_message_is_posted_once_although_each_process_is_killed(
-    installation: Installation, rt: Runtime, conn: Connection, owner: Actor, tmp_path: Path
+    installation: Installation,
+    every: int,
+    rt: Runtime,
+    conn: Connection,
+    owner: Actor,
+    tmp_path: Path,
 ) -> None:
     repo = tmp_path / "repo"
     await make_sample_repo(repo)
     async with FakeTrello() as trello:
-        story = Story(trello, installation, rt, conn)
+        story = Story(trello, installation, every, rt, conn)
         await story.watch(repo, owner)
         worker, bots = installation.start("worker"), await story.bots()
 

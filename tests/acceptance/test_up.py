@@ -93,14 +93,6 @@ async def test_a_worker_notices_that_its_supervisor_was_killed(
     assert await rt.read_model.workers() == []
 
 
-async def test_up_exits_on_an_invalid_configuration(installation: Installation) -> None:
-    installation.configure(None, **{"handlers.report": "no_such_module:f"})
-    up = installation.start("up", "--headless")
-    assert await up.end() == 2
-    assert len(lines(up.output_text, "handlers.report")) == 1
-    assert "Traceback" not in up.output_text
-
-
 # --- with its own server --------------------------------------------------------------------------
 
 

@@ -9,8 +9,9 @@ import pytest
 from tests.acceptance.conftest import _patience, installation, installations
 from tests.support.database_pool import Databases
 from tests.support.server import Server
+from tests.tui.cli.conftest import as_, cli, config, me
 
-__all__ = ["_patience", "installation", "installations"]
+__all__ = ["_patience", "as_", "cli", "config", "installation", "installations", "me"]
 
 
 @pytest.fixture

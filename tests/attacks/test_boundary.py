@@ -80,9 +80,8 @@ done"""
 
 
 DEEP = """
-i=0
-while [ $i -lt 1500 ]; do mkdir d && cd d && i=$((i+1)); done
-chmod 0 . ; echo deep"""
+path=$(printf 'd/%.0s' $(seq 1500))
+mkdir -p $path && chmod 0 $path && echo deep"""
 
 
 @attack(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 
@@ -11,12 +12,15 @@ from draftsman.domain.job import Status
 from draftsman.errors import NotFound
 from draftsman.loops.watchdog import EXIT_CODE
 from draftsman.runtime import Runtime
+from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.jobs import submissions
 from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
 from tests.core.loops.workers import wait_for_status
 from tests.core.test_schemas import bomb
 from tests.factories import Factory
 from tests.support.faulty_server import answer, web
+from tests.tui.cli.cli_runner import Cli
 
 S = Status
 LOOPING = """
@@ -35,15 +39,12 @@ async def harmless(ctx):
     with_sandbox="refused after 2 s of CPU in a child process",
 )
 async def test_a_schema_bomb_is_refused_when_it_is_submitted(
-    rt: Runtime, installation: Installation
+    rt: Runtime, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(submissions, "SchemaChecker", functools.partial(SchemaChecker, cpu=0.2))
     payload = {"url": "http://127.0.0.1/", "output": bomb()}
-    submitted = await installation.run(
-        "submit", "--type", "http_request", "--payload", json.dumps(payload)
-    )
-    assert submitted.returncode == 2
-    assert "takes more than 2 s of CPU" in submitted.stderr
-    assert len(submitted.stderr.splitlines()) == 1
+    submitted = await cli("submit", "--type", "http_request", "--payload", json.dumps(payload))
+    submitted.refused(2, "takes more than 0.2 s of CPU")
     assert await rt.read_model.jobs() == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +16,7 @@ from tests.factories import Factory
 from tests.kill import kill_points
 from tests.kill.campaign import Campaign, FaultAction, configuration
 from tests.kill.faults import FAULTS, KillAgent
-from tests.kill.processes import zygote
+from tests.kill.processes import Process, Reached, zygote
 from tests.kill.scenarios import (
     ask_people,
     cancel_all,
@@ -54,9 +56,9 @@ class KillEnvironment:
     empty_url: str
     folder: Path
 
-    def strike(self, fault: str) -> FaultAction:
-        """Return the action of this fault at a point."""
-        return FAULTS[fault](self.server)
+    def strike(self, faults: Mapping[str, set[str]]) -> FaultAction:
+        """Return an action that injects each fault at its points, and the first elsewhere."""
+        return by_point({FAULTS[fault](self.server): at for fault, at in faults.items()})
 
 
 @pytest.fixture
@@ -73,11 +75,23 @@ def place(
     return KillEnvironment(rt, server, make, clock, database_url, empty_url, tmp_path)
 
 
-async def at_queries(fault: str, at: set[str], place: KillEnvironment) -> None:
-    """Strike at these points of queries; fail for a query without a reached point."""
+def by_point(actions: Mapping[FaultAction, set[str]]) -> FaultAction:
+    """Return an action that does each of these at its points, and the first elsewhere."""
+    first = next(iter(actions))
+
+    async def strike(process: Process, reached: Reached) -> bool:
+        chosen = (action for action, at in actions.items() if not at.isdisjoint(reached.points))
+        return await next(chosen, first)(process, reached)
+
+    return strike
+
+
+async def at_queries(faults: Mapping[str, set[str]], place: KillEnvironment) -> None:
+    """Inject faults at these points of queries; fail for a query without a reached point."""
+    at = set[str]().union(*faults.values())
     async with zygote(place.folder) as forks:
         usual = configuration(place.url, place.folder)
-        campaign = Campaign(place.rt, forks, usual, set(at), place.strike(fault))
+        campaign = Campaign(place.rt, forks, usual, set(at), place.strike(faults))
         await _work(campaign, place.folder / "1")
         campaign.pending -= kill_points.reads()
         await prune(campaign, place.clock)
@@ -116,22 +130,32 @@ async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnviro
 
 async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
     """Strike at these points of an agent's run; fail for a phase without a reached point."""
-    campaign = await at_an_agents_work(place.strike(fault), at, place)
-    reachable = {
-        phase_point
-        for phase_point in kill_points.phase_points()
-        if not phase_point.startswith(ELSEWHERE)
-    }
-    none_missed(reachable, campaign.reached)
-    none_missed(at & reachable, set(campaign.struck))
+    check_phases(at, await at_an_agents_work(place.strike({fault: at}), at, place))
 
 
 async def at_agents(at: set[str], place: KillEnvironment) -> None:
     """Kill the agent at these points, and at each of its messages at least."""
     strike = KillAgent()
-    campaign = await at_an_agents_work(strike, at, place)
-    none_missed(at - UNRESPONSIVE, set(campaign.struck))
+    check_agents(at, await at_an_agents_work(strike, at, place), strike)
     none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
+
+
+def check_phases(at: set[str], campaign: Campaign) -> None:
+    """Fail for a phase of an agent's run without a reached point, and for a point without fault."""
+    none_missed(reachable(kill_points.phase_points()), campaign.reached)
+    none_missed(reachable(at), set(campaign.struck))
+
+
+def check_agents(at: set[str], campaign: Campaign, strike: KillAgent) -> None:
+    """Fail for a point without fault, and for a message at which no agent was killed."""
+    none_missed(reachable(at) - UNRESPONSIVE, set(campaign.struck))
+    messages = {point for point in at if re.fullmatch("agent says .* before", point)}
+    none_missed(messages, strike.hit)
+
+
+def reachable(at: set[str]) -> set[str]:
+    """Return the points that an agent's run on a local repository comes to."""
+    return {point for point in at if not point.startswith(ELSEWHERE)}
 
 
 def none_missed(known: set[str], reached: set[str]) -> None:

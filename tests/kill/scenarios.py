@@ -296,12 +296,13 @@ async def cancel_all(rt: Runtime) -> None:
 async def drive_agent(campaign: Campaign, folder: Path) -> None:
     """Let an agent work on a repository through strikes."""
     rt = campaign.rt
-    repo = make_repository(folder / "repo")
+    name = f"repo{folder.name}"
+    repo = make_repository(folder / name)
     command = ["{python}", "-I", "-S", "-c", PRELUDE + AGENT_CODE, AGENT]
     campaign.settings["agents"] = {"test": {"command": command}}
     known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
-    await rt.repos.map(RepoLocation(known), OWNER, label="pay")
-    labels = [("L1", "pay")]
+    await rt.repos.map(RepoLocation(known), OWNER, label=name)
+    labels = [("L1", name)]
     wanted = invocation(
         type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
     )
@@ -314,7 +315,7 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     await waited_for_the_database(rt, number)
     steps = {step.key: step for step in await rt.checkpoints.steps(number)}
     assert steps["effect"].invocation_id == "once"
-    assert (job.repo_name, (job.result or {})["validated"]) == ("repo", True)
+    assert (job.repo_name, (job.result or {})["validated"]) == (name, True)
     published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
     assert published == (job.result or {})["commit"]
     made = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)

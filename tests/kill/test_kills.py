@@ -10,36 +10,49 @@ from typing import Final
 import pytest
 
 from tests.kill import kill_points
-from tests.kill.fault_points import KillEnvironment, at_agents, at_phases, at_queries, none_missed
+from tests.kill.fault_points import (
+    KillEnvironment,
+    at_an_agents_work,
+    at_queries,
+    by_point,
+    check_agents,
+    check_phases,
+    none_missed,
+)
+from tests.kill.faults import KillAgent, kill
 
 LONG: Final = 300.0
 """Seconds after which it hangs: on a machine that many others use it takes ten times as long."""
-SOME: Final = {
+WORKER_KILLS: Final = {
     "agent process start after",
-    "agent says checkpoint before",
-    "git source.Source.push push during",
-    "git source.Source.push push after",
-    "git workspace.Workspace._clone read-tree before",
+    "agent is told ack before",
+    "git source.RepoSource.push push after",
     "git workspace.Workspace._unpack update-ref after",
 }
 """Where workers are killed under an agent in each test run; `make soak` kills at all points."""
 
-
-@pytest.mark.timeout(LONG)
-@pytest.mark.parametrize("fault", ["kill", "cut"])
-async def test_faults_at_queries(fault: str, place: KillEnvironment) -> None:
-    await at_queries(fault, kill_points.decisive(fault), place)
-
-
-@pytest.mark.timeout(LONG)
-async def test_workers_killed_while_an_agent_works(place: KillEnvironment) -> None:
-    await at_phases("kill", SOME, place)
+AGENT_KILLS: Final = {
+    f"agent says {message} before" for message in ("ask", "checkpoint", "error", "result", "step")
+}
+"""Where agents are killed in each test run; `make soak` kills them at each message."""
 
 
 @pytest.mark.timeout(LONG)
-async def test_an_agent_killed_at_every_message(place: KillEnvironment) -> None:
-    messages = {point for point in kill_points.phase_points() if point.startswith("agent says ")}
-    await at_agents(messages, place)
+async def test_faults_at_queries(place: KillEnvironment) -> None:
+    await at_queries({fault: kill_points.decisive(fault) for fault in ("kill", "cut")}, place)
+
+
+@pytest.mark.timeout(LONG)
+async def test_a_killed_worker_and_a_killed_agent_at_steps_of_its_run(
+    place: KillEnvironment,
+) -> None:
+    at = WORKER_KILLS | AGENT_KILLS
+    assert at < kill_points.phase_points()
+    agents = KillAgent()
+    strike = by_point({kill: WORKER_KILLS, agents: AGENT_KILLS})
+    campaign = await at_an_agents_work(strike, at, place)
+    check_phases(at, campaign)
+    check_agents(AGENT_KILLS, campaign, agents)
 
 
 def test_unreached_point_fails() -> None:

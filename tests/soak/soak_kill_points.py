@@ -26,7 +26,7 @@ def server() -> Iterator[Server]:
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_faults_at_every_query(fault: str, place: KillEnvironment) -> None:
-    await at_queries(fault, kill_points.sql_points(), place)
+    await at_queries({fault: kill_points.sql_points()}, place)
 
 
 @pytest.mark.timeout(LONG)

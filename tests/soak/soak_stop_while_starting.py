@@ -1,4 +1,4 @@
-"""A signal at all stages of starting: `make test` signals at every other stage of a command."""
+"""A signal at all stages of starting: `make test` signals at some stages of a command."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.acceptance.test_stop_while_starting import (
     test_a_demo_is_interrupted,
     test_a_soak_is_interrupted,
     test_a_worker,
+    test_other_commands_end_by_the_signal,
     test_the_dashboard,
     test_up_on_a_terminal,
     test_up_without_a_terminal,
@@ -24,6 +25,7 @@ __all__ = [
     "test_a_demo_is_interrupted",
     "test_a_soak_is_interrupted",
     "test_a_worker",
+    "test_other_commands_end_by_the_signal",
     "test_the_dashboard",
     "test_up_on_a_terminal",
     "test_up_without_a_terminal",
@@ -33,4 +35,4 @@ __all__ = [
 @pytest.fixture
 def choose() -> Choice:
     """Choose all stages."""
-    return lambda stages: stages
+    return lambda stages, every=3: stages

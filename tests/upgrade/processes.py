@@ -60,7 +60,7 @@ async def main():
             await rt.submissions.submit(invocation(type=type), actor)
         while not (HERE / "stop").exists():
             await rt.submissions.submit(invocation(type="quick"), actor)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 asyncio.run(main())
 """
 """Submits jobs, one after the other, until the file `stop` exists."""
@@ -105,10 +105,6 @@ class Upgrade:
         env = {"PYTHONPATH": os.pathsep.join([str(self.code), path])}
         return self.installation.start("release", env=env, through=(sys.executable, "-c", script))
 
-    def new(self, script: str) -> Process:
-        """Start a script with the current code."""
-        return self.installation.start("today", through=(sys.executable, "-c", script))
-
     async def next(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run a command of a version that has an additional migration."""
         name, sql = WIDE_MIGRATION
@@ -120,7 +116,8 @@ class Upgrade:
 
     async def migrate(self, processes: int) -> list[list[str]]:
         """Migrate beyond the current schema in several processes; return the migrations of each."""
-        process = self.new(MIGRATE.format(wide=WIDE_MIGRATION, processes=processes))
+        script = MIGRATE.format(wide=WIDE_MIGRATION, processes=processes)
+        process = self.installation.start("today", through=(sys.executable, "-c", script))
         assert await process.end() == 0, process.output_text
         return [json.loads(line) for line in process.output_text.splitlines()]
 

@@ -23,8 +23,6 @@ from tests.support.waits import until
 from tests.upgrade.processes import SUBMITTER, WIDE_MIGRATION, WORKER, Upgrade
 from tests.upgrade.releases import Release
 
-PROCESSES = 10
-"""Number of concurrent migrations."""
 LONG = 300.0
 """Seconds after which it hangs: a busy machine takes minutes for it."""
 
@@ -33,6 +31,12 @@ LONG = 300.0
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (waits, workers):
         monkeypatch.setattr(module, "DEADLINE", DEADLINE)
+
+
+@pytest.fixture
+def processes() -> int:
+    """Provide the number of concurrent migrations; `make soak` has ten."""
+    return 4
 
 
 @pytest.fixture
@@ -53,8 +57,13 @@ async def more(upgrade: Upgrade, *, old: bool) -> None:
 
 
 @pytest.mark.timeout(LONG)
-async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
-    upgrade: Upgrade, release: Release, rt: Runtime, make: Factory, conn: Connection
+async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
+    upgrade: Upgrade,
+    release: Release,
+    rt: Runtime,
+    make: Factory,
+    conn: Connection,
+    processes: int,
 ) -> None:
     last = await value(conn, "SELECT max(number) FROM draftsman.jobs")
     missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
@@ -63,10 +72,10 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
     assert done.returncode == 0, done.stderr
     old, submitter = upgrade.old(WORKER), upgrade.old(SUBMITTER)
     await more(upgrade, old=True)
-    applied = sorted(await upgrade.migrate(PROCESSES))
-    assert applied == [[]] * (PROCESSES - 1) + [[*missing, WIDE_MIGRATION[0]]]
+    applied = sorted(await upgrade.migrate(processes))
+    assert applied == [[]] * (processes - 1) + [[*missing, WIDE_MIGRATION[0]]]
     await more(upgrade, old=True)
-    new = upgrade.new(WORKER)
+    new = upgrade.installation.start("worker")
     await more(upgrade, old=False)
     await more(upgrade, old=True)
     held, asking = last + 1, last + 2

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
+from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.tui.cli.cli_runner import Terminal
 from tests.tui.cli.processes.test_up import ended, family_of
@@ -54,10 +55,13 @@ async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
 
 
 async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
-    terminal: Callable[..., Terminal],
+    terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     shown = terminal("up", "--headless")
     shown.expect("became leader, term")
+    [worker] = psutil.Process(shown.pid).children()
     shown.type("\x03")
     assert shown.end() == 0
+    assert ended([worker])
+    assert await rt.read_model.workers() == []
     assert "exiting now" not in shown.plain

@@ -115,11 +115,10 @@ async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) 
     ] == [leading.pid]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-async def test_a_signal_stops_all_in_order(start: Start, rt: Runtime, number: int) -> None:
+async def test_a_closed_terminal_stops_all_in_order(start: Start, rt: Runtime) -> None:
     up = await start("up", "--headless")
     worker = await _worker_of(up, rt)
-    up.send_signal(number)
+    up.send_signal(signal.SIGHUP)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
     assert await _gone(worker)
     assert await rt.read_model.workers() == []
