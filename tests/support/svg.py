@@ -27,6 +27,8 @@ Look = tuple[str, str, str]
 
 def lines_of(app: App[Any]) -> list[list[Segment]]:
     """Return the lines of the screen, with dialogs above."""
+    for screen in app.screen_stack:
+        screen.refresh()  # a dialog that was read without its background keeps that picture
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     strips: Iterable[Any] = update.strips  # type: ignore[union-attr]
     return [list(Segment.simplify(part for strip in line for part in strip)) for line in strips]

@@ -55,6 +55,7 @@ def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
     def drop(screen: Screen[object]) -> None:
         if screen is not screen.app.screen:
             refresh(screen)  # the screen behind a dialog makes the dialog dirty
+            screen._repaint_required = False  # else it would never be idle
             return
         screen._compositor._dirty_regions.clear()
         screen._dirty_widgets.clear()
