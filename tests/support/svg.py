@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from html import escape
 from typing import Any, Final
 
@@ -78,6 +79,7 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
     yield from texts
 
 
+@cache
 def look_of(style: Style | None) -> Look:
     """Return the colors and the font of a style."""
     style = style or Style()

@@ -77,6 +77,7 @@ def _parse_styles_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return PARSED[key]
 
     monkeypatch.setattr(Stylesheet, "_parse_rules", parsed)
+    monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)  # it is id() in Python
 
 
 @pytest.fixture(autouse=True)
