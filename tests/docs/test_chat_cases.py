@@ -10,15 +10,15 @@ from tests.docs.pages import DOCS
 PAGE = DOCS / "chat-cases.md"
 TESTS = Path(__file__).resolve().parents[1]
 LAST = 95
-DEFINITION = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.M)
+FUNCTION = re.compile(r"^ *(?:async )?def (\w+)", re.MULTILINE)
 
 
 def test_each_case_names_tests_that_exist() -> None:
     cases = dict(re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", PAGE.read_text("utf-8"), re.M))
     assert sorted(map(int, cases)) == list(range(1, LAST + 1))
-    defined: set[str] = set()
-    for path in TESTS.rglob("*.py"):
-        defined |= set(DEFINITION.findall(path.read_text("utf-8")))
+    defined = {
+        name for path in TESTS.rglob("*.py") for name in FUNCTION.findall(path.read_text("utf-8"))
+    }
     for case, names in cases.items():
         tests = re.findall(r"`(test_\w+)`", names)
         assert tests, f"case {case} names no test"

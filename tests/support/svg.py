@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from html import escape
 from typing import Any, Final
 
@@ -27,6 +28,8 @@ Look = tuple[str, str, str]
 
 def lines_of(app: App[Any]) -> list[list[Segment]]:
     """Return the lines of the screen, with dialogs above."""
+    for screen in app.screen_stack:
+        screen.refresh()  # a dialog that was read without its background keeps that picture
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     strips: Iterable[Any] = update.strips  # type: ignore[union-attr]
     return [list(Segment.simplify(part for strip in line for part in strip)) for line in strips]
@@ -76,6 +79,7 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
     yield from texts
 
 
+@cache
 def look_of(style: Style | None) -> Look:
     """Return the colors and the font of a style."""
     style = style or Style()

@@ -55,6 +55,7 @@ def _no_repainting(monkeypatch: pytest.MonkeyPatch) -> None:
     def drop(screen: Screen[object]) -> None:
         if screen is not screen.app.screen:
             refresh(screen)  # the screen behind a dialog makes the dialog dirty
+            screen._repaint_required = False  # else it would never be idle
             return
         screen._compositor._dirty_regions.clear()
         screen._dirty_widgets.clear()
@@ -76,6 +77,7 @@ def _parse_styles_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return PARSED[key]
 
     monkeypatch.setattr(Stylesheet, "_parse_rules", parsed)
+    monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)  # it is id() in Python
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,16 @@ background and font of a role, by its name in the palettes or in both themes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from string import ascii_letters, digits, punctuation
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from rich.cells import cell_len
 from textual.app import App
@@ -34,6 +36,7 @@ from tests.support.svg import Look, lines_of, look_of, render_svg
 from tests.tui.dashboard.fixtures_data import ANNA, NOW, ROWS, STATS
 from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
+T = TypeVar("T")
 EXPECTED: Final = Path(__file__).parent / "pictures"
 ACTUAL: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
 """Folder of pictures that differ; copy them to accept them."""
@@ -45,9 +48,10 @@ LETTERS: Final = ascii_letters + digits + punctuation
 Pair = tuple[Look, ...]
 """Look of a cell in each theme."""
 Screen = list[list[tuple[str, Look]]]
-"""The characters of each line, with their look."""
+"""The text of each line in parts of one look."""
 Pairs = list[list[tuple[str, Pair]]]
-"""The characters of each line, with their look in each theme."""
+"""The text of each line in parts of one look in each theme."""
+PARTS: Final = re.compile(" +|[^ ]+")
 RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
 """Runtime of the pictures, whose data is not loaded."""
 
@@ -82,7 +86,7 @@ async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:
         if size == DRAWN:
             sizes.append(paired)
         elif all(look in looks for line in screen for _, look in line):
-            sizes.append([[(char, (look, looks[look])) for char, look in line] for line in screen])
+            sizes.append([[(text, (look, looks[look])) for text, look in line] for line in screen])
         else:
             sizes.append(_pairs(screen, await _draw(seen, light, size)))
     taken = {f"{name}.svg": svg, f"{name}.cells": _cells(sizes)}
@@ -113,17 +117,23 @@ def _matches(name: str, text: str) -> bool:
 
 
 def _screen(app: App[Any]) -> Screen:
-    """Return the cells; of a space only the background is visible."""
+    """Return the parts of each line; of a space only the background is visible."""
     lines: Screen = []
     for line in lines_of(app):
-        cells: list[tuple[str, Look]] = []
+        parts: list[tuple[str, Look]] = []
         for text, style, _ in line:
             color, background, more = look_of(style)
-            for char in text:
-                visible = (color, background, more) if char != " " else ("", background, "")
-                cells.append((char, visible))
-        lines.append(cells)
+            for part in PARTS.findall(text):
+                visible = (color, background, more) if part[0] != " " else ("", background, "")
+                parts.append((part, visible))
+        lines.append(_joined(parts))
     return lines
+
+
+def _joined(parts: Iterable[tuple[str, T]]) -> list[tuple[str, T]]:
+    """Join neighbors of one look."""
+    looks = groupby(parts, key=itemgetter(1))
+    return [("".join(text for text, _ in same), look) for look, same in looks]
 
 
 def _light_looks(pairs: Pairs) -> dict[Look, Look]:
@@ -137,13 +147,15 @@ def _light_looks(pairs: Pairs) -> dict[Look, Look]:
 
 def _cells(sizes: list[Pairs]) -> str:
     """Return the text and the roles of all sizes, and the legend of the roles."""
-    counts = Counter(pair for screen in sizes for line in screen for _, pair in line)
+    counts: Counter[Pair] = Counter()
+    for text, pair in (part for screen in sizes for line in screen for part in line):
+        counts[pair] += len(text)
     legend: dict[Pair, str] = {counts.most_common(1)[0][0]: " "}
     parts = []
     for (width, height), screen in zip(SIZES, sizes, strict=True):
         parts.append(f"{width}x{height}")
         for line, repeated in groupby(screen):
-            parts.append("|" + "".join(char for char, _ in line).rstrip())
+            parts.append("|" + "".join(text for text, _ in line).rstrip())
             if roles := "".join(_roles(line, legend)).rstrip():
                 parts.append(":" + roles)
             if more := len(list(repeated)) - 1:
@@ -153,23 +165,26 @@ def _cells(sizes: list[Pairs]) -> str:
 
 
 def _pairs(dark: Screen, light: Screen) -> Pairs:
-    """Return the characters with their look in both themes, which show the same text."""
-    return [
-        [_pair(*cells) for cells in zip(*lines, strict=True)]
-        for lines in zip(dark, light, strict=True)
-    ]
+    """Return the parts with their look in both themes, which show the same text."""
+    return [_pair(*lines) for lines in zip(dark, light, strict=True)]
 
 
-def _pair(dark: tuple[str, Look], light: tuple[str, Look]) -> tuple[str, Pair]:
-    assert dark[0] == light[0], f"the themes differ in text: {dark}, {light}"
-    return dark[0], (dark[1], light[1])
+def _pair(dark: list[tuple[str, Look]], light: list[tuple[str, Look]]) -> list[tuple[str, Pair]]:
+    if [text for text, _ in dark] != [text for text, _ in light]:
+        dark, light = (
+            [(char, look) for text, look in line for char in text] for line in (dark, light)
+        )
+    texts = [[text for text, _ in line] for line in (dark, light)]
+    assert texts[0] == texts[1], f"the themes differ in text: {texts}"
+    looks = zip((look for _, look in dark), (look for _, look in light), strict=True)
+    return _joined(zip(texts[0], looks, strict=True))
 
 
 def _roles(line: list[tuple[str, Pair]], legend: dict[Pair, str]) -> Iterator[str]:
-    for char, pair in line:
+    for text, pair in line:
         if pair not in legend:
             legend[pair] = LETTERS[len(legend) - 1]
-        yield legend[pair] * cell_len(char)
+        yield legend[pair] * cell_len(text)
 
 
 def _role(pair: Pair) -> str:

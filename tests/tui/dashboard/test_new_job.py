@@ -192,3 +192,6 @@ async def test_tab_moves_between_fields(rt: Runtime, owner: Actor) -> None:
         form = seen.app.screen
         assert isinstance(form, NewJobDialog)
         assert form.typed["text"] == "one\ntwo"
+        await seen.pilot.click(".more-title")
+        await seen.see("▶ more")
+        assert not form.query_one(".more").display

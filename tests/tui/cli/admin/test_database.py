@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.tui.cli.cli_runner import Cli, process
 
 # The tests share an embedded server, so a single process of the test run must run them.
 pytestmark = pytest.mark.xdist_group("cli_embedded")
+ODD = Path("link", "a b ü %s{}#?", "x" * 120)
 NAMES = [name for name, _ in resources.migrations()]
 
 
@@ -32,11 +34,16 @@ def embedded(
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Path]:
-    """Give the data directory of an embedded server."""
-    home = make_home()
-    yield home
-    EmbeddedServer(home, 0).stop("immediate")
-    shutil.rmtree(home)
+    """Start an embedded server in a relative directory, through a symlink, with odd characters."""
+    base = make_home()
+    (base / "real").mkdir()
+    (base / "link").symlink_to(base / "real")
+    with contextlib.chdir(base):
+        server = EmbeddedServer(ODD, 60)
+        assert server.ensure().startswith("postgresql://")
+    yield base / ODD
+    server.stop("immediate")
+    shutil.rmtree(base)
 
 
 async def test_every_command_refuses_a_database_of_before_the_first_release(
@@ -128,6 +135,12 @@ async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> No
     assert "starts on first use" in (await embedded("db", "status")).out
     again = await embedded("submit", "--type", "noop", "--key", "k")
     assert again.out == f"D-{submitted['number']} deduplicated\n"
+
+
+async def test_an_odd_data_directory_works(embedded: Cli, home: Path) -> None:
+    assert (await embedded("jobs", "--json")).code == 0
+    assert home.resolve().is_dir()
+    assert list((home.parents[2] / "real").iterdir()) == [home.resolve().parent]
 
 
 async def test_psql_takes_what_follows(embedded: Cli) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Collapsible, Static
-from textual.widgets._collapsible import CollapsibleTitle
+from textual.widgets import Static
 
 from draftsman.errors import DraftsmanError
 from draftsman_tui.common.output import one_line
@@ -44,24 +43,25 @@ class NewJobDialog(SubmitDialog[Any]):
         self._initial = dict(typed)
         self._completions = completions
         self._unmodified: Typed = {}
+        self._is_expanded = any(BY_NAME[name].more for name in self._initial)
 
     @property
     def typed(self) -> dict[str, str]:
         return {row.field.name: row.text for row in self.query(FieldRow)}
 
     def compose(self) -> ComposeResult:
-        collapsed = not any(BY_NAME[name].more for name in self._initial)
-        with Vertical(classes="box form" if collapsed else "box form tall"):
+        with Vertical(classes="box form tall" if self._is_expanded else "box form"):
             yield Static(safe(self._title), classes="heading")
             with VerticalScroll(can_focus=False, classes="grow"):
                 yield from self._rows(more=False)
-                with Collapsible(title="more  (ctrl+o)", collapsed=collapsed):
+                yield Static("", classes="more-title")
+                with Vertical(classes="more"):
                     yield from self._rows(more=True)
             yield Static("", classes="error")
             yield Static("enter: create   tab: next   ctrl+j: new line   esc: back", classes="hint")
 
     def on_mount(self) -> None:
-        self.query_one(CollapsibleTitle).can_focus = False  # tab goes from field to field
+        self._expand(self._is_expanded)
         self.query(FieldRow).first().focus_input()
         self._unmodified = self.typed
 
@@ -81,15 +81,14 @@ class NewJobDialog(SubmitDialog[Any]):
 
     def action_more(self) -> None:
         """Show or hide the other fields."""
-        more = self.query_one(Collapsible)
-        more.collapsed = not more.collapsed
-        rows = [row for row in self.query(FieldRow) if row.field.more != more.collapsed]
+        self._expand(not self._is_expanded)
+        rows = [row for row in self.query(FieldRow) if row.field.more == self._is_expanded]
         rows[0].focus_input()
 
-    @on(Collapsible.Toggled)
-    def _toggled(self, event: Collapsible.Toggled) -> None:
-        """Grow the form while all fields are shown."""
-        self.query_one(".form").set_class(not event.collapsible.collapsed, "tall")
+    @on(events.Click, ".more-title")
+    def _toggle(self) -> None:
+        self._expand(not self._is_expanded)
+        self.call_after_refresh(self.query_one(".more").scroll_visible)
 
     def action_go(self, by: int) -> None:
         """Accept a highlighted completion, and move on."""
@@ -113,9 +112,17 @@ class NewJobDialog(SubmitDialog[Any]):
         for row in invalid:
             row.show_error(one_line(problems[row.field.name]))
         if any(row.field.more for row in invalid):
-            self.query_one(Collapsible).collapsed = False
+            self._expand(True)
         if invalid:
             self.call_after_refresh(invalid[0].focus_input)
+
+    def _expand(self, expanded: bool) -> None:
+        """Show or hide the other fields; the form grows while they are shown."""
+        self._is_expanded = expanded
+        title = self.query_one(".more-title", Static)
+        title.update(f"{'▼' if expanded else '▶'} more  (ctrl+o)")
+        self.query_one(".more").display = expanded
+        self.query_one(".form").set_class(expanded, "tall")
 
     def _leave(self, sure: bool | None) -> None:
         if sure:

@@ -18,6 +18,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingsMap
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets._toast import ToastRack
 
 from draftsman.domain.ids import job_name
 from draftsman.errors import DraftsmanError, Refused, UsageError
@@ -207,7 +208,7 @@ class BaseScreen(Screen[None]):
         """Open the input line for a command (`:`) or a search (`/`)."""
         self._typed = None
         self.query_one(CommandLine).open(kind, text, completer)
-        self.add_class("typing")
+        self.query_one(KeyBar).display = False
 
     @property
     def values(self) -> Values:
@@ -236,7 +237,8 @@ class BaseScreen(Screen[None]):
     def position_toasts(self) -> None:
         """Move notifications to the half of the screen without the cursor."""
         line = self.cursor_line
-        self.set_class(line is not None and 2 * line < self.size.height, "toasts-below")
+        is_above = line is not None and 2 * line < self.size.height
+        self.query_children(ToastRack).set_class(is_above, "below")
 
     def show_message(self, text: str) -> None:
         """Notify the user of a result."""
@@ -257,26 +259,28 @@ class BaseScreen(Screen[None]):
             self.show_error(str(error))
 
     def _show_keys(self, _: object = None) -> None:
+        keys: dict[str, str] = {}
+        for key in self._bindings.key_to_bindings:
+            for name in self._names_of(key):
+                keys.setdefault(name, key)
         items = [
-            (display_key(keys[0]), command.name, self.refusal(command) is None)
+            (display_key(keys[command.name]), command.name, self.refusal(command) is None)
             for command in self.commands
-            if command.is_shown(self.view_name)
-            and self.is_here(command)
-            and (keys := self.keys_of(command))
+            if command.name in keys and command.is_shown(self.view_name) and self.is_here(command)
         ]
         self.query_one(KeyBar).show(items)
 
     def keys_of(self, command: DashboardCommand) -> Sequence[str]:
         """Return the current keys of a command, except keys that another command has here."""
-        keys = []
-        for key, bindings in self._bindings.key_to_bindings.items():
-            names = [binding.id for binding in bindings if binding.id in self.commands]
-            available = [name for name in names if name and self.is_here(self.commands[name])]
-            if command.name in names and (
-                not self.is_here(command) or available[0] == command.name
-            ):
-                keys.append(key)
-        return keys
+        bindings = self._bindings.key_to_bindings
+        return [key for key in bindings if command.name in self._names_of(key)]
+
+    def _names_of(self, key: str) -> Sequence[str]:
+        """Return the commands of a key: at most one that applies here, and those that do not."""
+        bindings = self._bindings.key_to_bindings.get(key, ())
+        names = [name for binding in bindings if (name := binding.id) and name in self.commands]
+        here = [name for name in names if self.is_here(self.commands[name])]
+        return [name for name in names if name not in here or name == here[0]]
 
     def is_here(self, command: DashboardCommand) -> bool:
         """Return whether a command applies to this screen."""
@@ -298,15 +302,9 @@ class BaseScreen(Screen[None]):
         """Return the command of a key that opens the input line, unless the line is open."""
         if isinstance(self.focused, CommandInput):
             return None
-        openers = (self.commands[name] for name in OPENERS)
-        return next(
-            (
-                command
-                for command in openers
-                if self.is_here(command) and key in self.keys_of(command)
-            ),
-            None,
-        )
+        names = self._names_of(key)
+        openers = (self.commands[name] for name in OPENERS if name in names)
+        return next((command for command in openers if self.is_here(command)), None)
 
     async def run_now(self, command: DashboardCommand) -> None:
         """Run a command that does not block, before the next event."""
@@ -393,5 +391,5 @@ class BaseScreen(Screen[None]):
 
     @on(CommandLine.Left)
     def _left(self) -> None:
-        self.remove_class("typing")
+        self.query_one(KeyBar).display = True
         self.focus_target.focus()
