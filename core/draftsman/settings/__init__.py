@@ -4,7 +4,8 @@ Order of precedence: arguments, then `DRAFTSMAN_*` in the environment (`__` betw
 `DRAFTSMAN_WORKER__SLOTS=4`), then one `draftsman.toml`, then the defaults below. The file is
 `--config`, `$DRAFTSMAN_CONFIG`, the user's, or `/etc/draftsman/draftsman.toml`: never one in the
 current directory, because a cloned repository must not bring `[handlers]`.
-`config/draftsman.toml` documents every key; a test holds the two together.
+`config/draftsman.toml` documents every key; a test holds the two together. `basic_settings` reads
+the few settings that most commands need without these models.
 """
 
 from __future__ import annotations
