@@ -112,14 +112,15 @@ def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: 
 
 
 def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> None:
-    url = running.ensure()
-    pid, times = running.status().pid, []
-    for _ in range(10):
+    url, pid = running.ensure(), running.status().pid
+
+    def seconds() -> float:
         started = time.perf_counter()
         assert running.ensure() == url
-        times.append(time.perf_counter() - started)
+        return time.perf_counter() - started
+
+    wait_until(lambda: seconds() < 0.02)  # not each time on a busy machine
     assert running.status().pid == pid
-    assert min(times) < 0.02
 
 
 def test_processes_that_start_at_once_share_one_server(empty: Path) -> None:
