@@ -66,6 +66,7 @@ async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:
         await seen.press("y")
         problem = f"the webhook {'b' * 24} was not removed"
         await seen.wait_for_toast(f"Stopped watching board Plans; {problem}")
+        await seen.rows()
         await seen.command("unwatch")
         await seen.wait_for_toast("choose a board first")
     assert not await rt.boards.all()
@@ -84,6 +85,7 @@ async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People
         await seen.command("unlink nobody")
         await seen.wait_for_toast("expected slack:ID or trello:ID")
         await seen.command("unlink")
+        await seen.dialog("ChoiceDialog")
         await seen.press("1")
         await seen.see("Unlink slack:U-NEW?")
         await seen.press("y")
