@@ -50,8 +50,10 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
         await seen.press("o")
         await seen.wait_for_toast("Opened https://git.example/acme/pay")
         await seen.command("forget")
+        await seen.dialog("ConfirmDialog")
         await seen.press("y")
         await seen.wait_for_toast("Removed repository acme/pay")
+        await seen.rows()
         await seen.command("forget")
         await seen.wait_for_toast("choose a repository first")
     assert not (await rt.repos.catalog()).repos
