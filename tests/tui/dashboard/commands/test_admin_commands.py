@@ -50,8 +50,10 @@ async def test_repository_default_labels_and_removal(rt: Runtime, people: People
         await seen.press("o")
         await seen.wait_for_toast("Opened https://git.example/acme/pay")
         await seen.command("forget")
+        await seen.dialog("ConfirmDialog")
         await seen.press("y")
         await seen.wait_for_toast("Removed repository acme/pay")
+        await seen.rows()
         await seen.command("forget")
         await seen.wait_for_toast("choose a repository first")
     assert not (await rt.repos.catalog()).repos
@@ -66,6 +68,7 @@ async def test_board_is_unwatched(rt: Runtime, owner: Actor) -> None:
         await seen.press("y")
         problem = f"the webhook {'b' * 24} was not removed"
         await seen.wait_for_toast(f"Stopped watching board Plans; {problem}")
+        await seen.rows()
         await seen.command("unwatch")
         await seen.wait_for_toast("choose a board first")
     assert not await rt.boards.all()
@@ -84,6 +87,7 @@ async def test_people_are_listed_linked_and_unlinked(rt: Runtime, people: People
         await seen.command("unlink nobody")
         await seen.wait_for_toast("expected slack:ID or trello:ID")
         await seen.command("unlink")
+        await seen.dialog("ChoiceDialog")
         await seen.press("1")
         await seen.see("Unlink slack:U-NEW?")
         await seen.press("y")
