@@ -13,8 +13,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 from platformdirs import user_cache_dir, user_config_dir, user_data_dir
@@ -69,10 +69,8 @@ class SecretText:
         return self._value
 
 
-class BasicSettings:
-    """The settings that are read here; `load` returns the models for all others."""
-
-    deprecations: tuple[str, ...] = ()
+class BasicTable:
+    """The settings of a table that are read here; `load` returns the model for all others."""
 
     def __init__(self, values: Mapping[str, Any], load: Callable[[], Any]) -> None:
         vars(self).update(values)
@@ -80,7 +78,15 @@ class BasicSettings:
 
     def __getattr__(self, name: str) -> Any:
         """Return a setting that was not read here."""
+        if name.startswith("_"):  # of a copy that has no values yet
+            raise AttributeError(name)
         return getattr(self._load(), name)
+
+
+class BasicSettings(BasicTable):
+    """The settings and tables that are read here."""
+
+    deprecations: tuple[str, ...] = ()
 
 
 def read(config: Path | None, load: Callable[[], Any]) -> BasicSettings | None:
@@ -88,7 +94,7 @@ def read(config: Path | None, load: Callable[[], Any]) -> BasicSettings | None:
     try:
         variables, path = _variables(), config_path(config)
         data = {} if path is None else _validated_data(path)
-        return BasicSettings(_values({**data, **variables}), load)
+        return BasicSettings(_values({**data, **variables}, load), load)
     except (OSError, ValueError):
         return None
 
@@ -183,17 +189,19 @@ def _validated_data(path: Path) -> dict[str, Any]:
     return tomllib.loads(data.decode())
 
 
-def _values(data: Mapping[str, Any]) -> dict[str, Any]:
+def _values(data: Mapping[str, Any], load: Callable[[], Any]) -> dict[str, Any]:
     """Return the settings; raises ValueError for values that only the models convert."""
     values: dict[str, Any] = {
-        name: _table(data.get(name, {}), defaults) for name, defaults in TABLES.items()
+        name: _table(data.get(name, {}), defaults, partial(_loaded, load, name))
+        for name, defaults in TABLES.items()
     }
     for name, defaults in UNSET_TABLES.items():
         if name not in data:
-            values[name] = SimpleNamespace(**defaults)
+            values[name] = _table({}, defaults, partial(_loaded, load, name))
     values["questions"].expires_in = values["questions"].expires_in or None
     values["people"] = {
-        name: _table(person, PERSON) for name, person in data.get("people", {}).items()
+        name: _table(person, PERSON, partial(_loaded_person, load, name))
+        for name, person in data.get("people", {}).items()
     }
     values["groups"] = data.get("groups", {})
     for name in ("database_url", "listen_url"):
@@ -208,9 +216,19 @@ def _values(data: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _table(table: Mapping[str, Any], defaults: Mapping[str, Any]) -> SimpleNamespace:
+def _loaded(load: Callable[[], Any], table: str) -> Any:
+    return getattr(load(), table)
+
+
+def _loaded_person(load: Callable[[], Any], name: str) -> Any:
+    return load().people[name]
+
+
+def _table(
+    table: Mapping[str, Any], defaults: Mapping[str, Any], load: Callable[[], Any]
+) -> BasicTable:
     read_here = {name: _checked(table.get(name, value), value) for name, value in defaults.items()}
-    return SimpleNamespace(**read_here)
+    return BasicTable(read_here, load)
 
 
 def _checked(value: Any, default: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import signal
 import stat
 import subprocess
@@ -17,17 +16,14 @@ import psutil
 import psycopg
 import pytest
 
-from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
+from draftsman.embedded import EmbeddedServer, layout, server_process
 from draftsman.errors import EmbeddedServerError
 from tests.conftest import SERVER
 from tests.core.embedded_support import (
     DEADLINE,
-    ENSURE,
     ENVIRONMENT,
-    copy_python,
     do,
     down,
-    modes,
     report,
     said,
     shared_initdb,
@@ -38,21 +34,6 @@ from tests.core.embedded_support import (
 from tests.support.server import open_folder
 
 AS_ROOT = os.geteuid() == 0
-
-
-@pytest.fixture
-def empty(folder: Path) -> Iterator[Path]:
-    """Give a directory that every user may enter; no server in it outlives the test."""
-    yield folder
-    for cluster in folder.glob("**/postgres18"):
-        down(EmbeddedServer(cluster.parent, 0))
-
-
-@pytest.fixture
-def copied_initdb(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Create databases by a copy, for tests of something else."""
-    with shared_initdb(pytestconfig.stash[SERVER].home):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -324,24 +305,6 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
         newer.ensure()
 
 
-@pytest.mark.usefixtures("copied_initdb")
-def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
-    empty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")
-    monkeypatch.setattr(layout, "SHORT_DIR", empty)
-    server = EmbeddedServer(empty / ("x" * 100), 0)
-    assert value(server.ensure(), "SELECT 1") == 1
-    socket_dir = server.status().socket_dir
-    assert len(os.fsencode(socket_dir / ".s.PGSQL.5432")) <= layout.SOCKET_PATH_MAX
-    assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
-    server.stop()
-    if not AS_ROOT:
-        socket_dir.chmod(0o755)
-        with pytest.raises(EmbeddedServerError, match="not your private directory"):
-            server.ensure()
-
-
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
@@ -362,67 +325,3 @@ def test_a_server_that_does_not_start_says_why(
         settings.write_text(before)
     assert "\n" not in str(it.value)
     assert server.ensure()
-
-
-def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> None:
-    (empty / "file").write_text("")
-    with pytest.raises(
-        EmbeddedServerError, match=r"Not a directory.*DRAFTSMAN_DATA_DIR"
-    ) as refused:
-        EmbeddedServer(empty / "file", 0).ensure()
-    assert "\n" not in str(refused.value)
-
-
-def test_a_platform_without_binaries_is_told_what_todo(
-    empty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(binaries, "PACKAGE", "no_such_package")
-    with pytest.raises(EmbeddedServerError, match="DRAFTSMAN_DATABASE_URL to a PostgreSQL 15"):
-        EmbeddedServer(empty / "data", 0).ensure()
-
-
-@pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
-def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
-    python, environment = copy_python(empty / "copy")
-    data_dir = empty / "data"
-    data_dir.mkdir()
-    os.chown(data_dir, nobody.pw_uid, nobody.pw_gid)
-    user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-    options = {
-        "command": [python, "-c", ENSURE.read_text()],
-        "env": environment,
-        "cwd": "/",
-        **user,
-    }
-    url, pid = said(report(data_dir, 6, **options))
-    assert (url, pid) == said(report(data_dir, 6, **options))
-    postmaster = psutil.Process(pid)
-    assert postmaster.uids().effective == nobody.pw_uid
-    assert postmaster.cmdline()[0].startswith(str(empty / "copy"))
-    os.kill(pid, signal.SIGKILL)
-    assert said(report(data_dir, 1, **options))[1] != pid
-    with pytest.raises(EmbeddedServerError, match="belongs to nobody"):
-        EmbeddedServer(data_dir, 0).ensure()
-    with server_process.lock_file(data_dir / "postgres18" / "server.lock", DEADLINE):
-        pass  # idle, it stopped
-
-
-@pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as somebody else")
-@pytest.mark.usefixtures("copied_initdb")
-def test_as_root_no_directory_is_opened_that_was_there_before(
-    tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    before = modes(closed), modes(empty)
-    server = EmbeddedServer(closed / "data", 0)
-    assert value(server.ensure(), "SELECT 1") == 1
-    assert (modes(closed), modes(empty)) == before
-    status = server.status()
-    assert status.data_dir.is_relative_to(empty / "system")
-    assert status.data_dir.owner() in layout.SERVER_USERS
-    assert status.data_dir.parent.owner() == "root"
-    assert (closed / "data" / "postgres18").resolve() == status.data_dir.parent
-    down(server)

@@ -26,8 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("XDG_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
-    own = str(tmp_path / "own")
-    monkeypatch.setattr(basic_settings, "user_config_dir", lambda *_args, **_keys: own)
+    monkeypatch.setattr(basic_settings, "user_config_dir", lambda *_, **__: str(tmp_path / "own"))
     monkeypatch.setattr(basic_settings, "SYSTEM_CONFIG", tmp_path / "etc" / "draftsman.toml")
     return tmp_path
 

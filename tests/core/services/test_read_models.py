@@ -56,14 +56,28 @@ def _classes(hint: Any) -> Iterator[type]:
     yield from _classes(typing.get_args(hint))
 
 
+def _names_for_type_checking(module: ModuleType) -> dict[str, Any]:
+    """Return the names that a module imports under TYPE_CHECKING."""
+    names: dict[str, Any] = {}
+    for block in ast.parse(inspect.getsource(module)).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for node in block.body:
+                assert isinstance(node, ast.ImportFrom)
+                assert node.module
+                source = importlib.import_module(node.module)
+                names |= {alias.name: getattr(source, alias.name) for alias in node.names}
+    return names
+
+
 def test_no_public_signature_of_a_service_names_a_row_of_the_store() -> None:
     checked, leaks = 0, []
     for module in _service_modules():
+        names = _names_for_type_checking(module)
         for name, value in _public_functions(module):
             checked += 1
             leaks += [
                 f"{module.__name__}.{name}: {cls.__qualname__} in {parameter}"
-                for parameter, hint in typing.get_type_hints(value).items()
+                for parameter, hint in typing.get_type_hints(value, localns=names).items()
                 for cls in _classes(hint)
                 if cls.__module__.startswith(STORE) and not cls.__module__.startswith(HANDLES)
             ]

@@ -1,0 +1,27 @@
+"""Fixtures of tests of the embedded server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from draftsman.embedded import EmbeddedServer
+from tests.conftest import SERVER
+from tests.core.embedded_support import down, shared_initdb
+
+
+@pytest.fixture
+def empty(folder: Path) -> Iterator[Path]:
+    """Give a directory that every user may enter; no server in it outlives the test."""
+    yield folder
+    for cluster in folder.glob("**/postgres18"):
+        down(EmbeddedServer(cluster.parent, 0))
+
+
+@pytest.fixture
+def copied_initdb(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Create databases by a copy, for tests of something else."""
+    with shared_initdb(pytestconfig.stash[SERVER].home):
+        yield
