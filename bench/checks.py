@@ -8,10 +8,13 @@ from bench.server import BenchError, Session, session
 
 DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
 TRIGGERS = {
-    "jobs_immutable",
-    "jobs_no_delete",
-    "jobs_inserted",
-    "jobs_updated",
+    "job_requests_immutable",
+    "job_states_immutable",
+    "job_requests_no_delete",
+    "job_states_no_delete",
+    "job_requests_inserted",
+    "job_states_inserted",
+    "job_states_updated",
     "job_runs_inserted",
     "job_runs_immutable",
     "job_questions_immutable",
@@ -19,16 +22,17 @@ TRIGGERS = {
     "job_events_append_only",
 }
 CONSTRAINTS = {
-    "jobs_pkey",
-    "jobs_finished",
-    "jobs_retry_time",
-    "jobs_run_time",
-    "jobs_error",
-    "jobs_claimed_from",
-    "jobs_worker",
-    "jobs_lease",
-    "jobs_attempts",
-    "jobs_retries",
+    "job_requests_pkey",
+    "job_states_pkey",
+    "job_states_finished",
+    "job_states_retry_time",
+    "job_states_run_time",
+    "job_states_error",
+    "job_states_claimed_from",
+    "job_states_worker",
+    "job_states_lease",
+    "job_states_attempts",
+    "job_states_retries",
     "job_runs_pkey",
     "job_runs_finished",
     "job_questions_pkey",
@@ -37,10 +41,10 @@ CONSTRAINTS = {
     "job_answers_event",
 }
 INDEXES = {
-    "jobs_id",
-    "jobs_key",
-    "jobs_claim",
-    "jobs_subject",
+    "job_requests_id",
+    "job_requests_key",
+    "job_states_claim",
+    "job_states_subject",
     "job_questions_open",
     "job_answers_input",
     "job_answers_vote",
@@ -102,7 +106,9 @@ async def guarded(url: str) -> None:
 async def newest(url: str) -> int:
     """Return the number of the newest job, 0 without any."""
     async with session(url) as database:
-        return int(await database.value("SELECT coalesce(max(number), 0) FROM draftsman.jobs"))
+        return int(
+            await database.value("SELECT coalesce(max(number), 0) FROM draftsman.job_requests")
+        )
 
 
 async def submitted(url: str, after: int, jobs: int) -> None:

@@ -53,7 +53,7 @@ async def seed_draftsman(conn: AsyncConnection, past: Backlog) -> None:
     for first in range(1, total + 1, STEP):
         last = min(first + STEP - 1, total)
         values = {"first": first, "last": last, "finished": past.finished, "worker": WORKER}
-        for name in ("jobs", "runs", "events", "questions"):
+        for name in ("jobs", "states", "runs", "events", "questions"):
             await conn.execute(SQL[name], values)
     await conn.execute(SQL["done"], {"last": total})
 

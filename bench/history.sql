@@ -2,13 +2,19 @@
 -- run and their four events, and jobs that wait for an answer, with an open question.
 
 -- name: jobs
-INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, status, source,
-       invoker_id, payload, run_count, version, queued_at, claimed_at, started_at, finished_at)
+INSERT INTO draftsman.job_requests (number, id, type, idempotency_key, request_digest, source,
+       invoker_id, payload)
 OVERRIDING SYSTEM VALUE
-SELECT g, gen_random_uuid(), 'noop', 'past:' || g, md5(g::text) || md5(g::text),
-       CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
-       END::draftsman.job_status, 'cli', 'bench', jsonb_build_object('i', g), 1, 4,
-       now(), now(), now(), CASE WHEN g <= %(finished)s THEN now() END
+SELECT g, gen_random_uuid(), 'noop', 'past:' || g, md5(g::text) || md5(g::text), 'cli', 'bench',
+       jsonb_build_object('i', g)
+  FROM generate_series(%(first)s::int, %(last)s::int) g
+
+-- name: states
+INSERT INTO draftsman.job_states (number, type, status, run_count, version, queued_at, claimed_at,
+       started_at, finished_at)
+SELECT g, 'noop', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
+       END::draftsman.job_status, 1, 4, now(), now(), now(),
+       CASE WHEN g <= %(finished)s THEN now() END
   FROM generate_series(%(first)s::int, %(last)s::int) g
 
 -- name: runs
@@ -37,4 +43,4 @@ SELECT g, 1, 1, 'pick', 'input', 'Which one?', '[{"value": "red", "label": "red"
   FROM generate_series(greatest(%(first)s::int, %(finished)s::int + 1), %(last)s::int) g
 
 -- name: done
-SELECT setval(pg_get_serial_sequence('draftsman.jobs', 'number'), greatest(%(last)s::int, 1))
+SELECT setval(pg_get_serial_sequence('draftsman.job_requests', 'number'), greatest(%(last)s::int, 1))

@@ -136,7 +136,7 @@ BEGIN
     person := draftsman.person_of_actor(actor);
     IF NOT draftsman.may_act_as(actor) OR NOT (
         draftsman.has_role(person, role) OR EXISTS (
-            SELECT FROM draftsman.jobs j
+            SELECT FROM draftsman.job_requests j
              WHERE j.number = job AND j.invoker_id IN (person, actor))) THEN
         PERFORM draftsman.deny_access(format('%s may not control D-%s', actor, job));
     END IF;

@@ -20,21 +20,14 @@ CREATE SEQUENCE draftsman.lease_tokens;
 
 -- Jobs ----------------------------------------------------------------------------------------
 
--- With a fill factor of 50, two successive versions of a row fit its page: no lock record for a
--- row that moves to another page, and only the changed columns are logged (0.4 kB less WAL a job).
-CREATE TABLE draftsman.jobs (
-    number                bigint GENERATED ALWAYS AS IDENTITY
-                          PRIMARY KEY WITH (fillfactor = 50),
+-- A job is a request, which never changes, and a state. Two narrow rows cost less than a wide row
+-- that each transition writes again. A request and its state are inserted by the same statement.
+CREATE TABLE draftsman.job_requests (
+    number                bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id                    uuid NOT NULL,
     type                  text NOT NULL CHECK (type <> ''),
     idempotency_key       text NOT NULL CHECK (idempotency_key <> ''),
     request_digest        text NOT NULL,
-    queue                 text NOT NULL DEFAULT 'default' CHECK (queue <> ''),
-    priority              int NOT NULL DEFAULT 0,
-    position              bigint NOT NULL DEFAULT nextval('draftsman.job_positions'),
-    subject_key           text,
-    status                draftsman.job_status NOT NULL DEFAULT 'queued',
-    claimed_from          draftsman.job_status CHECK (claimed_from IN ('queued', 'resumed')),
     mode                  draftsman.job_mode NOT NULL DEFAULT 'fix',
     source                draftsman.channel NOT NULL,
     source_type           draftsman.source_type NOT NULL DEFAULT 'plain_text_intake',
@@ -51,8 +44,22 @@ CREATE TABLE draftsman.jobs (
     requested_skills      text[] NOT NULL DEFAULT '{}',
     tags                  text[] NOT NULL DEFAULT '{}',
     agent                 text,
-    retry_of              bigint REFERENCES draftsman.jobs,
+    retry_of              bigint REFERENCES draftsman.job_requests,
     chain_length          int NOT NULL DEFAULT 0 CHECK (chain_length BETWEEN 0 AND 1000),
+    created_at            timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
+-- With a fill factor of 50, two successive versions of a row fit its page: no lock record for a
+-- row that moves to another page, and only the changed columns are logged (0.4 kB less WAL a job).
+CREATE TABLE draftsman.job_states (
+    number                bigint PRIMARY KEY WITH (fillfactor = 50),
+    type                  text NOT NULL,
+    queue                 text NOT NULL DEFAULT 'default' CHECK (queue <> ''),
+    priority              int NOT NULL DEFAULT 0,
+    position              bigint NOT NULL DEFAULT nextval('draftsman.job_positions'),
+    subject_key           text,
+    status                draftsman.job_status NOT NULL DEFAULT 'queued',
+    claimed_from          draftsman.job_status CHECK (claimed_from IN ('queued', 'resumed')),
     run_at                timestamptz,
     run_count             int NOT NULL DEFAULT 0 CHECK (run_count >= 0),
     attempts              int NOT NULL DEFAULT 0,
@@ -71,53 +78,67 @@ CREATE TABLE draftsman.jobs (
     result                jsonb,
     has_targets           boolean NOT NULL DEFAULT false,
     version               int NOT NULL DEFAULT 1,
-    created_at            timestamptz NOT NULL DEFAULT draftsman.now(),
     queued_at             timestamptz,
     claimed_at            timestamptz,
     started_at            timestamptz,
     finished_at           timestamptz,
     updated_at            timestamptz NOT NULL DEFAULT draftsman.now(),
 
-    CONSTRAINT jobs_finished CHECK ((finished_at IS NOT NULL)
+    CONSTRAINT job_states_finished CHECK ((finished_at IS NOT NULL)
         = (status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))),
-    CONSTRAINT jobs_retry_time CHECK ((next_retry_at IS NOT NULL) = (status = 'retrying')),
-    CONSTRAINT jobs_run_time CHECK (status <> 'scheduled' OR run_at IS NOT NULL),
-    CONSTRAINT jobs_error CHECK (status NOT IN ('failed', 'dead_letter') OR last_error IS NOT NULL),
-    CONSTRAINT jobs_claimed_from CHECK ((claimed_from IS NOT NULL) = (status = 'claimed')),
-    CONSTRAINT jobs_worker CHECK ((worker_id IS NOT NULL) = (status IN ('claimed', 'running'))),
-    CONSTRAINT jobs_lease CHECK ((lease_token IS NOT NULL) = (status IN ('claimed', 'running'))),
-    CONSTRAINT jobs_cancel CHECK ((cancel_requested_at IS NULL) = (cancel_requested_by IS NULL)),
-    CONSTRAINT jobs_attempts CHECK (attempts BETWEEN 0 AND max_attempts AND max_attempts <= 100),
-    CONSTRAINT jobs_retries CHECK (retry_count BETWEEN 0 AND max_retries AND max_retries <= 100)
+    CONSTRAINT job_states_retry_time CHECK ((next_retry_at IS NOT NULL) = (status = 'retrying')),
+    CONSTRAINT job_states_run_time CHECK (status <> 'scheduled' OR run_at IS NOT NULL),
+    CONSTRAINT job_states_error CHECK (status NOT IN ('failed', 'dead_letter') OR last_error IS NOT NULL),
+    CONSTRAINT job_states_claimed_from CHECK ((claimed_from IS NOT NULL) = (status = 'claimed')),
+    CONSTRAINT job_states_worker CHECK ((worker_id IS NOT NULL) = (status IN ('claimed', 'running'))),
+    CONSTRAINT job_states_lease CHECK ((lease_token IS NOT NULL) = (status IN ('claimed', 'running'))),
+    CONSTRAINT job_states_cancel CHECK ((cancel_requested_at IS NULL) = (cancel_requested_by IS NULL)),
+    CONSTRAINT job_states_attempts CHECK (attempts BETWEEN 0 AND max_attempts AND max_attempts <= 100),
+    CONSTRAINT job_states_retries CHECK (retry_count BETWEEN 0 AND max_retries AND max_retries <= 100)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 -- Each further index costs about 190 B of WAL a job. The partial indexes hold only the rows that
 -- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
 -- the id of the job, which has an index of its own.
---   jobs_pkey      a job by its number; the newest jobs
---   jobs_id        a job by its id, or by a prefix of it
---   jobs_key       submission: a single job for a type and a given idempotency key
---   jobs_claim     the claim, in queue order
---   jobs_status    lists and counts by status
---   jobs_due       jobs that are due; the earliest due time for the leader's timer
---   jobs_subject   a single live job for a subject
-CREATE UNIQUE INDEX jobs_id ON draftsman.jobs (id) WITH (fillfactor = 50);
-CREATE UNIQUE INDEX jobs_key ON draftsman.jobs (type, idempotency_key) WITH (fillfactor = 50)
+--   job_requests_pkey   the request of a job; the newest jobs
+--   job_requests_id     a job by its id, or by a prefix of it
+--   job_requests_key    submission: a single job for a type and a given idempotency key
+--   job_states_pkey     the state of a job
+--   job_states_claim    the claim, in queue order
+--   job_states_status   lists and counts by status
+--   job_states_due      jobs that are due; the earliest due time for the leader's timer
+--   job_states_subject  a single live job for a subject
+CREATE UNIQUE INDEX job_requests_id ON draftsman.job_requests (id) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX job_requests_key ON draftsman.job_requests (type, idempotency_key) WITH (fillfactor = 50)
     WHERE NOT starts_with(idempotency_key, 'auto:');
-CREATE INDEX jobs_claim ON draftsman.jobs (queue, priority DESC, position, created_at, number)
+CREATE INDEX job_states_claim ON draftsman.job_states (queue, priority DESC, position, number)
     WHERE status IN ('queued', 'resumed');
-CREATE INDEX jobs_status ON draftsman.jobs (status, number);
-CREATE INDEX jobs_due ON draftsman.jobs (coalesce(next_retry_at, run_at))
+CREATE INDEX job_states_status ON draftsman.job_states (status, number);
+CREATE INDEX job_states_due ON draftsman.job_states (coalesce(next_retry_at, run_at))
     WHERE status IN ('scheduled', 'retrying');
-CREATE UNIQUE INDEX jobs_subject ON draftsman.jobs (subject_key)
+CREATE UNIQUE INDEX job_states_subject ON draftsman.job_states (subject_key)
     WHERE subject_key IS NOT NULL
       AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired');
+
+-- The jobs as they are read: the request of each with its state.
+CREATE VIEW draftsman.jobs AS
+    SELECT number, r.id, r.type, r.idempotency_key, r.request_digest, s.queue, s.priority,
+           s.position, s.subject_key, s.status, s.claimed_from, r.mode, r.source, r.source_type,
+           r.external_event_id, r.invoker_id, r.invoker_display_name, r.repo_owner, r.repo_name,
+           r.ticket_url, r.ticket_title, r.ticket_text, r.payload, r.overrides, r.requested_skills,
+           r.tags, r.agent, r.retry_of, r.chain_length, s.run_at, s.run_count, s.attempts,
+           s.max_attempts, s.retry_count, s.max_retries, s.next_retry_at, s.last_error,
+           s.error_class, s.on_lost, s.worker_id, s.lease_token, s.cancel_requested_at,
+           s.cancel_requested_by, s.cancel_reason, s.result, s.has_targets, s.version,
+           r.created_at, s.queued_at, s.claimed_at, s.started_at, s.finished_at, s.updated_at
+      FROM draftsman.job_states s
+      JOIN draftsman.job_requests r USING (number);
 
 -- The jobs that a worker may claim. Both the claim and the explanation of a waiting job read this
 -- view, so that they cannot disagree.
 CREATE VIEW draftsman.claimable AS
-    SELECT number, queue, type, priority, position, created_at, status, run_count
-      FROM draftsman.jobs
+    SELECT number, queue, type, priority, position, status, run_count
+      FROM draftsman.job_states
      WHERE status IN ('queued', 'resumed');
 
 -- A request as clients send it: the fields that a batch shares are sent once and merged with the
@@ -183,7 +204,7 @@ CREATE TABLE draftsman.job_runs (
 -- Steps whose key begins with `agent:` or `sleep:` belong to the worker, such as the branch that
 -- it published; no handler can write them.
 CREATE TABLE draftsman.job_steps (
-    job            bigint NOT NULL REFERENCES draftsman.jobs,
+    job            bigint NOT NULL REFERENCES draftsman.job_requests,
     key            text NOT NULL CHECK (key <> ''),
     owner          text NOT NULL,
     status         draftsman.step_status NOT NULL DEFAULT 'pending',
@@ -201,7 +222,7 @@ CREATE TABLE draftsman.job_steps (
 -- A patch and a work bundle have reserved names, which no other file can take.
 CREATE TABLE draftsman.artifacts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    job         bigint NOT NULL REFERENCES draftsman.jobs,
+    job         bigint NOT NULL REFERENCES draftsman.job_requests,
     run         int NOT NULL,
     name        text NOT NULL CHECK (name <> ''),
     kind        text NOT NULL CHECK (kind IN ('patch', 'report', 'file', 'bundle')),
@@ -222,7 +243,7 @@ CREATE TABLE draftsman.artifact_chunks (
 
 CREATE TABLE draftsman.job_checkpoints (
     id          bigint GENERATED ALWAYS AS IDENTITY,
-    job         bigint NOT NULL REFERENCES draftsman.jobs,
+    job         bigint NOT NULL REFERENCES draftsman.job_requests,
     run         int NOT NULL,
     data        jsonb NOT NULL CHECK (octet_length(data::text) <= 8388608),
     bundle      bigint REFERENCES draftsman.artifacts,
@@ -241,7 +262,7 @@ CREATE TABLE draftsman.run_log_chunks (
 
 -- Usage of the quotas of a job. A row is created with the first use.
 CREATE TABLE draftsman.job_quotas (
-    job    bigint NOT NULL REFERENCES draftsman.jobs,
+    job    bigint NOT NULL REFERENCES draftsman.job_requests,
     quota  text NOT NULL CHECK (quota IN ('events', 'steps', 'artifacts', 'checkpoints',
                                           'questions', 'log')),
     count  bigint NOT NULL CHECK (count >= 0),

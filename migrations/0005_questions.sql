@@ -12,7 +12,7 @@ CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
 
 -- An approval takes a decision only, and either expires or escalates.
 CREATE TABLE draftsman.job_questions (
-    job               bigint NOT NULL REFERENCES draftsman.jobs,
+    job               bigint NOT NULL REFERENCES draftsman.job_requests,
     ordinal           int NOT NULL CHECK (ordinal > 0),
     run               int NOT NULL,
     key               text NOT NULL CHECK (key <> ''),
@@ -215,7 +215,7 @@ BEGIN
         RETURN NEW;
     END IF;
     SELECT j.invoker_id, j.overrides -> 'answers' INTO asker, answers
-      FROM draftsman.jobs j WHERE j.number = NEW.job;
+      FROM draftsman.job_requests j WHERE j.number = NEW.job;
     SELECT * INTO asked FROM draftsman.job_questions q
      WHERE q.job = NEW.job AND q.ordinal = NEW.question;
     IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.responder_id)

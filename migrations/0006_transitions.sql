@@ -96,9 +96,11 @@ BEGIN
 END $$;
 
 -- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for
--- each statement, and a BEFORE trigger looks at each row once more.
+-- each statement, and a BEFORE trigger looks at each row once more. A session plans the statements
+-- of a trigger once, maybe when a table is empty: rows are looked up by index (enable_seqscan).
 CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     wrong  text;
     role   text := draftsman.session_kind();
@@ -107,35 +109,41 @@ DECLARE
         THEN coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}') ELSE '{}' END;
 BEGIN
     INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
-    SELECT n.number, 'job_created', n.status, who,
+    SELECT n.number, 'job_created', s.status, who,
            jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source, 'mode', n.mode,
                'agent', n.agent, 'repo_name', n.repo_name, 'retry_of', n.retry_of)) || detail
-      FROM new_jobs n
+      FROM new_requests n
+     CROSS JOIN LATERAL (
+           SELECT status FROM draftsman.job_states WHERE number = n.number LIMIT 1) s
      ORDER BY n.number;
 
-    SELECT n.status INTO wrong
-      FROM new_jobs n
-     WHERE n.status NOT IN ('scheduled', 'queued') OR n.version <> 1 OR n.run_count <> 0
-        OR n.attempts <> 0 OR n.retry_count <> 0 OR n.cancel_requested_at IS NOT NULL
+    SELECT CASE
+           WHEN s.number IS NULL THEN 'the request ' || n.number || ' has no state'
+           WHEN s.type <> n.type THEN
+               'D-' || n.number || ': the state has type ' || s.type || ', not ' || n.type
+           WHEN starts_with(n.idempotency_key, 'auto:') THEN
+               'a key that begins with auto: must continue with the id of the job, not '
+               || n.idempotency_key
+           ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
+               || s.status END INTO wrong
+      FROM new_requests n
+      LEFT JOIN LATERAL (
+           SELECT * FROM draftsman.job_states WHERE number = n.number LIMIT 1) s ON true
+     WHERE s.number IS NULL OR s.type <> n.type
+        OR s.status NOT IN ('scheduled', 'queued') OR s.version <> 1 OR s.run_count <> 0
+        OR s.attempts <> 0 OR s.retry_count <> 0 OR s.cancel_requested_at IS NOT NULL
+        OR (starts_with(n.idempotency_key, 'auto:') AND n.idempotency_key <> 'auto:' || n.id)
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'a new job must be queued or scheduled, not started, with version 1; not %',
-            wrong USING ERRCODE = 'DM001';
-    END IF;
-    SELECT n.idempotency_key INTO wrong
-      FROM new_jobs n
-     WHERE starts_with(n.idempotency_key, 'auto:') AND n.idempotency_key <> 'auto:' || n.id
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'a key that begins with auto: must continue with the id of the job, not %',
-            wrong USING ERRCODE = 'DM001';
+        RAISE EXCEPTION '%', wrong USING ERRCODE = 'DM001';
     END IF;
     IF role <> 'owner' THEN
         SELECT n.invoker_id INTO wrong
-          FROM new_jobs n
-          JOIN draftsman.jobs j ON j.number = n.number
-         WHERE n.number NOT BETWEEN 1 AND (SELECT last_value FROM draftsman.jobs_number_seq)
-            OR draftsman.may_submit(j, role, who) IS NOT TRUE
+          FROM new_requests n
+         CROSS JOIN LATERAL (
+               SELECT j AS job FROM draftsman.jobs j WHERE j.number = n.number LIMIT 1) j
+         WHERE n.number NOT BETWEEN 1 AND (SELECT last_value FROM draftsman.job_requests_number_seq)
+            OR draftsman.may_submit(j.job, role, who) IS NOT TRUE
          LIMIT 1;
         IF FOUND THEN
             PERFORM draftsman.deny_access(format('%s may not submit a job of %s', who, wrong));
@@ -143,9 +151,29 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_inserted AFTER INSERT ON draftsman.jobs
-    REFERENCING NEW TABLE AS new_jobs
+CREATE TRIGGER job_requests_inserted AFTER INSERT ON draftsman.job_requests
+    REFERENCING NEW TABLE AS new_requests
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
+
+-- Instead of a foreign key, which looks up the request of each row in a query of its own.
+CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+    wrong bigint;
+BEGIN
+    SELECT n.number INTO wrong
+      FROM new_states n
+     WHERE (SELECT r.number FROM draftsman.job_requests r WHERE r.number = n.number) IS NULL
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_states_inserted AFTER INSERT ON draftsman.job_states
+    REFERENCING NEW TABLE AS new_states
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_request();
 
 -- The cases are rendered from TRANSITIONS and FUSED in draftsman.domain.job. A fused transition
 -- (version + 2) passes through `claimed`. A claimed job returns to the status that it was claimed
@@ -233,20 +261,27 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_updated AFTER UPDATE ON draftsman.jobs
+CREATE TRIGGER job_states_updated AFTER UPDATE ON draftsman.job_states
     REFERENCING OLD TABLE AS old_jobs NEW TABLE AS new_jobs
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_transitions();
 
 -- Jobs stay as they were requested -------------------------------------------------------------
 
-CREATE TRIGGER jobs_immutable BEFORE UPDATE OF number, id, type, idempotency_key, request_digest,
-    payload, overrides, ticket_url, ticket_title, ticket_text, invoker_id, invoker_display_name,
-    mode, source, source_type, external_event_id, retry_of, chain_length, max_attempts, max_retries,
-    created_at ON draftsman.jobs FOR EACH ROW
+CREATE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, type, idempotency_key,
+    request_digest, mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
+    ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags, agent,
+    retry_of, chain_length, created_at ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
-CREATE TRIGGER jobs_no_delete BEFORE DELETE ON draftsman.jobs FOR EACH ROW
+CREATE TRIGGER job_states_immutable BEFORE UPDATE OF number, type, max_attempts, max_retries
+    ON draftsman.job_states FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+CREATE TRIGGER job_requests_no_delete BEFORE DELETE ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
-CREATE TRIGGER jobs_no_truncate BEFORE TRUNCATE ON draftsman.jobs
+CREATE TRIGGER job_requests_no_truncate BEFORE TRUNCATE ON draftsman.job_requests
+    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+CREATE TRIGGER job_states_no_delete BEFORE DELETE ON draftsman.job_states FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+CREATE TRIGGER job_states_no_truncate BEFORE TRUNCATE ON draftsman.job_states
     EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
 
 -- Error class DENIED means that an approver denied the last question of the job; no run has it.
@@ -262,7 +297,7 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER jobs_denied BEFORE UPDATE OF error_class ON draftsman.jobs FOR EACH ROW
+CREATE TRIGGER job_states_denied BEFORE UPDATE OF error_class ON draftsman.job_states FOR EACH ROW
     WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
     EXECUTE FUNCTION draftsman.check_denial();
 
@@ -278,7 +313,7 @@ DECLARE
 BEGIN
     SELECT r.job, r.ordinal INTO wrong
       FROM new_runs r
-     WHERE (SELECT j.number FROM draftsman.jobs j
+     WHERE (SELECT j.number FROM draftsman.job_states j
              WHERE j.number = r.job AND j.run_count = r.ordinal
                AND (r.status <> 'running'
                     OR (j.status = 'running' AND j.lease_token = r.lease_token))) IS NULL

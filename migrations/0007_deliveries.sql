@@ -11,7 +11,7 @@ CREATE TYPE draftsman.delivery_status AS ENUM (
 -- Tables --------------------------------------------------------------------------------------
 
 CREATE TABLE draftsman.job_targets (
-    job         bigint NOT NULL REFERENCES draftsman.jobs,
+    job         bigint NOT NULL REFERENCES draftsman.job_requests,
     ordinal     int NOT NULL CHECK (ordinal > 0),
     channel     draftsman.delivery_channel NOT NULL,
     target      text NOT NULL CHECK (target <> ''),
@@ -38,7 +38,7 @@ CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
 CREATE TABLE draftsman.deliveries (
     seq              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id               uuid NOT NULL DEFAULT gen_random_uuid(),
-    job              bigint NOT NULL REFERENCES draftsman.jobs,
+    job              bigint NOT NULL REFERENCES draftsman.job_requests,
     question         int,
     original         bigint REFERENCES draftsman.deliveries,
     channel          draftsman.delivery_channel NOT NULL,
@@ -126,7 +126,7 @@ CREATE TABLE draftsman.channel_limits (
 
 -- Dead letters without a target, until the leader writes their notification.
 CREATE TABLE draftsman.unnotified_jobs (
-    job    bigint PRIMARY KEY REFERENCES draftsman.jobs,
+    job    bigint PRIMARY KEY REFERENCES draftsman.job_requests,
     since  timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
@@ -242,7 +242,7 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_deliveries AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
+CREATE TRIGGER job_states_deliveries AFTER UPDATE OF status ON draftsman.job_states FOR EACH ROW
     WHEN ((NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
           OR (OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed'))
     EXECUTE FUNCTION draftsman.enqueue_deliveries();
@@ -263,13 +263,13 @@ BEGIN
         PERFORM draftsman.deny_access(
             'a target can be added only with a request, in its own thread');
     END IF;
-    UPDATE draftsman.jobs j SET has_targets = true
+    UPDATE draftsman.job_states j SET has_targets = true
      WHERE j.number IN (SELECT job FROM new_targets) AND NOT j.has_targets
        AND j.finished_at IS NULL;
     INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, version)
     SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
       FROM new_targets t
-      JOIN draftsman.jobs j ON j.number = t.job
+      JOIN draftsman.job_states j ON j.number = t.job
      WHERE 'status' = ANY (t.kinds)
      ORDER BY t.job, t.ordinal;
     INSERT INTO draftsman.deliveries
@@ -316,14 +316,15 @@ CREATE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsman.job_ques
 CREATE FUNCTION draftsman.record_unnotified() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NEW.overrides ->> 'notify' IS DISTINCT FROM 'none' AND NOT EXISTS (
+    IF (SELECT r.overrides ->> 'notify' FROM draftsman.job_requests r WHERE r.number = NEW.number)
+       IS DISTINCT FROM 'none' AND NOT EXISTS (
         SELECT FROM draftsman.deliveries d WHERE d.job = NEW.number AND d.kind = 'result') THEN
         INSERT INTO draftsman.unnotified_jobs (job) VALUES (NEW.number) ON CONFLICT DO NOTHING;
     END IF;
     RETURN NULL;
 END $$;
--- Triggers run in the order of their names: this trigger runs after jobs_deliveries, which writes
+-- Triggers run in the order of their names: this trigger runs after job_states_deliveries, which writes
 -- to the targets.
-CREATE TRIGGER jobs_unnotified AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
+CREATE TRIGGER job_states_unnotified AFTER UPDATE OF status ON draftsman.job_states FOR EACH ROW
     WHEN (NEW.status = 'dead_letter' AND OLD.status <> 'dead_letter')
     EXECUTE FUNCTION draftsman.record_unnotified();

@@ -33,7 +33,7 @@ CREATE TABLE draftsman.trello_labels (
     episode     int NOT NULL CHECK (episode >= 0),
     present     boolean NOT NULL,
     stage       text NOT NULL CHECK (stage IN ('pending', 'submitted', 'done')),
-    job         bigint REFERENCES draftsman.jobs,
+    job         bigint REFERENCES draftsman.job_requests,
     seen_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     changed_at  timestamptz NOT NULL,
     PRIMARY KEY (card, label),

@@ -53,7 +53,7 @@ BEGIN
     END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload) VALUES ($1, $8, $6, $7::jsonb);
     RETURN QUERY
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = $5, version = j.version + 1, updated_at = draftsman.now(),
            last_error = coalesce($9, j.last_error),
            error_class = CASE WHEN $9 IS NULL THEN j.error_class
@@ -141,7 +141,7 @@ CREATE FUNCTION draftsman.request_cancel(job bigint, by text, reason text, detai
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.require_control($1, $2, 'operator');
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3,
            updated_at = draftsman.now()
      WHERE j.number = $1 AND j.status = 'running' AND j.cancel_requested_at IS NULL;
@@ -165,7 +165,7 @@ BEGIN
      WHERE q.job = $1 AND q.status = 'open';
     UPDATE draftsman.job_runs r SET status = 'canceled', finished_at = draftsman.now()
      WHERE r.job = $1 AND r.status = 'running';
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
            next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
            cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
@@ -189,7 +189,7 @@ BEGIN
                AND request ->> 'requester' = draftsman.person_of_actor(actor)))) IS NOT TRUE THEN
         PERFORM draftsman.deny_access(format('%s may not ask for D-%s', actor, job));
     END IF;
-    PERFORM FROM draftsman.jobs j WHERE j.number = $1 FOR NO KEY UPDATE;
+    PERFORM FROM draftsman.job_states j WHERE j.number = $1 FOR NO KEY UPDATE;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT $1, 'request_joined', $2, $3
      WHERE (SELECT count(*) < 200

@@ -18,7 +18,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
               ELSE draftsman.may_act_as(actor) END
          WHEN 'person' THEN draftsman.may_act_as(actor) ELSE false END
     AND (draftsman.session_kind() = 'owner'
-         OR EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = may_insert_event.job))
+         OR EXISTS (SELECT FROM draftsman.job_requests j WHERE j.number = may_insert_event.job))
     AND (draftsman.session_kind() IN ('owner', 'worker') OR actor = 'system'
          OR CASE kind
             WHEN 'vote_received' THEN EXISTS (
@@ -115,7 +115,8 @@ BEGIN
             'GRANT INSERT (job, question, answers, last_voter, last_reason),
                 UPDATE (answers, last_voter, last_reason, last_at)
                 ON draftsman.refused_answers TO %I',
-            'GRANT INSERT ON draftsman.jobs, draftsman.job_targets TO %I',
+            'GRANT INSERT ON draftsman.job_requests, draftsman.job_states, draftsman.job_targets
+                TO %I',
             'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
                 draftsman.extend_question(bigint, int, float8, text),
@@ -129,7 +130,8 @@ BEGIN
         END LOOP;
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
-        GRANT UPDATE ON draftsman.jobs, draftsman.claimable TO draftsman_worker;
+        GRANT UPDATE ON draftsman.job_states, draftsman.claimable TO draftsman_worker;
+        GRANT UPDATE (repo_owner, repo_name) ON draftsman.job_requests TO draftsman_worker;
         GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
             draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
             TO draftsman_worker;
@@ -149,7 +151,7 @@ BEGIN
 
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
         -- a column of each allows SELECT ... FOR UPDATE; no update passes the triggers
-        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_bot;
+        GRANT UPDATE (number) ON draftsman.job_states TO draftsman_bot;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_bot;
         GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits, draftsman.leases
             TO draftsman_bot;
@@ -159,7 +161,7 @@ BEGIN
             draftsman.channel, text, text, text, float8) TO draftsman_bot;
     END IF;
     IF to_regrole('draftsman_person') IS NOT NULL THEN
-        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_person;
+        GRANT UPDATE (number) ON draftsman.job_states TO draftsman_person;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_person;
         GRANT UPDATE (status, in_doubt, attempts) ON draftsman.deliveries TO draftsman_person;
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,

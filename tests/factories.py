@@ -89,7 +89,7 @@ class Factory:
         """Make a retrying job due in `seconds`."""
         async with self.rt.db.connection() as conn:
             await conn.execute(
-                "UPDATE draftsman.jobs SET next_retry_at = draftsman.now()"
+                "UPDATE draftsman.job_states SET next_retry_at = draftsman.now()"
                 " + make_interval(secs => %s) WHERE number = %s",
                 (seconds, number),
             )

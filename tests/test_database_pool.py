@@ -18,10 +18,10 @@ from tests.support.statements import rows, run, value
 
 STAINS = [
     "CREATE TABLE mine (a int)",
-    "CREATE INDEX ON draftsman.jobs (ticket_title)",
-    "ALTER TABLE draftsman.jobs DISABLE TRIGGER ALL",
+    "CREATE INDEX ON draftsman.job_requests (ticket_title)",
+    "ALTER TABLE draftsman.job_states DISABLE TRIGGER ALL",
     "GRANT SELECT ON draftsman.jobs TO PUBLIC",
-    "ANALYZE draftsman.jobs",
+    "ANALYZE draftsman.job_states",
     "UPDATE draftsman.event_epoch SET epoch = epoch + 1",
     "DELETE FROM draftsman.schema_migrations WHERE name = '0001_schema'",
 ]

@@ -117,7 +117,7 @@ async def test_a_worker_passes_an_approval(
             worker,
             "WITH q AS (UPDATE draftsman.job_questions SET status = 'canceled',"
             " resolution = '{}' WHERE job = %(job)s RETURNING job)"
-            " UPDATE draftsman.jobs j SET status = 'resumed', version = version + 1"
+            " UPDATE draftsman.job_states j SET status = 'resumed', version = version + 1"
             " FROM q WHERE j.number = q.job",
             {"job": work.number},
         )

@@ -18,6 +18,7 @@ from tests.core.loops.workers import BlockingHandler, running_worker, runtime_wi
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
+from tests.support.raw_jobs import insert_job
 from tests.support.roles import Roles
 from tests.support.statements import FORBIDDEN, refused, rows, run
 from tests.support.waits import until
@@ -43,7 +44,7 @@ async def test_an_approval_is_written_as_approved(
             "  approvers, digest, resolution, answered_at)"
             " VALUES (%(job)s, 2, 1, 'gate', 'approval', 'answered', 'Deploy?', '{carol}', '',"
             "  %(how)s, now()))"
-            " UPDATE draftsman.jobs j SET status = 'resumed', version = version + 1"
+            " UPDATE draftsman.job_states j SET status = 'resumed', version = version + 1"
             " FROM closed c WHERE j.number = c.job",
             {"job": work.number, "how": APPROVED},
         )
@@ -156,10 +157,19 @@ async def test_a_vote_event_lies(session: Session, make: Factory, roles: Roles) 
         )
 
 
-FORGED_RETRY = (
-    "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id,"
-    " payload, retry_of, chain_length) SELECT gen_random_uuid(), type, %(key)s, request_digest,"
-    " 'cli', %(me)s, %(payload)s, number, 1 FROM draftsman.jobs WHERE number = %(job)s"
+FORGED_RETRY = insert_job(
+    {
+        "id": "gen_random_uuid()",
+        "type": "type",
+        "idempotency_key": "%(key)s::text",
+        "request_digest": "request_digest",
+        "source": "'cli'",
+        "invoker_id": "%(me)s::text",
+        "payload": "%(payload)s::jsonb",
+        "retry_of": "number",
+        "chain_length": "1",
+    },
+    "draftsman.jobs WHERE number = %(job)s",
 )
 
 
@@ -247,7 +257,7 @@ async def test_forged_refusals(
     counted = "SELECT answers, last_voter FROM draftsman.refused_answers"
     assert await rows(conn, counted) == [(2, "anna")]
     with pytest.raises(Exception, match="the request of a job is immutable"):
-        await anna.execute("UPDATE draftsman.jobs SET id = id")
+        await anna.execute("UPDATE draftsman.job_states SET id = id")
 
 
 @attack(
@@ -255,15 +265,23 @@ async def test_forged_refusals(
     surface="database",
     with_sandbox="refused: these keys are reserved, and numbers start at 1",
 )
-@pytest.mark.parametrize(("number", "key"), [("DEFAULT", "retry:7:1"), ("-5", "mine")])
-async def test_a_taken_key(session: Session, number: str, key: str) -> None:
+@pytest.mark.parametrize(("number", "key"), [({}, "retry:7:1"), ({"number": "-5"}, "mine")])
+async def test_a_taken_key(session: Session, number: dict[str, str], key: str) -> None:
     conn = await session("anna")
     async with refused(FORBIDDEN, "may not submit"):
         await run(
             conn,
-            "INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, source,"
-            f" invoker_id) OVERRIDING SYSTEM VALUE VALUES ({number}, gen_random_uuid(), 'noop',"
-            " %(key)s, '', 'cli', 'anna')",
+            insert_job(
+                number
+                | {
+                    "id": "gen_random_uuid()",
+                    "type": "'noop'",
+                    "idempotency_key": "%(key)s::text",
+                    "request_digest": "''",
+                    "source": "'cli'",
+                    "invoker_id": "'anna'",
+                }
+            ),
             {"key": key},
         )
 

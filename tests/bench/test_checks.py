@@ -20,10 +20,16 @@ async def test_migrated_database_is_accepted(database_url: str) -> None:
 @pytest.mark.parametrize(
     ("change", "missing"),
     [
-        ("ALTER TABLE draftsman.jobs DISABLE TRIGGER jobs_updated", "triggers jobs_updated"),
-        ("DROP TRIGGER jobs_updated ON draftsman.jobs", "triggers jobs_updated"),
-        ("ALTER TABLE draftsman.jobs DROP CONSTRAINT jobs_lease", "constraints jobs_lease"),
-        ("DROP INDEX draftsman.jobs_claim", "indexes jobs_claim"),
+        (
+            "ALTER TABLE draftsman.job_states DISABLE TRIGGER job_states_updated",
+            "triggers job_states_updated",
+        ),
+        ("DROP TRIGGER job_states_updated ON draftsman.job_states", "triggers job_states_updated"),
+        (
+            "ALTER TABLE draftsman.job_states DROP CONSTRAINT job_states_lease",
+            "constraints job_states_lease",
+        ),
+        ("DROP INDEX draftsman.job_states_claim", "indexes job_states_claim"),
         (
             (
                 "ALTER TABLE draftsman.job_runs DROP CONSTRAINT job_runs_finished,"

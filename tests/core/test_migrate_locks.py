@@ -16,7 +16,7 @@ from tests.support.waits import DEADLINE, background, until, wait_blocked
 NAME = "9999_wide"
 SQL = f"""
 INSERT INTO draftsman.schema_migrations (name) VALUES ('{NAME}');
-ALTER TABLE draftsman.jobs ADD COLUMN test_extra int"""
+ALTER TABLE draftsman.job_states ADD COLUMN test_extra int"""
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ SELECT FROM draftsman.deliveries
 LOOK: Final = 0.05
 """Seconds between two looks at the rows."""
 HASTEN: Final = """
-UPDATE draftsman.jobs SET next_retry_at = draftsman.now()
+UPDATE draftsman.job_states SET next_retry_at = draftsman.now()
  WHERE status = 'retrying' AND next_retry_at > draftsman.now() + interval '100 ms'
 """
 """The wait after a failure of the infrastructure is 3 s and grows, and a leader that was cut off

@@ -24,7 +24,10 @@ def test_every_query_has_points_and_only_a_read_has_a_single_point() -> None:
 
 
 def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    new: dict[str, LiteralString] = {"forget": "DELETE FROM draftsman.jobs", "peek": "SELECT 1"}
+    new: dict[str, LiteralString] = {
+        "forget": "DELETE FROM draftsman.job_states",
+        "peek": "SELECT 1",
+    }
     monkeypatch.setattr(kill_points, "QUERIES", [("new", "forget"), ("new", "peek")])
     monkeypatch.setattr(kill_points, "load", lambda _: new)
     monkeypatch.setattr(kill_points, "texts", kill_points.texts.__wrapped__)

@@ -30,17 +30,16 @@ RESET draftsman.clock_offset;
 -- 0.5 % are canceled, 0.5 % dead letters, 0.2 % expired, 2 % failed, and 10 % have asked. Ids and
 -- times grow with the numbers.
 -- name: jobs
-INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, position, status,
-       claimed_from, source, invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title,
-       retry_of, run_at, run_count, attempts, next_retry_at, last_error, error_class, worker_id,
-       lease_token, cancel_requested_at, cancel_requested_by, result, version, created_at, queued_at,
-       started_at, finished_at, updated_at, subject_key, has_targets)
-       OVERRIDING SYSTEM VALUE
+WITH jobs (number, id, type, idempotency_key, request_digest, position, status, claimed_from, source,
+invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title, retry_of, run_at, run_count,
+attempts, next_retry_at, last_error, error_class, worker_id, lease_token, cancel_requested_at,
+cancel_requested_by, result, version, created_at, queued_at, started_at, finished_at, updated_at,
+subject_key, has_targets) AS MATERIALIZED (
 SELECT g, (lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '7'
            || substr(h.hex, 1, 3) || '8' || substr(h.hex, 4, 15))::uuid,
        'seed', 'seed:' || h.hex, h.hex || h.hex, g * 100, s.status,
        CASE WHEN s.status = 'claimed' THEN 'queued'::draftsman.job_status END,
-       'cli', 'seed', jsonb_build_object('i', g), ARRAY['tag' || g %% 7], 'agent' || g %% 3, 'acme',
+       'cli'::draftsman.channel, 'seed', jsonb_build_object('i', g), ARRAY['tag' || g %% 7], 'agent' || g %% 3, 'acme',
        'repo' || g %% 50, 'Job ' || g,
        CASE WHEN s.status = 'queued' AND g %% 10 = 0 THEN g - 100000 END,
        CASE WHEN s.status = 'scheduled' THEN now() + (g %% 300 - 20) * interval '1 minute' END, r.runs,
@@ -73,6 +72,20 @@ SELECT g, (lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '
        WHEN s.status IN ('scheduled', 'queued', 'claimed') THEN 0
        WHEN s.status IN ('completed', 'failed') AND g %% 10 = 0 THEN 2
        ELSE 1 END AS runs) r
+), requests AS (
+    INSERT INTO draftsman.job_requests (number, id, type, idempotency_key, request_digest, source,
+           invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title, retry_of,
+           created_at)
+       OVERRIDING SYSTEM VALUE
+    SELECT number, id, type, idempotency_key, request_digest, source, invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title, retry_of, created_at
+      FROM jobs
+)
+INSERT INTO draftsman.job_states (number, type, position, status, claimed_from, run_at, run_count,
+       attempts, next_retry_at, last_error, error_class, worker_id, lease_token,
+       cancel_requested_at, cancel_requested_by, result, version, queued_at, started_at,
+       finished_at, updated_at, subject_key, has_targets)
+SELECT number, type, position, status, claimed_from, run_at, run_count, attempts, next_retry_at, last_error, error_class, worker_id, lease_token, cancel_requested_at, cancel_requested_by, result, version, queued_at, started_at, finished_at, updated_at, subject_key, has_targets
+  FROM jobs
 
 -- name: runs
 INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, started_at,
@@ -246,7 +259,7 @@ INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 
 INSERT INTO draftsman.leases (name, owner, term, expires_at)
 VALUES ('leader', md5('worker0')::uuid, 1, now() + interval '1 day');
 UPDATE draftsman.event_epoch SET epoch = 2;
-SELECT setval('draftsman.jobs_number_seq', max(number)),
+SELECT setval('draftsman.job_requests_number_seq', max(number)),
        setval('draftsman.job_positions', max(position)),
        setval('draftsman.job_event_ids', max(number) * 10 + 10),
        setval('draftsman.lease_tokens', max(number) + 1) FROM draftsman.jobs;

@@ -82,7 +82,7 @@ sys.exit(any(os.waitpid(child, 0)[1] for child in children))
 WIDE_MIGRATION: Final = (
     "9999_wide",
     """INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_wide');
-       ALTER TABLE draftsman.jobs ADD COLUMN test_extra text NOT NULL DEFAULT 'x';
+       ALTER TABLE draftsman.job_states ADD COLUMN test_extra text NOT NULL DEFAULT 'x';
        ALTER TABLE draftsman.job_runs ADD COLUMN test_extra int;
        ALTER TABLE draftsman.job_events ADD COLUMN test_extra int""",
 )

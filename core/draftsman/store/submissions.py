@@ -39,15 +39,17 @@ class SubmitResult:
 async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:
     """Insert new requests and find the existing jobs of the others, in the order of the rows.
 
-    A row held by a concurrent duplicate is left out. All rows have the same columns.
+    A row held by a concurrent duplicate is left out. All rows have the same columns. Of several
+    rows with a subject, the first is inserted, and the others join its job.
     """
     shared = {name: value for name, value in rows[0].items() if _same(name, value, rows)}
     own = [name for name in rows[0] if name not in shared]
     params = {
         "shared": _json(shared),
-        "rows": _json([{name: row[name] for name in own} for row in rows]),
+        "rows": _json([{name: row[name] for name in own} for row in _first_of_subjects(rows)]),
         "actor": actor,
     }
+    await lock_subjects(conn, rows)
     records = await database.rows(conn, _Q["submit"], params)
     created = {id: (number, Status(status)) for number, id, status, _ in records}
     results = []
@@ -60,6 +62,25 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
         missing = [index for index, row in enumerate(rows) if row["id"] not in created]
         results += await existing(conn, rows, missing)
     return results
+
+
+async def lock_subjects(conn: Connection, rows: Sequence[Row]) -> None:
+    """Lock the subjects of the requests until the end of the transaction."""
+    subjects = sorted({row["subject_key"] for row in rows if row["subject_key"] is not None})
+    if subjects:
+        await database.execute(conn, _Q["lock_subjects"], {"subjects": subjects})
+
+
+def _first_of_subjects(rows: Sequence[Row]) -> list[Row]:
+    subjects: set[str] = set()
+    first = []
+    for row in rows:
+        if (subject := row["subject_key"]) is not None:
+            if subject in subjects:
+                continue
+            subjects.add(subject)
+        first.append(row)
+    return first
 
 
 async def existing(

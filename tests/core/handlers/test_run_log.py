@@ -87,7 +87,7 @@ async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
     lines = RunLog(rt.checkpoints, work.lease)
     async with rt.db.connection() as other_conn, other_conn.transaction():
         await other_conn.execute(
-            "SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (work.number,)
+            "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (work.number,)
         )
         lines.write("first")
         await wait_blocked(conn, by=other_conn.info.backend_pid)

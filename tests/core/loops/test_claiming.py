@@ -144,7 +144,9 @@ async def test_a_finished_job_that_another_session_holds_is_settled_later(
     async with running_worker(runtime_with(rt), {"noop": blocking}, slots=1) as process:
         await blocking.next()
         async with conn.transaction():
-            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (first,))
+            await conn.execute(
+                "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (first,)
+            )
             blocking.go.set()
             second = await make.queued(queue="default")
             assert (await wait_for_end(rt, second)).status is S.COMPLETED
@@ -206,7 +208,7 @@ async def test_one_result_that_the_database_refuses_fails_alone(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await conn.execute(
-        "ALTER TABLE draftsman.jobs ADD CHECK (result IS NULL OR NOT result ? 'bad')"
+        "ALTER TABLE draftsman.job_states ADD CHECK (result IS NULL OR NOT result ? 'bad')"
     )
     together = asyncio.Barrier(2)
 

@@ -330,7 +330,9 @@ async def test_what_is_done_and_cannot_be_settled_keeps_beating(
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         await blocking.next()
         async with conn.transaction():
-            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
+            await conn.execute(
+                "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
+            )
             blocking.go.set()
             await until(lambda: idle(process), "the handler's end")
             began = (await run_of(rt, number)).heartbeat_at

@@ -97,7 +97,7 @@ async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
     async with running_worker(quick, {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         async with locking.transaction():
-            await locking.execute("LOCK draftsman.jobs")
+            await locking.execute("LOCK draftsman.job_states")
             await wait_blocked(conn, by=locking.info.backend_pid, sessions=2)
             assert crew.leader is not None
             crew.leader.stop.set()

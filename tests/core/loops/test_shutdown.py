@@ -262,7 +262,9 @@ async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_en
     async with running_worker(runtime_with(rt, drain=60), {"noop": blocking}) as process:
         await blocking.next()
         async with conn.transaction():
-            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
+            await conn.execute(
+                "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
+            )
             process.shut_down("test")
             blocking.go.set()
             await until(lambda: nothing_runs(process), "the handler's end")
@@ -356,7 +358,9 @@ async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_
     async with running_worker(runtime_with(rt), {"noop": handler}) as process:
         await blocking.next()
         async with conn.transaction():
-            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
+            await conn.execute(
+                "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
+            )
             blocking.go.set()
             async with rt.db.connection() as other:
                 await wait_blocked(other, by=conn.info.backend_pid)

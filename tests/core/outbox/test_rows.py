@@ -86,7 +86,7 @@ async def test_what_is_rolled_back_is_told_to_nobody(
         )
         await run(
             conn,
-            "UPDATE draftsman.jobs SET status = 'canceled', finished_at = now(),"
+            "UPDATE draftsman.job_states SET status = 'canceled', finished_at = now(),"
             " version = version + 1 WHERE number = %s",
             (work.number,),
         )
@@ -103,7 +103,7 @@ async def test_a_statement_by_hand_is_told_as_well(
     number = await make.queued(**LOG)
     await run(
         conn,
-        "UPDATE draftsman.jobs SET status = 'canceled', finished_at = now(), version = 2"
+        "UPDATE draftsman.job_states SET status = 'canceled', finished_at = now(), version = 2"
         " WHERE number = %s",
         (number,),
     )

@@ -18,6 +18,7 @@ from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE
+from tests.support.raw_jobs import insert_job
 from tests.support.roles import Roles
 from tests.support.statements import outcome
 
@@ -36,15 +37,29 @@ ANSWER: Final = (
     " voter, payload, accepted) SELECT job, 1, kind, 'cli', 'e', %(id)s, '', %(yes)s, true"
     " FROM draftsman.job_questions WHERE job = %(job)s"
 )
-SUBMIT: Final = (
-    "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id)"
-    " VALUES (gen_random_uuid(), 'noop', 'k', '', 'cli', %(name)s)"
+SUBMIT: Final = insert_job(
+    {
+        "id": "gen_random_uuid()",
+        "type": "'noop'",
+        "idempotency_key": "'k'",
+        "request_digest": "''",
+        "source": "'cli'",
+        "invoker_id": "%(name)s::text",
+    }
 )
-RETRY: Final = (
-    "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id,"
-    " payload, retry_of, chain_length) SELECT gen_random_uuid(), type, 'retry:' || number || ':1',"
-    " request_digest, 'cli', %(name)s, payload, number, 1 FROM draftsman.jobs"
-    " WHERE number = %(over)s"
+RETRY: Final = insert_job(
+    {
+        "id": "gen_random_uuid()",
+        "type": "type",
+        "idempotency_key": "'retry:' || number || ':1'",
+        "request_digest": "request_digest",
+        "source": "'cli'",
+        "invoker_id": "%(name)s::text",
+        "payload": "payload",
+        "retry_of": "number",
+        "chain_length": "1",
+    },
+    "draftsman.jobs WHERE number = %(over)s",
 )
 VERBS: Final = {
     Verb.SUBMIT: SUBMIT,

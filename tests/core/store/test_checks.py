@@ -10,44 +10,45 @@ from tests.core.store import test_people_checks as people
 from tests.core.store import test_repo_checks as repos
 from tests.core.store import test_trello_checks as trello
 from tests.factories import GATE, Factory
+from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
 
 S = Status
 JOBS = [
-    (S.QUEUED, "finished_at = now()", "jobs_finished"),
-    (S.QUEUED, "next_retry_at = now()", "jobs_retry_time"),
-    (S.RETRYING, "next_retry_at = NULL", "jobs_retry_time"),
-    (S.SCHEDULED, "run_at = NULL", "jobs_run_time"),
-    (S.QUEUED, "claimed_from = 'queued'", "jobs_claimed_from"),
-    (S.CLAIMED, "claimed_from = NULL", "jobs_claimed_from"),
-    (S.CLAIMED, "claimed_from = 'running'", "jobs_claimed_from_check"),
-    (S.QUEUED, "worker_id = gen_random_uuid()", "jobs_worker"),
-    (S.RUNNING, "worker_id = NULL", "jobs_worker"),
-    (S.QUEUED, "cancel_requested_at = now()", "jobs_cancel"),
-    (S.QUEUED, "cancel_requested_by = 'ben'", "jobs_cancel"),
-    (S.QUEUED, "attempts = -1", "jobs_attempts"),
-    (S.QUEUED, "attempts = max_attempts + 1", "jobs_attempts"),
-    (S.QUEUED, "retry_count = -1", "jobs_retries"),
-    (S.QUEUED, "retry_count = max_retries + 1", "jobs_retries"),
-    (S.QUEUED, "run_count = -1", "jobs_run_count_check"),
-    (S.QUEUED, "queue = ''", "jobs_queue_check"),
+    (S.QUEUED, "finished_at = now()", "job_states_finished"),
+    (S.QUEUED, "next_retry_at = now()", "job_states_retry_time"),
+    (S.RETRYING, "next_retry_at = NULL", "job_states_retry_time"),
+    (S.SCHEDULED, "run_at = NULL", "job_states_run_time"),
+    (S.QUEUED, "claimed_from = 'queued'", "job_states_claimed_from"),
+    (S.CLAIMED, "claimed_from = NULL", "job_states_claimed_from"),
+    (S.CLAIMED, "claimed_from = 'running'", "job_states_claimed_from_check"),
+    (S.QUEUED, "worker_id = gen_random_uuid()", "job_states_worker"),
+    (S.RUNNING, "worker_id = NULL", "job_states_worker"),
+    (S.QUEUED, "cancel_requested_at = now()", "job_states_cancel"),
+    (S.QUEUED, "cancel_requested_by = 'ben'", "job_states_cancel"),
+    (S.QUEUED, "attempts = -1", "job_states_attempts"),
+    (S.QUEUED, "attempts = max_attempts + 1", "job_states_attempts"),
+    (S.QUEUED, "retry_count = -1", "job_states_retries"),
+    (S.QUEUED, "retry_count = max_retries + 1", "job_states_retries"),
+    (S.QUEUED, "run_count = -1", "job_states_run_count_check"),
+    (S.QUEUED, "queue = ''", "job_states_queue_check"),
 ]
 RUNNING_TO = "version = version + 1, worker_id = NULL, lease_token = NULL"
 ENDS = [
-    (f"{RUNNING_TO}, status = 'completed'", "jobs_finished"),
-    (f"{RUNNING_TO}, status = 'failed', finished_at = now()", "jobs_error"),
-    (f"{RUNNING_TO}, status = 'dead_letter', finished_at = now()", "jobs_error"),
-    ("version = version + 1, worker_id = NULL, status = 'resumed'", "jobs_lease"),
-    ("version = version + 1, lease_token = NULL, status = 'resumed'", "jobs_worker"),
+    (f"{RUNNING_TO}, status = 'completed'", "job_states_finished"),
+    (f"{RUNNING_TO}, status = 'failed', finished_at = now()", "job_states_error"),
+    (f"{RUNNING_TO}, status = 'dead_letter', finished_at = now()", "job_states_error"),
+    ("version = version + 1, worker_id = NULL, status = 'resumed'", "job_states_lease"),
+    ("version = version + 1, lease_token = NULL, status = 'resumed'", "job_states_worker"),
 ]
 INSERTS = [
-    ("max_attempts", "101", "jobs_attempts"),
-    ("max_attempts", "-1", "jobs_attempts"),
-    ("max_retries", "101", "jobs_retries"),
-    ("chain_length", "-1", "jobs_chain_length_check"),
-    ("chain_length", "1001", "jobs_chain_length_check"),
-    ("type", "''", "jobs_type_check"),
-    ("idempotency_key", "''", "jobs_idempotency_key_check"),
+    ("max_attempts", "101", "job_states_attempts"),
+    ("max_attempts", "-1", "job_states_attempts"),
+    ("max_retries", "101", "job_states_retries"),
+    ("chain_length", "-1", "job_requests_chain_length_check"),
+    ("chain_length", "1001", "job_requests_chain_length_check"),
+    ("type", "''", "job_requests_type_check"),
+    ("idempotency_key", "''", "job_requests_idempotency_key_check"),
 ]
 RUNS = [
     ("finished_at = now()", "job_runs_finished"),
@@ -205,7 +206,7 @@ async def test_a_job_has_the_columns_of_its_status(
 ) -> None:
     number = await make.job_in(status)
     async with refused(CHECK, f'"{constraint}"'):
-        await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {number}")
+        await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {number}")
 
 
 @pytest.mark.parametrize(("change", "constraint"), ENDS)
@@ -214,7 +215,7 @@ async def test_a_job_ends_with_all_that_belongs_to_the_end(
 ) -> None:
     work = await make.running()
     async with refused(CHECK, f'"{constraint}"'):
-        await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {work.number}")
+        await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {work.number}")
 
 
 @pytest.mark.parametrize(("column", "wrong", "constraint"), INSERTS)
@@ -229,7 +230,8 @@ async def test_a_job_is_inserted_within_the_limits(
         "source": "'cli'",
         "invoker_id": "'ben'",
     } | {column: wrong}
-    await _insert_refused(conn, "jobs", columns, constraint)
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, insert_job(columns))
 
 
 async def _insert_refused(

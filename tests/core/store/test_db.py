@@ -241,7 +241,7 @@ async def test_an_arrow_runs_again_after_a_deadlock(
 
     async def work(mine: Connection, mine_first: int, then: int) -> None:
         tries.append(mine.info.backend_pid)
-        lock = "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE"
+        lock = "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE"
         await mine.execute("SET LOCAL deadlock_timeout = '10ms'")
         await mine.execute(lock, (mine_first,))
         if len(tries) <= 2:
@@ -320,11 +320,11 @@ def test_an_error_of_the_database_becomes_one_of_ours(
 @pytest.mark.parametrize(
     "statement",
     [
-        """UPDATE draftsman.jobs SET status = 'queued', version = 9, worker_id = NULL,
+        """UPDATE draftsman.job_states SET status = 'queued', version = 9, worker_id = NULL,
                   lease_token = NULL""",
-        """UPDATE draftsman.jobs SET status = 'resumed', version = version + 1, worker_id = NULL,
-                  lease_token = NULL""",
-        "DELETE FROM draftsman.jobs",
+        """UPDATE draftsman.job_states SET status = 'resumed', version = version + 1,
+                  worker_id = NULL, lease_token = NULL""",
+        "DELETE FROM draftsman.job_states",
     ],
     ids=["transition", "consistency", "change"],
 )

@@ -95,7 +95,7 @@ async def test_somebody_with_psql_is_named_by_the_role(make: Factory, conn: Conn
     number = await make.queued()
     await run(
         conn,
-        "UPDATE draftsman.jobs SET status = 'canceled', version = 2, finished_at = now()"
+        "UPDATE draftsman.job_states SET status = 'canceled', version = 2, finished_at = now()"
         " WHERE number = %s",
         (number,),
     )
@@ -174,7 +174,7 @@ async def test_one_statement_over_many_jobs_leaves_an_event_for_each(
     numbers = [await make.queued() for _ in range(5)]
     await run(
         conn,
-        "UPDATE draftsman.jobs SET status = 'canceled', version = 2, finished_at = now()"
+        "UPDATE draftsman.job_states SET status = 'canceled', version = 2, finished_at = now()"
         " WHERE number <> %s",
         (numbers[0],),
     )

@@ -9,6 +9,7 @@ from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
+from tests.support.raw_jobs import STATE_COLUMNS
 from tests.support.statements import CHANGE, CONSISTENCY, refused, rows, run, value
 
 IMMUTABLE = {
@@ -32,6 +33,9 @@ IMMUTABLE = {
     "max_attempts": "9",
     "max_retries": "9",
     "created_at": "now()",
+    "requested_skills": "'{}'",
+    "tags": "'{}'",
+    "agent": "'other'",
 }
 
 
@@ -40,20 +44,19 @@ async def test_what_was_asked_stays_as_it_was_asked(
     make: Factory, conn: Connection, column: str
 ) -> None:
     number = await make.queued()
+    table = "draftsman.job_states" if column in STATE_COLUMNS else "draftsman.job_requests"
     async with refused(CHANGE, "the request of a job is immutable"):
         await run(
             conn,
-            f"UPDATE draftsman.jobs SET {column} = {IMMUTABLE[column]} WHERE number = %s",
+            f"UPDATE {table} SET {column} = {IMMUTABLE[column]} WHERE number = %s",
             (number,),
         )
 
 
-@pytest.mark.parametrize(
-    "column", ["position = 1", "priority = 7", "queue = 'other'", "tags = '{}'"]
-)
+@pytest.mark.parametrize("column", ["position = 1", "priority = 7", "queue = 'other'"])
 async def test_a_waiting_job_may_be_moved(make: Factory, conn: Connection, column: str) -> None:
     number = await make.queued()
-    assert await run(conn, f"UPDATE draftsman.jobs SET {column} WHERE number = {number}") == 1
+    assert await run(conn, f"UPDATE draftsman.job_states SET {column} WHERE number = {number}") == 1
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
@@ -63,7 +66,7 @@ async def test_a_finished_job_stays_as_it_ended(
     number = await make.job_in(status)
     for change in ("result = '{}'", "position = 1", "finished_at = now()", "last_error = 'other'"):
         async with refused(CHANGE, "a finished job is immutable"):
-            await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {number}")
+            await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {number}")
 
 
 async def test_a_finished_run_stays_as_it_ended(make: Factory, conn: Connection) -> None:
@@ -108,7 +111,8 @@ async def test_an_answer_stays_as_it_was_given(make: Factory, conn: Connection) 
 
 
 @pytest.mark.parametrize(
-    "table", ["jobs", "job_runs", "job_questions", "job_answers", "job_events"]
+    "table",
+    ["job_requests", "job_states", "job_runs", "job_questions", "job_answers", "job_events"],
 )
 async def test_history_cannot_be_deleted(make: Factory, conn: Connection, table: str) -> None:
     work = await make.asked()
@@ -118,7 +122,8 @@ async def test_history_cannot_be_deleted(make: Factory, conn: Connection, table:
 
 
 @pytest.mark.parametrize(
-    "table", ["jobs", "job_runs", "job_questions", "job_answers", "job_events"]
+    "table",
+    ["job_requests", "job_states", "job_runs", "job_questions", "job_answers", "job_events"],
 )
 async def test_history_cannot_be_truncated(make: Factory, conn: Connection, table: str) -> None:
     work = await make.asked()
@@ -192,7 +197,7 @@ INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
 VALUES (%(job)s, 7, gen_random_uuid(), %(token)s)"""
 _START = """
 WITH moved AS (
-UPDATE draftsman.jobs
+UPDATE draftsman.job_states
    SET status = 'running', claimed_from = NULL, version = version + 1, run_count = run_count + 1
  WHERE number = %(job)s
 RETURNING number, run_count, worker_id, lease_token)
@@ -230,7 +235,9 @@ VALUES (%(job)s, 1, %(kind)s, 'cli', %(event)s, 'ben', 'ben', '{}', %(accepted)s
 async def test_only_a_person_who_denied_the_gate_makes_a_job_denied(
     make: Factory, rt: Runtime, conn: Connection, people: People
 ) -> None:
-    denied = "UPDATE draftsman.jobs SET error_class = 'DENIED', last_error = 'denied by carol'"
+    denied = (
+        "UPDATE draftsman.job_states SET error_class = 'DENIED', last_error = 'denied by carol'"
+    )
     end = "status = 'failed', version = version + 1, finished_at = now()"
     failed, work = await make.failed(), await make.asked(GATE)
     for change in (f"WHERE number = {failed}", f", {end} WHERE number = {work.number}"):

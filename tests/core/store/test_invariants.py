@@ -16,7 +16,8 @@ from tests.support.statements import rows, run
 INVARIANTS = queries.load("invariants")
 
 BREAK = {
-    "terminal_has_finished": "UPDATE draftsman.jobs SET finished_at = now()",
+    "request_has_a_state": "UPDATE draftsman.job_states SET type = 'other' WHERE number = %(run)s",
+    "terminal_has_finished": "UPDATE draftsman.job_states SET finished_at = now()",
     "running_has_one_open_run": (
         "UPDATE draftsman.job_runs SET status = 'failed', finished_at = now() WHERE job = %(run)s"
     ),
@@ -28,16 +29,16 @@ BREAK = {
         " WHERE status = 'open'"
     ),
     "open_question_belongs_to_waiting_job": (
-        "UPDATE draftsman.jobs SET status = 'waiting_for_approval' WHERE number = %(ask)s"
+        "UPDATE draftsman.job_states SET status = 'waiting_for_approval' WHERE number = %(ask)s"
     ),
     "answered_has_an_accepted_answer": "DELETE FROM draftsman.job_answers",
     "accepted_answer_resolved_its_question": (
         "UPDATE draftsman.job_questions SET status = 'open', resolution = NULL"
         " WHERE status = 'answered'"
     ),
-    "budgets_hold": "UPDATE draftsman.jobs SET attempts = max_attempts + 1",
-    "run_count_is_the_newest_run": "UPDATE draftsman.jobs SET run_count = run_count + 1",
-    "version_counts_the_events": "UPDATE draftsman.jobs SET version = version + 1",
+    "budgets_hold": "UPDATE draftsman.job_states SET attempts = max_attempts + 1",
+    "run_count_is_the_newest_run": "UPDATE draftsman.job_states SET run_count = run_count + 1",
+    "version_counts_the_events": "UPDATE draftsman.job_states SET version = version + 1",
     "last_event_is_the_status": (
         "UPDATE draftsman.job_events SET to_status = 'expired' WHERE kind = 'job_started'"
     ),
@@ -53,8 +54,8 @@ BREAK = {
         " RETURNING month)"
         " INSERT INTO draftsman.archived_jobs SELECT %(run)s, month, 1, 1 FROM m"
     ),
-    "retries_have_one_successor": "UPDATE draftsman.jobs SET retry_of = %(run)s",
-    "has_targets_is_set": "UPDATE draftsman.jobs SET has_targets = false",
+    "retries_have_one_successor": "UPDATE draftsman.job_requests SET retry_of = %(run)s",
+    "has_targets_is_set": "UPDATE draftsman.job_states SET has_targets = false",
     "newest_status_is_queued": "UPDATE draftsman.deliveries SET version = 1 WHERE kind = 'status'",
     "open_question_is_queued": "DELETE FROM draftsman.deliveries WHERE kind = 'question'",
     "closed_question_is_not_posted": (
@@ -123,7 +124,7 @@ async def test_every_violation_is_found_and_names_its_job(
 async def _without_guards(conn: Connection) -> None:
     """Disable the guards of the data, as with psql, or by a bug."""
     await conn.execute("SET session_replication_role = replica")
-    for table in ("jobs", "job_questions", "question_times", "deliveries"):
+    for table in ("job_requests", "job_states", "job_questions", "question_times", "deliveries"):
         checks = await conn.execute(
             "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid = %s::regclass",
             (f"draftsman.{table}",),

@@ -18,7 +18,7 @@ from tests.support.statements import run, value
 
 MANY = 100
 CANCEL = """
-UPDATE draftsman.jobs
+UPDATE draftsman.job_states
    SET status = 'canceled', version = version + 1, finished_at = now()
  WHERE number = ANY (%(jobs)s)"""
 

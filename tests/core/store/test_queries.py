@@ -39,14 +39,13 @@ OTHER_NAMES = {
 }
 """Queries whose function has another name: theirs is a builtin, or they are part of a whole."""
 INDEXES = {
-    "jobs": {
-        "jobs_pkey",
-        "jobs_id",
-        "jobs_key",
-        "jobs_claim",
-        "jobs_status",
-        "jobs_due",
-        "jobs_subject",
+    "job_requests": {"job_requests_pkey", "job_requests_id", "job_requests_key"},
+    "job_states": {
+        "job_states_pkey",
+        "job_states_claim",
+        "job_states_status",
+        "job_states_due",
+        "job_states_subject",
     },
     "job_runs": {"job_runs_pkey"},
     "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
@@ -135,26 +134,26 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
     plan = await explain(
         conn,
         "SELECT number FROM draftsman.claimable WHERE queue = 'q'"
-        " ORDER BY priority DESC, position, created_at, number LIMIT 10",
+        " ORDER BY priority DESC, position, number LIMIT 10",
         {},
     )
-    assert "Scan using jobs_claim" in plan
+    assert "Scan using job_states_claim" in plan
     assert "Sort" not in plan
 
 
 @pytest.mark.parametrize(
     ("family", "name", "index"),
     [
-        ("sweeps", "promote", "jobs_due"),
+        ("sweeps", "promote", "job_states_due"),
         ("sweeps", "expire", "job_questions_expiry"),
-        ("sweeps", "next_due", "jobs_due"),
+        ("sweeps", "next_due", "job_states_due"),
         ("read_model", "events", "_epoch_txid_id_idx"),
         ("read_model", "job_events", "_job_id_idx"),
-        ("read_model", "find", "jobs_id"),
-        ("submissions", "submit", "jobs_key"),
-        ("submissions", "submit", "jobs_subject"),
-        ("submissions", "existing", "jobs_key"),
-        ("submissions", "existing", "jobs_subject"),
+        ("read_model", "find", "job_requests_id"),
+        ("submissions", "submit", "job_requests_key"),
+        ("submissions", "submit", "job_states_subject"),
+        ("submissions", "existing", "job_requests_key"),
+        ("submissions", "existing", "job_states_subject"),
     ],
 )
 async def test_a_hot_query_uses_the_index_made_for_it(
@@ -172,12 +171,12 @@ async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
     conn: Connection,
 ) -> None:
     await seed_draftsman(conn, Backlog(2000, 200))
-    await conn.execute("ANALYZE draftsman.jobs")
+    await conn.execute("ANALYZE draftsman.job_states")
     values = {"statuses": ["failed"], "lowest": 0, "before": 2**40, "limit": 200}
     async with conn.transaction():
         await conn.execute(queries.load("read_model")["in_order"])
         planned = await explain(conn, queries.load("read_model")["page"], values)
-    assert "using jobs_status " in planned, planned
+    assert "using job_states_status " in planned, planned
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from draftsman import resources
 from draftsman.domain.job import FUSED, INITIAL, LEASED, TERMINAL, TRANSITIONS, Status, steps
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
+from tests.support.raw_jobs import insert_job
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 
 S = Status
@@ -132,7 +133,7 @@ def _columns(number: int, before: Status, after: Status, growth: int) -> dict[st
 
 _UPDATE = """
 WITH moved AS (
-UPDATE draftsman.jobs
+UPDATE draftsman.job_states
    SET status = %(after)s, version = version + %(growth)s,
        claimed_from = CASE WHEN %(after)s = 'claimed'
                       THEN CASE WHEN %(moved)s THEN %(claimed_from)s ELSE claimed_from END END,
@@ -166,7 +167,7 @@ VALUES (%(job)s, 99, 1, 'key', %(kind)s::draftsman.question_kind, 'text',
 
 async def test_a_lease_changes_with_a_status_only(make: Factory, conn: Connection) -> None:
     work = await make.running()
-    steal = "UPDATE draftsman.jobs SET lease_token = lease_token + 1 WHERE number = %s"
+    steal = "UPDATE draftsman.job_states SET lease_token = lease_token + 1 WHERE number = %s"
     async with refused(TRANSITION):
         await conn.execute(steal, (work.number,))
 
@@ -283,12 +284,8 @@ def _copy(**changed: str) -> str:
         "lease_token",
         "finished_at",
     ]
-    target = ", ".join([*kept, *named])
-    source = ", ".join([*kept, *named.values()])
-    return (
-        f"INSERT INTO draftsman.jobs ({target})"
-        f" SELECT {source} FROM draftsman.jobs WHERE number = %(job)s"
-    )
+    columns = {name: name for name in kept} | named
+    return insert_job(columns, "draftsman.jobs WHERE number = %(job)s")
 
 
 async def test_an_insert_without_a_status_is_queued(make: Factory, conn: Connection) -> None:

@@ -80,6 +80,9 @@ CALLS: Final[dict[str, Call]] = {
     "submissions.submit: a twin of the past": _submit(1, first=key(MIDDLE)),
     "submissions.submit: a thousand": _submit(1000, rows=4000),
     "submissions.submit: with a subject": _submit(10, subject_key="card99"),
+    "submissions.lock_subjects": Call(
+        lambda conn: submissions.lock_subjects(conn, [{"subject_key": "card99"}])
+    ),
     "submissions.existing: a twin of the past": _known(key=key(MIDDLE)),
     "submissions.recent_duplicate": Call(
         lambda conn: submissions.recent_duplicate(conn, MIDDLE, "slack", "C1", 60.0)

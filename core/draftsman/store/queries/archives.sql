@@ -37,7 +37,7 @@ SELECT count(*) FROM draftsman.job_events
 SELECT e.job, coalesce(j.status::text, 'missing') AS status, count(*) OVER () AS of
   FROM (SELECT DISTINCT job FROM draftsman.job_events
          WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz) e
-  LEFT JOIN draftsman.jobs j ON j.number = e.job
+  LEFT JOIN draftsman.job_states j ON j.number = e.job
  WHERE j.finished_at IS NULL OR j.finished_at > draftsman.now() - make_interval(months => %(months)s)
  ORDER BY e.job
  LIMIT %(limit)s
@@ -96,12 +96,12 @@ WITH RECURSIVE limits AS MATERIALIZED (
     UNION ALL
     SELECT n.job, w.before
       FROM walk w
-      JOIN draftsman.jobs j ON j.number = w.job AND j.created_at < w.before
+      JOIN draftsman.job_requests j ON j.number = w.job AND j.created_at < w.before
      CROSS JOIN LATERAL (SELECT l.job FROM draftsman.run_log_chunks l
                           WHERE l.job > w.job ORDER BY l.job LIMIT 1) n
 ), old AS MATERIALIZED (
     SELECT w.job FROM walk w
-      JOIN draftsman.jobs j ON j.number = w.job AND j.finished_at < w.before
+      JOIN draftsman.job_states j ON j.number = w.job AND j.finished_at < w.before
      LIMIT %(limit)s
 )
 DELETE FROM draftsman.run_log_chunks l USING old o WHERE l.job = o.job

@@ -4,7 +4,7 @@
 
 -- name: checkpoint
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.jobs
+    SELECT number, run_count FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
@@ -34,7 +34,7 @@ SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
 -- The step as it was before this call, or no row when this call created it.
 -- name: begin_step
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.jobs
+    SELECT number, run_count FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
@@ -52,7 +52,7 @@ SELECT m.number IS NOT NULL, s.status::text, s.invocation_id, s.result
 
 -- name: finish_step
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.jobs
+    SELECT number, run_count FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
@@ -74,7 +74,7 @@ SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
 -- A run that repeats an event, because no reply arrived, gets the event that was stored.
 -- name: event
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count, worker_id FROM draftsman.jobs
+    SELECT number, run_count, worker_id FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
@@ -93,7 +93,7 @@ SELECT id FROM sent UNION ALL SELECT id FROM inserted
 
 -- name: artifact
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.jobs
+    SELECT number, run_count FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
@@ -115,7 +115,7 @@ VALUES (%(artifact)s, %(seq)s, %(data)s)
 -- A chunk, if the logs of the job have room for it.
 -- name: log
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.jobs
+    SELECT number, run_count FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 ), counted AS (
@@ -137,7 +137,7 @@ SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM counted)
 -- A use of a quota; a use over the limit is not counted. The job's lock serializes writes.
 -- name: consume_quota
 WITH owned AS MATERIALIZED (
-    SELECT number FROM draftsman.jobs
+    SELECT number FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 ), counted AS (

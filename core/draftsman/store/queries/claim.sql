@@ -2,7 +2,8 @@
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
 -- Queues are served in the order given; jobs of unknown types are only claimed, not
--- started. A finished job that another transaction has locked is left for the next call.
+-- started. A finished job that another transaction has locked is left for the next call. Requests
+-- are looked up by key (LIMIT 1), because a generic plan may expect more rows than there are.
 -- name: exchange
 WITH clock AS MATERIALIZED (
     SELECT draftsman.now() AS now
@@ -15,11 +16,11 @@ WITH clock AS MATERIALIZED (
       FROM done d
      CROSS JOIN LATERAL (
            SELECT number, lease_token, cancel_requested_at IS NOT NULL AS canceled
-             FROM draftsman.jobs
+             FROM draftsman.job_states
             WHERE number = d.job AND lease_token = d.token AND status = 'running'
               FOR NO KEY UPDATE SKIP LOCKED) j
 ), settled AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'completed'
                     END::draftsman.job_status,
            result = CASE WHEN NOT m.canceled THEN m.result END,
@@ -44,12 +45,12 @@ WITH clock AS MATERIALIZED (
                    SELECT number, type
                      FROM draftsman.claimable
                     WHERE queue = w.queue AND type <> ALL (%(skip)s::text[])
-                    ORDER BY priority DESC, position, created_at, number
+                    ORDER BY priority DESC, position, number
                     LIMIT %(free)s + %(ahead)s
                       FOR NO KEY UPDATE SKIP LOCKED) q
              LIMIT %(free)s + %(ahead)s) c
 ), claimed_jobs AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = CASE WHEN s.start THEN 'running' ELSE 'claimed' END::draftsman.job_status,
            claimed_from = CASE WHEN NOT s.start THEN j.status END,
            worker_id = %(worker)s, lease_token = nextval('draftsman.lease_tokens'),
@@ -62,12 +63,22 @@ WITH clock AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT p.place <= %(free)s AND p.type = ANY (%(types)s::text[]) AS start) s
      WHERE j.number = p.number AND j.status IN ('queued', 'resumed')
-    RETURNING j.*
+    RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
+              j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at
+), requested AS MATERIALIZED (
+    SELECT c.*, r.*
+      FROM claimed_jobs c
+     CROSS JOIN LATERAL (
+           SELECT id, invoker_id, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
+                  mode, source, payload, overrides, requested_skills, tags, created_at
+             FROM draftsman.job_requests
+            WHERE number = c.number
+            LIMIT 1) r
 ), opened AS (
     INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot,
            started_at, heartbeat_at)
     SELECT number, run_count, worker_id, lease_token, overrides, claimed_at, claimed_at
-      FROM claimed_jobs
+      FROM requested
      WHERE status = 'running'
 )
 SELECT number, lease_token AS token, run_count AS run,
@@ -82,36 +93,46 @@ SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 E
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
        to_jsonb(created_at) #>> '{}'
-  FROM claimed_jobs
+  FROM requested
 
 -- Jobs that were claimed ahead get a slot. Jobs canceled meanwhile are not returned.
 -- name: start
 WITH owned AS MATERIALIZED (
     SELECT j.number
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
-      JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
+      JOIN draftsman.job_states j ON j.number = d.job AND j.lease_token = d.token
        AND j.status = 'claimed'
      ORDER BY j.number
        FOR NO KEY UPDATE OF j
-), claimed_jobs AS (
-    UPDATE draftsman.jobs j
+), started AS (
+    UPDATE draftsman.job_states j
        SET status = 'running', claimed_from = NULL, version = j.version + 1,
            run_count = j.run_count + 1, updated_at = draftsman.now(),
            started_at = coalesce(j.started_at, draftsman.now())
       FROM owned m
      WHERE j.number = m.number AND j.status = 'claimed'
-    RETURNING j.*
+    RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
+              j.max_attempts, j.retry_count, j.max_retries, j.worker_id
+), requested AS MATERIALIZED (
+    SELECT c.*, r.*
+      FROM started c
+     CROSS JOIN LATERAL (
+           SELECT id, invoker_id, repo_owner, repo_name, ticket_title, ticket_text, agent, retry_of,
+                  mode, source, payload, overrides, requested_skills, tags, created_at
+             FROM draftsman.job_requests
+            WHERE number = c.number
+            LIMIT 1) r
 ), opened AS (
     INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot)
     SELECT number, run_count, worker_id, lease_token, overrides
-      FROM claimed_jobs
+      FROM requested
 )
 SELECT number, lease_token AS token, run_count AS run, status::text, type, queue, invoker_id, repo_owner, repo_name,
        ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
        id::text, mode::text, source::text, payload::text, overrides::text,
        array_to_json(requested_skills)::text, array_to_json(tags)::text,
        to_jsonb(created_at) #>> '{}'
-  FROM claimed_jobs
+  FROM requested
 
 -- Jobs that were claimed but never started go back without spending an attempt.
 -- name: release_claims
@@ -120,13 +141,13 @@ WITH context AS MATERIALIZED (
 ), owned AS MATERIALIZED (
     SELECT j.number
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
-      JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
+      JOIN draftsman.job_states j ON j.number = d.job AND j.lease_token = d.token
        AND j.status = 'claimed'
      CROSS JOIN context
      ORDER BY j.number
        FOR NO KEY UPDATE OF j
 ), released AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = j.claimed_from, claimed_from = NULL, worker_id = NULL, lease_token = NULL,
            version = j.version + 1, updated_at = draftsman.now()
       FROM owned m
@@ -154,7 +175,7 @@ SELECT coalesce(sum(extract(epoch FROM
 
 -- name: open_runs
 SELECT j.number, j.id, r.ordinal
-  FROM draftsman.jobs j
+  FROM draftsman.job_requests j
   LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'running'
  WHERE j.number = ANY (%(jobs)s::bigint[])
 
@@ -166,7 +187,7 @@ WITH context AS MATERIALIZED (
 ), owned AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from,
            j.cancel_requested_at IS NOT NULL AS canceled
-      FROM draftsman.jobs j
+      FROM draftsman.job_states j
      CROSS JOIN context
      WHERE j.status IN ('claimed', 'running') AND j.worker_id = %(worker)s
        AND j.lease_token <> ALL (%(tokens)s::bigint[])
@@ -180,7 +201,7 @@ WITH context AS MATERIALIZED (
       FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
 ), released AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = CASE WHEN m.canceled THEN 'canceled'
                          WHEN m.status = 'claimed' THEN m.claimed_from::text
                          ELSE 'resumed' END::draftsman.job_status,

@@ -2,7 +2,7 @@
 
 -- Adding a target locks its job first, so that each change of the job is delivered once.
 -- name: lock_jobs
-SELECT number FROM draftsman.jobs WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
+SELECT number FROM draftsman.job_states WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
    FOR NO KEY UPDATE
 
 -- name: add_targets
@@ -52,7 +52,7 @@ SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s
 -- A message of a run, to its own targets or to those of its job; it locks the job by its lease.
 -- name: notify
 WITH owned AS MATERIALIZED (
-    SELECT number FROM draftsman.jobs
+    SELECT number FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
@@ -114,7 +114,7 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
 
 -- Locks the job before its delivery; the next statement then reads committed data.
 -- name: lock
-SELECT number FROM draftsman.jobs WHERE number = %(job)s FOR NO KEY UPDATE
+SELECT number FROM draftsman.job_states WHERE number = %(job)s FOR NO KEY UPDATE
 
 -- The result of an attempt. A retry is dropped where a newer message is waiting or the question is
 -- closed, unless the message may have arrived: then the retry finds out. A dead letter is replaced
@@ -346,7 +346,7 @@ SELECT count(*)
 -- others.
 -- name: unnotified
 SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS opted_out, count(*)
-  FROM (SELECT invoker_id, overrides, has_targets
+  FROM (SELECT n.*
           FROM unnest(%(statuses)s::draftsman.job_status[]) AS s (status)
          CROSS JOIN LATERAL (
                SELECT invoker_id, overrides, has_targets FROM draftsman.jobs

@@ -1,15 +1,23 @@
 -- Data invariants. Each query returns at most a hundred jobs that violate it, and the problem:
 
+-- name: request_has_a_state
+SELECT number, CASE WHEN s.number IS NULL THEN 'no state' WHEN r.number IS NULL THEN 'no request'
+                    ELSE 'type ' || r.type || ', but ' || s.type || ' in its state' END
+  FROM draftsman.job_requests r
+  FULL JOIN draftsman.job_states s USING (number)
+ WHERE (r.type = s.type) IS NOT TRUE
+ LIMIT 100
+
 -- name: terminal_has_finished
 SELECT number, 'status ' || status || ', finished_at ' || coalesce(finished_at::text, 'missing')
-  FROM draftsman.jobs
+  FROM draftsman.job_states
  WHERE (finished_at IS NOT NULL)
        <> (status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
  LIMIT 100
 
 -- name: running_has_one_open_run
 SELECT j.number, j.status || ' with ' || count(r.job) || ' open runs'
-  FROM draftsman.jobs j
+  FROM draftsman.job_states j
   LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'running'
  WHERE j.status IN ('scheduled', 'queued', 'claimed', 'running', 'waiting_for_input',
                     'waiting_for_approval', 'resumed', 'retrying')
@@ -20,14 +28,14 @@ HAVING count(r.job) <> CASE WHEN j.status = 'running' THEN 1 ELSE 0 END
 -- name: open_run_belongs_to_running_job
 SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
   FROM draftsman.job_runs r
-  JOIN draftsman.jobs j ON j.number = r.job
+  JOIN draftsman.job_states j ON j.number = r.job
  WHERE r.status = 'running' AND (j.status <> 'running' OR j.lease_token <> r.lease_token
                                  OR j.run_count <> r.ordinal)
  LIMIT 100
 
 -- name: waiting_has_one_open_question
 SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
-  FROM draftsman.jobs j
+  FROM draftsman.job_states j
   LEFT JOIN draftsman.job_questions q ON q.job = j.number AND q.status = 'open'
  WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
  GROUP BY j.number
@@ -37,7 +45,7 @@ HAVING count(q.job) <> 1
 -- name: open_question_belongs_to_waiting_job
 SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
   FROM draftsman.job_questions q
-  JOIN draftsman.jobs j ON j.number = q.job
+  JOIN draftsman.job_states j ON j.number = q.job
  WHERE q.status = 'open'
    AND j.status <> CASE q.kind WHEN 'input' THEN 'waiting_for_input'
                    ELSE 'waiting_for_approval' END::draftsman.job_status
@@ -61,13 +69,13 @@ SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect
 -- name: budgets_hold
 SELECT number, 'attempts ' || attempts || '/' || max_attempts
                || ', retries ' || retry_count || '/' || max_retries
-  FROM draftsman.jobs
+  FROM draftsman.job_states
  WHERE attempts NOT BETWEEN 0 AND max_attempts OR retry_count NOT BETWEEN 0 AND max_retries
  LIMIT 100
 
 -- name: run_count_is_the_newest_run
 SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
-  FROM draftsman.jobs j
+  FROM draftsman.job_states j
   LEFT JOIN draftsman.job_runs r ON r.job = j.number
  GROUP BY j.number
 HAVING j.run_count <> coalesce(max(r.ordinal), 0)
@@ -77,7 +85,7 @@ HAVING j.run_count <> coalesce(max(r.ordinal), 0)
 -- name: version_counts_the_events
 SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.transitions), 0)
                || ' status events'
-  FROM draftsman.jobs j
+  FROM draftsman.job_states j
   LEFT JOIN draftsman.job_events e ON e.job = j.number AND e.to_status IS NOT NULL
   LEFT JOIN (SELECT job, sum(transitions) AS transitions FROM draftsman.archived_jobs GROUP BY job) a
     ON a.job = j.number
@@ -87,7 +95,7 @@ HAVING j.version <> count(e.job) + coalesce(max(a.transitions), 0)
 
 -- name: last_event_is_the_status
 SELECT j.number, 'the job is ' || j.status || ', its last event is ' || e.to_status
-  FROM draftsman.jobs j
+  FROM draftsman.job_states j
  CROSS JOIN LATERAL (
        SELECT to_status FROM draftsman.job_events
         WHERE job = j.number AND to_status IS NOT NULL
@@ -109,7 +117,7 @@ SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coale
 -- name: events_belong_to_jobs
 SELECT e.job, 'event ' || e.id || ' has no job'
   FROM draftsman.job_events e
- WHERE NOT EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = e.job)
+ WHERE NOT EXISTS (SELECT FROM draftsman.job_states j WHERE j.number = e.job)
  LIMIT 100
 
 -- name: archived_months_are_empty
@@ -123,7 +131,7 @@ SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, but has events of t
 
 -- name: retries_have_one_successor
 SELECT retry_of, count(*) || ' retries'
-  FROM draftsman.jobs
+  FROM draftsman.job_requests
  WHERE retry_of IS NOT NULL
  GROUP BY retry_of
 HAVING count(*) > 1
@@ -132,14 +140,14 @@ HAVING count(*) > 1
 -- name: has_targets_is_set
 SELECT t.job, 'target ' || t.ordinal || ' exists, but has_targets is false'
   FROM draftsman.job_targets t
-  JOIN draftsman.jobs j ON j.number = t.job
+  JOIN draftsman.job_states j ON j.number = t.job
  WHERE NOT j.has_targets AND j.finished_at IS NULL
  LIMIT 100
 
 -- name: newest_status_is_queued
 SELECT t.job, t.thread_key || ' received version ' || coalesce(d.version, 0) || ' of ' || j.version
   FROM draftsman.job_targets t
-  JOIN draftsman.jobs j ON j.number = t.job
+  JOIN draftsman.job_states j ON j.number = t.job
  CROSS JOIN LATERAL (
        SELECT max(version) AS version FROM draftsman.deliveries
         WHERE job = t.job AND thread_key = t.thread_key AND kind = 'status') d

@@ -1,10 +1,12 @@
 -- Cancel and retry of jobs.
 
 -- name: lock
-SELECT number, status, invoker_id, worker_id, run_count, cancel_requested_at IS NOT NULL AS canceling
-  FROM draftsman.jobs
- WHERE number = %(job)s
-   FOR NO KEY UPDATE
+SELECT j.number, j.status, r.invoker_id, j.worker_id, j.run_count,
+       j.cancel_requested_at IS NOT NULL AS canceling
+  FROM draftsman.job_states j
+  JOIN draftsman.job_requests r ON r.number = j.number
+ WHERE j.number = %(job)s
+   FOR NO KEY UPDATE OF j
 
 -- A running job is requested to stop; its worker is notified, and learns of it with its next fenced
 -- write.
@@ -20,10 +22,10 @@ SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)
 -- may have been given additional answers, which are not inherited.
 -- name: request_columns
 WITH RECURSIVE chain AS (
-    SELECT number, retry_of, overrides FROM draftsman.jobs WHERE number = %(job)s
+    SELECT number, retry_of, overrides FROM draftsman.job_requests WHERE number = %(job)s
      UNION ALL
     SELECT j.number, j.retry_of, j.overrides
-      FROM chain c JOIN draftsman.jobs j ON j.number = c.retry_of
+      FROM chain c JOIN draftsman.job_requests j ON j.number = c.retry_of
 )
 SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c.number AS root
   FROM draftsman.jobs j
@@ -41,7 +43,7 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
        AND (%(since)s::float8 IS NULL
             OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE
            AS matches,
-       (SELECT n.number FROM draftsman.jobs n
+       (SELECT n.number FROM draftsman.job_requests n
          WHERE n.type = j.type AND n.retry_of = j.number
            AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
                ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)

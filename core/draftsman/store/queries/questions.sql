@@ -9,7 +9,7 @@ WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
 ), owned AS MATERIALIZED (
     SELECT j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled
-      FROM draftsman.jobs j
+      FROM draftsman.job_states j
      CROSS JOIN context
      WHERE j.number = %(job)s AND j.lease_token = %(token)s AND j.status = 'running'
        FOR NO KEY UPDATE OF j
@@ -45,7 +45,7 @@ WITH context AS MATERIALIZED (
       LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
      WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL
 ), parked AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = CASE WHEN m.canceled THEN 'canceled'
                          WHEN %(kind)s = 'approval' THEN 'waiting_for_approval'
                          ELSE 'waiting_for_input' END::draftsman.job_status,
@@ -98,7 +98,8 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
         WHERE q.job = s.job AND q.ordinal = s.ordinal
         LIMIT 1) q
  CROSS JOIN LATERAL (
-       SELECT ticket_title, type, invoker_id, agent, repo_owner, repo_name FROM draftsman.jobs
+       SELECT ticket_title, type, invoker_id, agent, repo_owner, repo_name
+         FROM draftsman.job_requests
         WHERE number = s.job
         LIMIT 1) j
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
@@ -108,7 +109,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
   FROM draftsman.questions q
-  JOIN draftsman.jobs j ON j.number = q.job
+  JOIN draftsman.job_requests j ON j.number = q.job
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 
@@ -121,9 +122,11 @@ SELECT id, job, question, kind::text, source::text, source_event_id, responder_i
 
 -- The lock of an answer: the job before its question.
 -- name: lock_job
-SELECT j.status, j.invoker_id, j.queue FROM draftsman.jobs j
+SELECT j.status, r.invoker_id, j.queue
+  FROM draftsman.job_states j
+  JOIN draftsman.job_requests r ON r.number = j.number
  WHERE j.number = %(job)s
-   FOR NO KEY UPDATE
+   FOR NO KEY UPDATE OF j
 
 -- A question with an escalation is not due at its expiry until it was escalated.
 -- name: lock

@@ -13,7 +13,7 @@ SELECT number, id, type, idempotency_key, request_digest, queue, priority, posit
  WHERE number = %(number)s
 
 -- name: find
-SELECT number FROM draftsman.jobs
+SELECT number FROM draftsman.job_requests
  WHERE id BETWEEN %(lowest)s AND %(highest)s
  ORDER BY id
  LIMIT 2
@@ -51,20 +51,20 @@ SELECT p.*
  LIMIT %(limit)s
 
 -- name: newest
-SELECT coalesce(max(number), 0) FROM draftsman.jobs
+SELECT coalesce(max(number), 0) FROM draftsman.job_requests
 
 -- The number below which all jobs are older: numbers follow time, except for clocks that were set
 -- back, by up to an hour. A binary search.
 -- name: first_since
 WITH RECURSIVE half AS (
-    SELECT 0::bigint AS low, (SELECT coalesce(max(number), 0) + 1 FROM draftsman.jobs) AS high
+    SELECT 0::bigint AS low, (SELECT coalesce(max(number), 0) + 1 FROM draftsman.job_requests) AS high
      UNION ALL
     SELECT CASE WHEN m.older THEN m.number ELSE h.low END,
            CASE WHEN m.older THEN h.high ELSE (h.low + h.high) / 2 END
       FROM half h
      CROSS JOIN LATERAL (
            SELECT number, number < h.high AND created_at < %(since)s::timestamptz - interval '1 hour' AS older
-             FROM draftsman.jobs
+             FROM draftsman.job_requests
             WHERE number >= (h.low + h.high) / 2
             ORDER BY number
             LIMIT 1) m
@@ -177,18 +177,18 @@ SELECT s.span, s.finished, coalesce(a.seconds, '{}') AS answers,
   LEFT JOIN rest r ON true
 
 -- name: status
-SELECT status FROM draftsman.jobs WHERE number = %(job)s
+SELECT status FROM draftsman.job_states WHERE number = %(job)s
 
 -- name: status_and_version
-SELECT status, version FROM draftsman.jobs WHERE number = %(job)s
+SELECT status, version FROM draftsman.job_states WHERE number = %(job)s
 
 -- The chain of a job, from the request to the newest retry: each retry has the next key of the
 -- first.
 -- name: chain
 WITH RECURSIVE first AS (
     SELECT j.number, j.type
-      FROM draftsman.jobs own
-      JOIN draftsman.jobs j ON j.number = CASE WHEN own.retry_of IS NULL THEN own.number
+      FROM draftsman.job_requests own
+      JOIN draftsman.job_requests j ON j.number = CASE WHEN own.retry_of IS NULL THEN own.number
            ELSE split_part(own.idempotency_key, ':', 2)::bigint END
      WHERE own.number = %(job)s
 ), chain AS (
@@ -213,13 +213,12 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
        EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        (SELECT count(*) FROM (
-           SELECT c.priority, c.position, c.created_at, c.number FROM draftsman.claimable c
+           SELECT c.priority, c.position, c.number FROM draftsman.claimable c
             WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
-            ORDER BY c.priority DESC, c.position, c.created_at, c.number
+            ORDER BY c.priority DESC, c.position, c.number
             LIMIT 1000) b
          WHERE b.priority > j.priority OR (b.priority = j.priority
-               AND (b.position, b.created_at, b.number)
-                   < (j.position, j.created_at, j.number))) AS ahead,
+               AND (b.position, b.number) < (j.position, j.number))) AS ahead,
        (SELECT count(*) FROM draftsman.workers w
          WHERE j.queue = ANY (w.queues) AND NOT w.draining
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
@@ -246,7 +245,7 @@ SELECT w.status::text, c.count
   FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
  CROSS JOIN LATERAL (
        SELECT count(*) AS count
-         FROM (SELECT FROM draftsman.jobs
+         FROM (SELECT FROM draftsman.job_states
                 WHERE (status, number) >= (w.status, 0)
                   AND (status, number) < (w.status, 9223372036854775807)
                 ORDER BY status, number

@@ -6,7 +6,7 @@ SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invo
        draftsman.now() AS now
   FROM draftsman.question_times t
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
-  JOIN draftsman.jobs j ON j.number = t.job
+  JOIN draftsman.job_requests j ON j.number = t.job
  WHERE t.remind_at <= draftsman.now()
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
@@ -21,7 +21,7 @@ WITH due AS (
     SELECT * FROM unnest(%(jobs)s::bigint[], %(questions)s::int[], %(seen)s::timestamptz[],
                          %(later)s::timestamptz[]) AS w (job, question, seen, later)
 ), locked AS MATERIALIZED (
-    SELECT j.number FROM draftsman.jobs j
+    SELECT j.number FROM draftsman.job_states j
       JOIN due w ON w.job = j.number
      WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
        AND (%(term)s::bigint IS NULL OR EXISTS (

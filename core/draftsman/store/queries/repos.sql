@@ -115,8 +115,13 @@ RETURNING id
 
 -- The repository of a job that was submitted without a repository.
 -- name: assign
-UPDATE draftsman.jobs
-   SET repo_owner = %(owner)s, repo_name = %(name)s, updated_at = draftsman.now()
- WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
-   AND cancel_requested_at IS NULL
-RETURNING number
+WITH owned AS (
+    UPDATE draftsman.job_states SET updated_at = draftsman.now()
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+    RETURNING number
+)
+UPDATE draftsman.job_requests r SET repo_owner = %(owner)s, repo_name = %(name)s
+  FROM owned m
+ WHERE r.number = m.number
+RETURNING r.number

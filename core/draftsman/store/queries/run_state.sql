@@ -10,7 +10,7 @@ WITH context AS MATERIALIZED (
            CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'canceled' ELSE %(status)s
            END::draftsman.job_status AS status,
            j.cancel_requested_at IS NOT NULL AS canceled
-      FROM draftsman.jobs j
+      FROM draftsman.job_states j
      CROSS JOIN context
      WHERE j.number = %(job)s AND j.lease_token = %(token)s AND j.status = 'running'
        AND (NOT %(only_canceled)s OR j.cancel_requested_at IS NOT NULL)
@@ -25,7 +25,7 @@ WITH context AS MATERIALIZED (
       FROM owned m
      WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
 ), settled AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = m.status,
            result = CASE WHEN m.status = 'completed' THEN %(result)s::jsonb END,
            last_error = coalesce(%(error)s, j.last_error),
@@ -82,13 +82,13 @@ SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
        j.cancel_requested_at IS NOT NULL AS canceled,
        EXISTS (SELECT FROM alive) AS registered
   FROM held h
-  LEFT JOIN draftsman.jobs j ON j.number = h.job
+  LEFT JOIN draftsman.job_states j ON j.number = h.job
  UNION ALL
 SELECT 0, true, false, EXISTS (SELECT FROM alive)
 
 -- name: usage
 WITH owned AS MATERIALIZED (
-    SELECT number, run_count FROM draftsman.jobs
+    SELECT number, run_count FROM draftsman.job_states
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
 )

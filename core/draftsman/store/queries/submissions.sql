@@ -1,49 +1,65 @@
 -- Insertion of requests as jobs.
 
+-- A concurrent request with one of the subjects waits for the end of this transaction; the next
+-- statement then sees its job. 1146242644 is "DRFT" in ASCII.
+-- name: lock_subjects
+SELECT pg_advisory_xact_lock(hashtextextended(subject, 1146242644))
+  FROM unnest(%(subjects)s::text[]) AS w (subject)
+
 -- A single statement for any number of requests: the job, and its event by trigger. The columns
 -- shared by the batch are read once. Keys are inserted in sorted order, so that two batches cannot
 -- deadlock; numbers and positions follow the order of the requests. A request whose job exists, or
--- is being committed by a concurrent duplicate, returns no row.
+-- is being committed by a concurrent duplicate, returns no row. IN … IS TRUE is a hashed lookup,
+-- whatever the planner expects; a join could be a nested loop over a thousand rows.
 -- name: submit
 WITH fresh AS MATERIALIZED (
-    SELECT w.*, nextval('draftsman.jobs_number_seq') AS number,
-           nextval('draftsman.job_positions') AS position
+    SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,
+           nextval('draftsman.job_positions') AS position,
+           CASE WHEN t.run_at > draftsman.now() THEN 'scheduled' ELSE 'queued'
+           END::draftsman.job_status AS status, t.run_at AS due
       FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
      CROSS JOIN LATERAL jsonb_populate_recordset(c, %(rows)s::jsonb) w
-     WHERE (SELECT number FROM draftsman.jobs
+     CROSS JOIN LATERAL (
+           SELECT coalesce(w.run_at, draftsman.now() + make_interval(secs => w.delay)) AS run_at) t
+     WHERE (SELECT number FROM draftsman.job_requests
              WHERE type = w.type AND idempotency_key = w.idempotency_key
                AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
-       AND (SELECT number FROM draftsman.jobs
+       AND (SELECT number FROM draftsman.job_states
              WHERE subject_key = w.subject_key
                AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
            IS NULL
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', %(actor)s, true),
            set_config('draftsman.detail', '', true)  -- set earlier in the transaction
+), requests AS (
+    INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
+           mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
+           repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
+           requested_skills, tags, agent, retry_of, chain_length) OVERRIDING SYSTEM VALUE
+    SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.mode, w.source,
+           w.source_type, w.external_event_id, w.invoker_id, w.invoker_display_name, w.repo_owner,
+           w.repo_name, w.ticket_url, w.ticket_title, w.ticket_text, w.payload, w.overrides,
+           w.requested_skills, w.tags, w.agent, w.retry_of, w.chain_length
+      FROM fresh w
+     CROSS JOIN context
+     ORDER BY w.type, w.idempotency_key
+        ON CONFLICT DO NOTHING
+    RETURNING r.number
+), states AS (
+    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position, subject_key,
+           status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at)
+    SELECT w.number, w.type, w.queue, w.priority, w.position, w.subject_key, w.status, w.due,
+           w.max_attempts, w.max_retries, w.on_lost, coalesce(w.has_targets, false),
+           CASE WHEN w.status = 'queued' THEN draftsman.now() END
+      FROM fresh w
+     WHERE (w.number IN (SELECT number FROM requests)) IS TRUE
+     ORDER BY w.subject_key
+    RETURNING s.number
 )
-INSERT INTO draftsman.jobs AS j (number, id, type, idempotency_key, request_digest, queue, priority,
-       position, subject_key, status, mode, source, source_type, external_event_id, invoker_id,
-       invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
-       overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, max_attempts,
-       max_retries, on_lost, has_targets, queued_at)
-       OVERRIDING SYSTEM VALUE
-SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.priority,
-       w.position, w.subject_key,
-       CASE WHEN t.run_at > draftsman.now() THEN 'scheduled' ELSE 'queued'
-       END::draftsman.job_status,
-       w.mode, w.source, w.source_type, w.external_event_id, w.invoker_id, w.invoker_display_name,
-       w.repo_owner, w.repo_name, w.ticket_url, w.ticket_title, w.ticket_text, w.payload,
-       w.overrides, w.requested_skills, w.tags, w.agent, w.retry_of, w.chain_length, t.run_at,
-       w.max_attempts, w.max_retries, w.on_lost, coalesce(w.has_targets, false),
-       CASE WHEN t.run_at > draftsman.now() THEN NULL ELSE draftsman.now() END
+SELECT w.number, w.id, w.status,
+       CASE WHEN w.status = 'queued' THEN pg_notify('draftsman_jobs', w.queue)::text END AS notified
   FROM fresh w
- CROSS JOIN context
- CROSS JOIN LATERAL (
-       SELECT coalesce(w.run_at, draftsman.now() + make_interval(secs => w.delay)) AS run_at) t
- ORDER BY w.type, w.idempotency_key
-    ON CONFLICT DO NOTHING
-RETURNING j.number, j.id, j.status,
-          CASE WHEN j.status = 'queued' THEN pg_notify('draftsman_jobs', j.queue)::text END AS notified
+ WHERE (w.number IN (SELECT number FROM states)) IS TRUE
 
 -- The existing jobs: of the same type and key, else an active job of the same subject.
 -- name: existing

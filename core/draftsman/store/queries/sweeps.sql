@@ -15,7 +15,7 @@ WITH candidates AS (
      ORDER BY q.expires_at
      LIMIT %(limit)s
 ), locked AS MATERIALIZED (
-    SELECT j.number FROM draftsman.jobs j
+    SELECT j.number FROM draftsman.job_states j
       JOIN candidates c ON c.job = j.number
      WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
      ORDER BY j.number
@@ -72,7 +72,7 @@ WITH candidates AS (
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true)
 ), locked AS MATERIALIZED (
-    SELECT j.number FROM draftsman.jobs j
+    SELECT j.number FROM draftsman.job_states j
       JOIN candidates c ON c.job = j.number
      CROSS JOIN context
      WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
@@ -100,7 +100,7 @@ WITH candidates AS (
            jsonb_build_object('question', ordinal, 'key', key) || resolution
       FROM closed
 ), updated AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
                     END::draftsman.job_status,
            finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
@@ -116,7 +116,7 @@ SELECT number, CASE WHEN status = 'resumed' THEN pg_notify('draftsman_jobs', que
 
 -- name: promote
 WITH due AS MATERIALIZED (
-    SELECT j.number FROM draftsman.jobs j
+    SELECT j.number FROM draftsman.job_states j
      WHERE j.status IN ('scheduled', 'retrying')
        AND coalesce(j.next_retry_at, j.run_at) <= draftsman.now()
        AND (%(term)s::bigint IS NULL OR EXISTS (
@@ -128,7 +128,7 @@ WITH due AS MATERIALIZED (
 ), context AS MATERIALIZED (
     SELECT set_config('draftsman.actor', 'system', true)
 ), updated AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = CASE WHEN j.status = 'scheduled' AND j.run_count > 0 THEN 'resumed'
                     ELSE 'queued' END::draftsman.job_status,
            next_retry_at = NULL, queued_at = draftsman.now(), version = j.version + 1,
@@ -143,7 +143,7 @@ SELECT number, pg_notify('draftsman_jobs', queue)::text FROM updated
 -- Seconds until the earliest due job, expiring question or reminder; NULL when there is none.
 -- name: next_due
 SELECT extract(epoch FROM least(
-           (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.jobs
+           (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.job_states
              WHERE status IN ('scheduled', 'retrying')),
            (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
            (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
@@ -154,8 +154,8 @@ SELECT extract(epoch FROM least(
 -- returned.
 -- name: notify
 WITH due AS MATERIALIZED (
-    SELECT j.number, j.invoker_id FROM draftsman.unnotified_jobs u
-      JOIN draftsman.jobs j ON j.number = u.job
+    SELECT j.number FROM draftsman.unnotified_jobs u
+      JOIN draftsman.job_states j ON j.number = u.job
      WHERE %(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now())
@@ -176,7 +176,9 @@ WITH due AS MATERIALIZED (
      ORDER BY t.job
         ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 )
-SELECT number, invoker_id FROM due ORDER BY number
+SELECT d.number, r.invoker_id
+  FROM due d JOIN draftsman.job_requests r ON r.number = d.number
+ ORDER BY d.number
 
 -- Runs of dead workers, and runs without a heartbeat for too long. A claimed job goes back and
 -- spends nothing; a running job spends an attempt and follows on_lost. The new jobs of a chain have
@@ -184,7 +186,7 @@ SELECT number, invoker_id FROM due ORDER BY number
 -- person's last request.
 -- name: rescue
 WITH lost AS MATERIALIZED (
-    SELECT j.number FROM draftsman.jobs j
+    SELECT j.number FROM draftsman.job_states j
       LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.ordinal = j.run_count
        AND r.status = 'running'
       LEFT JOIN draftsman.workers w ON w.id = j.worker_id
@@ -203,8 +205,8 @@ WITH lost AS MATERIALIZED (
            set_config('draftsman.detail', '{"lost": true}', true)
 ), locked AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from, j.on_lost,
-           j.attempts, j.max_attempts, j.chain_length, j.cancel_requested_at IS NOT NULL AS canceled
-      FROM draftsman.jobs j
+           j.attempts, j.max_attempts, j.cancel_requested_at IS NOT NULL AS canceled
+      FROM draftsman.job_states j
       JOIN lost g ON g.number = j.number
      CROSS JOIN context
      WHERE j.status IN ('claimed', 'running')
@@ -225,21 +227,22 @@ WITH lost AS MATERIALIZED (
     SELECT l.number, c.replacements,
            CASE WHEN c.replacements >= l.max_attempts
                 THEN c.replacements || ' of ' || l.max_attempts || ' replacement jobs are used up'
-                WHEN l.chain_length >= %(longest)s
-                THEN 'it was already retried ' || l.chain_length || ' times' END AS over
+                WHEN r.chain_length >= %(longest)s
+                THEN 'it was already retried ' || r.chain_length || ' times' END AS over
       FROM locked l
+      JOIN draftsman.job_requests r ON r.number = l.number
      CROSS JOIN LATERAL (
            WITH RECURSIVE origins AS (
-               SELECT retry_of, source FROM draftsman.jobs WHERE number = l.number
+               SELECT retry_of, source FROM draftsman.job_requests WHERE number = l.number
                 UNION ALL
                SELECT o.retry_of, o.source
-                 FROM origins b JOIN draftsman.jobs o ON o.number = b.retry_of
+                 FROM origins b JOIN draftsman.job_requests o ON o.number = b.retry_of
                 WHERE b.source = 'internal'
            )
            SELECT count(*) AS replacements FROM origins WHERE source = 'internal' AND retry_of IS NOT NULL) c
      WHERE l.status = 'running' AND l.on_lost = 'new_job'
 ), updated AS (
-    UPDATE draftsman.jobs j
+    UPDATE draftsman.job_states j
        SET status = t.status,
            attempts = l.attempts + CASE WHEN l.status = 'running' AND NOT l.canceled
                                          AND l.attempts < l.max_attempts THEN 1 ELSE 0 END,
@@ -302,7 +305,7 @@ SELECT id FROM draftsman.workers
 DELETE FROM draftsman.workers w
  WHERE (w.id = ANY (%(dead)s::uuid[])
         OR w.heartbeat_at < draftsman.now() - make_interval(secs => %(after)s))
-   AND NOT EXISTS (SELECT FROM draftsman.jobs j
+   AND NOT EXISTS (SELECT FROM draftsman.job_states j
                     WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)
    AND (%(term)s::bigint IS NULL OR EXISTS (
        SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s

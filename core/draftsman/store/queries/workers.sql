@@ -19,7 +19,7 @@ SELECT pg_advisory_lock(1146242644, %(lock_id)s)
 -- name: remove
 DELETE FROM draftsman.workers w
  WHERE w.id = %(id)s
-   AND NOT EXISTS (SELECT FROM draftsman.jobs j
+   AND NOT EXISTS (SELECT FROM draftsman.job_states j
                     WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)
 
 -- name: list
@@ -35,7 +35,7 @@ SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queu
                 WHERE e.name = 'leader' AND e.owner = w.id AND e.expires_at > draftsman.now()
               ) AS leader
   FROM draftsman.workers w
-  LEFT JOIN (SELECT worker_id, count(*) AS busy FROM draftsman.jobs
+  LEFT JOIN (SELECT worker_id, count(*) AS busy FROM draftsman.job_states
               WHERE status IN ('claimed', 'running')
               GROUP BY worker_id) b ON b.worker_id = w.id
  ORDER BY w.started_at

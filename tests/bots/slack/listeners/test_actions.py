@@ -73,7 +73,7 @@ async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) 
     holder = await bench.rt.db.dedicated_connection()
     try:
         await holder.execute("BEGIN")
-        tables = "draftsman.jobs, draftsman.job_questions"
+        tables = "draftsman.job_states, draftsman.job_questions"
         await holder.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
         for user, message_ts, action in ((BEN, ts, ids.FREE), (CAROL, gate_ts, ids.DENY)):
             assert (await bench.slack.press(user, bench.general, message_ts, action)).acked

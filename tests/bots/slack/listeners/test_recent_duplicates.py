@@ -22,7 +22,7 @@ BEGIN
         END;
     END LOOP;
 END $$;
-CREATE CONSTRAINT TRIGGER late AFTER INSERT ON draftsman.jobs DEFERRABLE INITIALLY DEFERRED
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON draftsman.job_states DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION draftsman.late();
 """
 """Commits wait for advisory lock 7."""
@@ -125,7 +125,7 @@ async def test_late_commit_is_reported_on_the_next_try(
         return await bench.jobs() == ["it"]
 
     await until(is_created, "the job that nobody waited for")
-    await conn.execute("DROP TRIGGER late ON draftsman.jobs")
+    await conn.execute("DROP TRIGGER late ON draftsman.job_states")
     assert "ago: D-1 (queued)" in await _typed(bench, "fix it")
 
 

@@ -25,7 +25,7 @@ async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> Asyn
     holder = await bench.rt.db.dedicated_connection()
     try:
         await holder.execute("BEGIN")
-        held = "SELECT FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE"
+        held = "SELECT FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE"
         await holder.execute(held, (job,))
         async with running(DeliveryDispatcher(deliver, [slack_channel(bench.slack)], FAST)):
             await wait_blocked(conn, by=holder.info.backend_pid)

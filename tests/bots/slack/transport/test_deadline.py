@@ -33,7 +33,7 @@ async def test_slow_database_answers_before_the_slack_deadline(
     holder, slack = await db.dedicated_connection(), either.slack
     try:
         async with holder.transaction():
-            await holder.execute("LOCK TABLE draftsman.jobs IN ACCESS EXCLUSIVE MODE")
+            await holder.execute("LOCK TABLE draftsman.job_states IN ACCESS EXCLUSIVE MODE")
             slack.event_delivery.patience = 3.0
             event, command, view = await asyncio.gather(
                 slack.say(ANNA, either.general, "fix it"),

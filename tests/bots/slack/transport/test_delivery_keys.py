@@ -56,7 +56,7 @@ async def test_retry_during_the_first_commit_creates_one_job(
     holder = await db.dedicated_connection()
     try:
         async with holder.transaction():
-            await holder.execute("LOCK TABLE draftsman.jobs IN EXCLUSIVE MODE")
+            await holder.execute("LOCK TABLE draftsman.job_states IN EXCLUSIVE MODE")
             sending = asyncio.create_task(
                 http.slack.say(ANNA, http.general, "fix it", copies=2, new_event_id=True)
             )

@@ -51,7 +51,7 @@ async def deliver_during_stall(
         holder = await db.dedicated_connection()
         try:
             async with holder.transaction():
-                await holder.execute("LOCK TABLE draftsman.jobs IN ACCESS EXCLUSIVE MODE")
+                await holder.execute("LOCK TABLE draftsman.job_states IN ACCESS EXCLUSIVE MODE")
                 await holder.execute("SELECT pg_sleep(%s)", (STALL,))
         finally:
             await holder.close()

@@ -18,6 +18,7 @@ from draftsman.store.checkpoints import now
 from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
+from tests.support.raw_jobs import insert_job
 from tests.support.statements import run
 from tests.support.waits import until
 
@@ -38,9 +39,17 @@ async def test_a_prefix_of_two_ids_is_ambiguous(
     number = await make.queued()
     await run(
         conn,
-        "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id)"
-        " SELECT (left(id::text, 24) || '000000000000')::uuid, 'noop', 'twin', '', 'cli', 'a'"
-        " FROM draftsman.jobs",
+        insert_job(
+            {
+                "id": "(left(id::text, 24) || '000000000000')::uuid",
+                "type": "'noop'",
+                "idempotency_key": "'twin'",
+                "request_digest": "''",
+                "source": "'cli'",
+                "invoker_id": "'a'",
+            },
+            "draftsman.jobs",
+        ),
     )
     id = str((await rt.read_model.job(number)).id)
     with pytest.raises(UsageError, match="several job ids"):

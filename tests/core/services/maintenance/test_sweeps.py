@@ -50,7 +50,7 @@ async def test_what_is_due_is_queued_and_what_ran_before_is_resumed(
 async def test_what_is_due_at_this_very_moment_is_due(make: Factory, conn: Connection) -> None:
     await make.scheduled()
     async with conn.transaction():
-        await run(conn, "UPDATE draftsman.jobs SET run_at = draftsman.now()")
+        await run(conn, "UPDATE draftsman.job_states SET run_at = draftsman.now()")
         assert await store.promote(conn, LeaderTerm(), 100) == 1
 
 
@@ -84,7 +84,7 @@ async def test_what_another_transaction_holds_is_left_and_holds_up_nothing(
     await clock.forward(60)
     async with db.transaction() as other:
         await other.execute(
-            "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE", (held,)
+            "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (held,)
         )
         assert await rt.sweeps.promote(LeaderTerm()) == 1
     assert await _statuses(rt, [held, free]) == [Status.SCHEDULED, Status.QUEUED]

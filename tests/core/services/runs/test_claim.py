@@ -46,7 +46,7 @@ async def test_a_job_can_be_moved_and_the_older_of_two_in_one_place_comes_first(
     make: Factory, claim: Claim, conn: Connection
 ) -> None:
     numbers = [await make.queued(queue="default") for _ in range(3)]
-    move = "UPDATE draftsman.jobs SET position = 1 WHERE number = ANY (%s)"
+    move = "UPDATE draftsman.job_states SET position = 1 WHERE number = ANY (%s)"
     await run(conn, move, (numbers[1:],))
     assert [work.number for work in await _take(claim, 9)] == [*numbers[1:], numbers[0]]
 

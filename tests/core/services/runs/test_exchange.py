@@ -80,7 +80,7 @@ async def test_a_busy_id_is_left_for_the_next_call(
     done = [(busy.lease, {"n": 1}), (good.lease, {"n": 2})]
     async with db.transaction() as other:
         await other.execute(
-            "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE", (busy.number,)
+            "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (busy.number,)
         )
         async with asyncio.timeout(5):
             assert await _settle(claim, *done) == {good.number: Status.COMPLETED}
@@ -102,7 +102,7 @@ async def test_a_locked_job_is_not_claimed_and_does_not_hold_up_the_next(
     free = await make.queued(queue="default")
     async with db.transaction() as other:
         await other.execute(
-            "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE", (locked,)
+            "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (locked,)
         )
         async with asyncio.timeout(5):
             got = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)

@@ -28,7 +28,7 @@ async def test_bulk_progress_is_shown_and_can_be_stopped(
         await seen.press("c")
         await seen.see("Cancel 7 jobs: D-7, D-6, D-5, D-4, D-3 and 2 more?")
         async with conn.transaction():
-            await conn.execute("SELECT FROM draftsman.jobs WHERE number = 5 FOR UPDATE")
+            await conn.execute("SELECT FROM draftsman.job_states WHERE number = 5 FOR UPDATE")
             await seen.press("y")
             await seen.see("Canceling", "2 of 7")
             await seen.press("escape")
