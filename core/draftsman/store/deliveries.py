@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from psycopg.types.json import Jsonb
@@ -40,9 +40,17 @@ MAX_SEQ: Final = 2**63 - 1
 _Q = load("deliveries")
 
 
-async def add_targets(conn: Connection, targets: Sequence[tuple[int, Sequence[Target]]]) -> None:
-    """Add targets to jobs, which are locked for it; existing targets are unchanged."""
-    await execute(conn, _Q["lock_jobs"], {"jobs": [job for job, _ in targets]})
+async def add_targets(
+    conn: Connection,
+    targets: Sequence[tuple[int, Sequence[Target]]],
+    created: Collection[int] = (),
+) -> None:
+    """Add targets to jobs; existing targets are unchanged.
+
+    The jobs are locked for it, except those that this transaction `created`: no other sees them.
+    """
+    if existing := [job for job, _ in targets if job not in created]:
+        await lock_jobs(conn, existing)
     records = [
         {"job": job, "place": ordinal, **target.as_json()}
         for job, job_targets in targets

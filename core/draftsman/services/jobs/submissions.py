@@ -250,7 +250,8 @@ async def _insert(
         if item.outcome != "deduplicated" and targets[item.place]
     ]
     if new:
-        await deliveries.add_targets(conn, new)
+        created = {item.number for item in inserted if item.outcome == "created"}
+        await deliveries.add_targets(conn, new, created)
     return inserted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from draftsman.domain.people.actor import Actor
 from draftsman.errors import IdempotencyConflict, NotPermitted
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import SubmittedJob, invocation
+from draftsman.store import deliveries
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.people import People
@@ -29,6 +31,23 @@ async def test_a_new_request_makes_a_job(rt: Runtime, owner: Actor) -> None:
     assert (job.id, job.status, job.version, job.run_count) == (made.id, Status.QUEUED, 1, 0)
     assert job.idempotency_key == f"auto:{made.id}"
     assert job.queued_at is not None
+
+
+async def test_only_a_job_that_existed_is_locked_to_add_a_target(
+    rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[int] = []
+
+    async def record(_: Connection, jobs: Sequence[int]) -> list[int]:
+        locked.extend(jobs)
+        return locked
+
+    monkeypatch.setattr(deliveries, "lock_jobs", record)
+    await _submit(rt, owner, notify=("log",))
+    assert locked == []
+    active = await _submit(rt, owner, subject_key="card")
+    joined = await _submit(rt, owner, subject_key="card", key="other", notify=("log",))
+    assert (joined.number, locked) == (active.number, [active.number])
 
 
 async def test_without_a_key_each_request_is_a_job(rt: Runtime, owner: Actor) -> None:
