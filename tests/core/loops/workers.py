@@ -40,7 +40,7 @@ RARELY = 60.0
 """An interval in seconds that does not pass during a test."""
 UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
 """A database that cannot be connected to."""
-FAST = {"poll": 0.2, "heartbeat": 0.05, "lease": RARELY, "drain": 0, "abort": 5}
+FAST = {"poll": 0.02, "heartbeat": 0.05, "lease": RARELY, "drain": 0, "abort": 5}
 """A worker that looks often, keeps its runs for long, and aborts them at once when it stops."""
 
 
