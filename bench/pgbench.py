@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 from bench.answer import ME
 from bench.measure import WARM, Run
@@ -21,16 +22,18 @@ async def submit(run: Run) -> Figures:
     """Run the prepared statement with a single client of pgbench; raises BenchError."""
     async with open_runtime(Settings.model_validate({"database_url": run.url})) as rt:
         request = row(invocation(type="noop", payload={"i": 0}), ME, rt.limits)
-    columns = json.dumps(request, default=str)
+    request = {name: value for name, value in request.items() if value is not None}
+    definitions = [f"{name}={_text(value)}" for name, value in request.items()]
     jobs = WARM + run.jobs
     process = await asyncio.create_subprocess_exec(
         *(str(binaries.program("pgbench")), "-n", "-M", "prepared", "-t", str(jobs), "-f", "-"),
-        *("-D", f"shared={columns}", "-D", "actor=bench", run.url),
+        *(part for definition in (*definitions, "actor=bench") for part in ("-D", definition)),
+        run.url,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await process.communicate(_script().encode())
+    out, err = await process.communicate(_script(request).encode())
     async with session(run.url) as after:
         created = await after.value("SELECT count(*) FROM draftsman.jobs")
     rate = re.search(r"^tps = ([\d.]+)", out.decode(), re.MULTILINE)
@@ -39,11 +42,23 @@ async def submit(run: Run) -> Figures:
     return {"rate": float(rate[1])}
 
 
-def _script() -> str:
+def _text(value: object) -> str:
+    """Return a value as PostgreSQL reads it."""
+    if isinstance(value, list):
+        assert not value
+        return "{}"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _script(request: dict[str, Any]) -> str:
     """Return the statement of a submission, with a new id and key for each call."""
-    new = "jsonb_build_object('id', u, 'idempotency_key', u)"
-    rows = f"(SELECT jsonb_build_array({new}) FROM gen_random_uuid() u)"
-    statement = re.sub(r"--.*", "", load("submissions")["submit"]).replace("%(rows)s::jsonb", rows)
-    for name in ("shared", "actor"):
-        statement = statement.replace(f"%({name})s", f":{name}")
-    return " ".join(statement.split()) + ";\n"
+    statement = re.sub(r"--.*", "", load("submissions")["submit_one"])
+    own = "WITH own AS MATERIALIZED (SELECT gen_random_uuid() AS id), context"
+    statement = statement.replace("WITH context", own, 1)
+    new = {"id": "(SELECT id FROM own)", "idempotency_key": "(SELECT 'auto:' || id FROM own)"}
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        return new.get(name) or (f":{name}" if name in (*request, "actor") else "NULL")
+
+    return " ".join(re.sub(r"%\((\w+)\)s", value, statement).split()) + ";\n"

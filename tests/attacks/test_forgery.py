@@ -257,7 +257,7 @@ async def test_forged_refusals(
     counted = "SELECT answers, last_voter FROM draftsman.refused_answers"
     assert await rows(conn, counted) == [(2, "anna")]
     with pytest.raises(Exception, match="the request of a job is immutable"):
-        await anna.execute("UPDATE draftsman.job_states SET id = id")
+        await anna.execute("UPDATE draftsman.job_states SET number = number")
 
 
 @attack(

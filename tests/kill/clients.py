@@ -52,6 +52,8 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         for text in ("first", "and the tests"):
             more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
             await rt.submissions.submit(more, OWNER)
+        twins = [invocation(type="noop", key=f"{SUBMITTED}-{n}", queue="nobody") for n in range(2)]
+        await rt.submissions.submit_many(twins, OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _converse(rt, jobs["answered"])

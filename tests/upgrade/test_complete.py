@@ -51,7 +51,7 @@ def test_released_migrations_are_unchanged(release: Release) -> None:
 
 def test_the_data_has_every_status_and_every_table_and_is_small(release: Release) -> None:
     assert (release.folder / "data.tar.xz").stat().st_size < LIMIT
-    head, *rows = release.tables["jobs"].decode().splitlines()
+    head, *rows = release.tables["job_states"].decode().splitlines()
     at = head.split("\t").index("status")
     assert {row.split("\t")[at] for row in rows} >= set(Status)
     empty = {name for name, rows in release.tables.items() if rows.count(b"\n") < 2}

@@ -16,6 +16,14 @@ from draftsman.store.queries import load
 
 _Q = load("submissions")
 Row = Mapping[str, Any]
+COLUMNS: Final = (
+    *("id", "type", "idempotency_key", "request_digest", "queue", "priority", "subject_key"),
+    *("mode", "source", "source_type", "external_event_id", "invoker_id", "invoker_display_name"),
+    *("repo_owner", "repo_name", "ticket_url", "ticket_title", "ticket_text", "payload"),
+    *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length", "run_at"),
+    *("delay", "max_attempts", "max_retries", "on_lost", "has_targets"),
+)
+"""The columns of a request."""
 DUPLICATE_WINDOW: Final = 100
 """Job numbers before and after a job among which a duplicate is searched for."""
 _json = json.JSONEncoder(separators=(",", ":"), default=str).encode
@@ -42,15 +50,19 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
     A row held by a concurrent duplicate is left out. All rows have the same columns. Of several
     rows with a subject, the first is inserted, and the others join its job.
     """
-    shared = {name: value for name, value in rows[0].items() if _same(name, value, rows)}
-    own = [name for name in rows[0] if name not in shared]
-    params = {
-        "shared": _json(shared),
-        "rows": _json([{name: row[name] for name in own} for row in _first_of_subjects(rows)]),
-        "actor": actor,
-    }
     await lock_subjects(conn, rows)
-    records = await database.rows(conn, _Q["submit"], params)
+    new = _first_of_subjects(rows)
+    if len(new) == 1:
+        records = await submit_one(conn, new[0], actor)
+    else:
+        shared = {name: value for name, value in rows[0].items() if _same(name, value, rows)}
+        own = [name for name in rows[0] if name not in shared]
+        params = {
+            "shared": _json(shared),
+            "rows": _json([{name: row[name] for name in own} for row in new]),
+            "actor": actor,
+        }
+        records = await database.rows(conn, _Q["submit"], params)
     created = {id: (number, Status(status)) for number, id, status, _ in records}
     results = []
     for index, row in enumerate(rows):
@@ -62,6 +74,16 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
         missing = [index for index, row in enumerate(rows) if row["id"] not in created]
         results += await existing(conn, rows, missing)
     return results
+
+
+async def submit_one(conn: Connection, row: Row, actor: str) -> Sequence[tuple[Any, ...]]:
+    """Insert a new request."""
+    params = {name: row.get(name) for name in COLUMNS} | {
+        "actor": actor,
+        "payload": _json(row["payload"]),
+        "overrides": _json(row["overrides"]),
+    }
+    return await database.rows(conn, _Q["submit_one"], params)
 
 
 async def lock_subjects(conn: Connection, rows: Sequence[Row]) -> None:

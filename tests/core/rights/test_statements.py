@@ -80,6 +80,7 @@ TALKING: Final = {
     "deliveries.redeliver",
     "submissions.join",
     "submissions.submit",
+    "submissions.submit_one",
     "job_control.cancel_now",
     "job_control.copy_checkpoint",
     "job_control.lock",

@@ -76,8 +76,8 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: claim.open_runs(conn, range(MIDDLE, MIDDLE + 100))
     ),
     "claim.open_runs: missing": Call(lambda conn: claim.open_runs(conn, [MISSING])),
-    "submissions.submit: one": _submit(1),
-    "submissions.submit: a twin of the past": _submit(1, first=key(MIDDLE)),
+    "submissions.submit_one": _submit(1),
+    "submissions.submit_one: a twin of the past": _submit(1, first=key(MIDDLE)),
     "submissions.submit: a thousand": _submit(1000, rows=4000),
     "submissions.submit: with a subject": _submit(10, subject_key="card99"),
     "submissions.lock_subjects": Call(

@@ -6,11 +6,57 @@
 SELECT pg_advisory_xact_lock(hashtextextended(subject, 1146242644))
   FROM unnest(%(subjects)s::text[]) AS w (subject)
 
--- A single statement for any number of requests: the job, and its event by trigger. The columns
--- shared by the batch are read once. Keys are inserted in sorted order, so that two batches cannot
--- deadlock; numbers and positions follow the order of the requests. A request whose job exists, or
--- is being committed by a concurrent duplicate, returns no row. IN … IS TRUE is a hashed lookup,
--- whatever the planner expects; a join could be a nested loop over a thousand rows.
+-- A single request in a prepared statement: the job, and its event by trigger. A request whose job
+-- exists, or is being committed by a concurrent duplicate, returns no row.
+-- name: submit_one
+WITH context AS MATERIALIZED (
+    SELECT set_config('draftsman.actor', %(actor)s, true),
+           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
+), request AS (
+    INSERT INTO draftsman.job_requests AS r (id, type, idempotency_key, request_digest, mode,
+           source, source_type, external_event_id, invoker_id, invoker_display_name, repo_owner,
+           repo_name, ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills,
+           tags, agent, retry_of, chain_length)
+    SELECT %(id)s::uuid, %(type)s::text, %(idempotency_key)s::text, %(request_digest)s::text,
+           %(mode)s::draftsman.job_mode, %(source)s::draftsman.channel,
+           %(source_type)s::draftsman.source_type, %(external_event_id)s::text,
+           %(invoker_id)s::text, %(invoker_display_name)s::text, %(repo_owner)s::text,
+           %(repo_name)s::text, %(ticket_url)s::text, %(ticket_title)s::text, %(ticket_text)s::text,
+           %(payload)s::jsonb, %(overrides)s::jsonb, %(requested_skills)s::text[], %(tags)s::text[],
+           %(agent)s::text, %(retry_of)s::bigint, %(chain_length)s::int
+      FROM context
+     WHERE (SELECT number FROM draftsman.job_requests
+             WHERE type = %(type)s AND idempotency_key = %(idempotency_key)s
+               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
+       AND (SELECT number FROM draftsman.job_states
+             WHERE subject_key = %(subject_key)s
+               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+           IS NULL
+        ON CONFLICT DO NOTHING
+    RETURNING r.number
+), state AS (
+    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key, status,
+           run_at, max_attempts, max_retries, on_lost, has_targets, queued_at)
+    SELECT r.number, %(type)s::text, %(queue)s::text, %(priority)s::int, %(subject_key)s::text,
+           CASE WHEN t.run_at > draftsman.now() THEN 'scheduled' ELSE 'queued'
+           END::draftsman.job_status,
+           t.run_at, %(max_attempts)s::int, %(max_retries)s::int, %(on_lost)s::draftsman.on_lost,
+           coalesce(%(has_targets)s::boolean, false),
+           CASE WHEN t.run_at > draftsman.now() THEN NULL ELSE draftsman.now() END
+      FROM request r
+     CROSS JOIN (
+           SELECT coalesce(%(run_at)s::timestamptz,
+                           draftsman.now() + make_interval(secs => %(delay)s::float8)) AS run_at) t
+    RETURNING s.number, s.status, s.queue
+)
+SELECT number, %(id)s::uuid, status,
+       CASE WHEN status = 'queued' THEN pg_notify('draftsman_jobs', queue)::text END
+  FROM state
+
+-- The same for a batch. The columns that all requests share are read once. Keys are inserted in
+-- sorted order, so that two batches cannot deadlock; numbers and positions follow the order of the
+-- requests. IN … IS TRUE is a hashed lookup, whatever the planner expects; a join could be a nested
+-- loop over a thousand rows.
 -- name: submit
 WITH fresh AS MATERIALIZED (
     SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -48,6 +49,53 @@ async def test_only_a_job_that_existed_is_locked_to_add_a_target(
     active = await _submit(rt, owner, subject_key="card")
     joined = await _submit(rt, owner, subject_key="card", key="other", notify=("log",))
     assert (joined.number, locked) == (active.number, [active.number])
+
+
+FULL: Final[dict[str, Any]] = {
+    "type": "report",
+    "subject_key": "card",
+    "queue": "slow",
+    "priority": 7,
+    "mode": Mode.INVESTIGATE,
+    "source_type": "trello_ticket",
+    "external_event_id": "E1",
+    "agent": "tidy",
+    "repo": "https://host/acme/app",
+    "title": "Title",
+    "text": 'a "text", {of} \\ two\nlines',
+    "url": "https://host/1",
+    "payload": {"a": [1, None, {"b": "ü"}]},
+    "overrides": {"notify": "none"},
+    "skills": ("s, 1", 'two"'),
+    "tags": ("x", "y z", "{}"),
+    "delay": 60.0,
+    "max_attempts": 9,
+    "max_retries": 8,
+    "on_lost": OnLost.FAIL,
+}
+
+
+@pytest.mark.parametrize("fields", [{}, FULL], ids=["same", "different"])
+async def test_a_batch_stores_what_single_requests_store(
+    rt: Runtime, owner: Actor, fields: dict[str, Any]
+) -> None:
+    requests = [{"type": "noop", "tags": ("same",)}, {"type": "noop", "tags": ("same",)} | fields]
+    batch = await rt.submissions.submit_many([invocation(**item) for item in requests], owner)
+    for item, stored in zip(requests, batch, strict=True):
+        own = {"subject_key": "other"} if "subject_key" in item else {}
+        single = await rt.submissions.submit(invocation(**item | own), owner)
+        assert await _request(rt, stored.number) == await _request(rt, single.number) | {
+            "subject_key": item.get("subject_key")
+        }
+
+
+async def _request(rt: Runtime, number: int) -> dict[str, Any]:
+    """Return the fields of a job that do not differ between two equal requests."""
+    job = asdict(await rt.read_model.job(number))
+    if (run_at := job.pop("run_at")) is not None:
+        assert 59 < (run_at - job["created_at"]).total_seconds() < 61
+    own = ("number", "id", "idempotency_key", "position", "created_at", "queued_at", "updated_at")
+    return {name: value for name, value in job.items() if name not in own}
 
 
 async def test_without_a_key_each_request_is_a_job(rt: Runtime, owner: Actor) -> None:
