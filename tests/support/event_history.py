@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
 from draftsman.settings import RetentionSettings, Settings
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import value
+from tests.support.waits import until
 
 ENDS = [Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED]
 COPY_EVENTS = "COPY (SELECT * FROM draftsman.job_events ORDER BY epoch, txid, id) TO STDOUT"
@@ -57,3 +59,12 @@ async def age_events(make: Factory, clock: Clock) -> list[int]:
     jobs = [await make.job_in(status) for status in ENDS]
     await clock.forward(over_a_year())
     return jobs
+
+
+async def wait_for_feed(rt: Runtime, events: int) -> None:
+    """Wait for transactions in other tests' databases: the feed stays behind the oldest of all."""
+
+    async def look() -> bool:
+        return len(await rt.read_model.events(limit=events)) >= events
+
+    await until(look, "the feed")

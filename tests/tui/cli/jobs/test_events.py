@@ -11,7 +11,8 @@ from draftsman.domain.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman.services.jobs.submissions import invocation
 from tests.factories import Factory
-from tests.support.waits import background, until
+from tests.support.event_history import wait_for_feed
+from tests.support.waits import background
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 
@@ -36,7 +37,7 @@ async def test_a_cursor_goes_through_everything_without_a_gap(
 ) -> None:
     for _ in range(3):
         await make.completed()
-    await _in_the_feed(rt, 3 * 4)
+    await wait_for_feed(rt, 3 * 4)
     everything = (await cli("events", "--json")).lines
     assert len(everything) == 3 * 4
     seen = [everything[0]]
@@ -52,7 +53,7 @@ async def test_more_than_a_page_of_one_transaction_is_shown_whole(
 ) -> None:
     many = [invocation(type="noop", key=f"k{n}") for n in range(1001)]
     numbers = {made.number for made in await rt.submissions.submit_many(many, make.owner)}
-    await _in_the_feed(rt, len(many))
+    await wait_for_feed(rt, len(many))
     events_shown = (await cli("events", "--json")).lines
     assert len(events_shown) == 1001
     assert {event["job"] for event in events_shown} == numbers
@@ -118,12 +119,3 @@ async def test_logs_cannot_drive_a_terminal_and_events_take_one_line(
     assert shown.end() == 0
     assert len(shown.plain.splitlines()) == 4
     assert max(map(len, shown.plain.splitlines())) <= 80
-
-
-async def _in_the_feed(rt: Runtime, events: int) -> None:
-    """Wait for transactions in other tests' databases: the feed stays behind the oldest of all."""
-
-    async def look() -> bool:
-        return len(await rt.read_model.events(limit=events)) >= events
-
-    await until(look, "the feed")
