@@ -211,8 +211,8 @@ BEGIN
                WHEN 'scheduled' THEN jsonb_build_object('run_at', n.run_at) || detail
                ELSE detail
            END
-      FROM new_jobs n
-      FULL JOIN old_jobs o ON o.number = n.number
+      FROM new_states n
+      FULL JOIN old_states o ON o.number = n.number
      CROSS JOIN LATERAL (
          SELECT o.status AS before,
                 CASE WHEN n.version = o.version + 2 THEN 'claimed' ELSE n.status END AS after
@@ -241,7 +241,7 @@ BEGIN
            END;
 
     SELECT n.number INTO wrong
-      FROM new_jobs n
+      FROM new_states n
      WHERE (n.status = 'running')::int <> (
            SELECT count(*) FROM draftsman.job_runs r WHERE r.job = n.number AND r.status = 'running')
      LIMIT 1;
@@ -250,7 +250,7 @@ BEGIN
             USING ERRCODE = 'DM003';
     END IF;
     SELECT n.number INTO wrong
-      FROM new_jobs n
+      FROM new_states n
      WHERE (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
            SELECT q.job FROM draftsman.job_questions q WHERE q.job = n.number AND q.status = 'open')
            IS NOT NULL)
@@ -262,7 +262,7 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER job_states_updated AFTER UPDATE ON draftsman.job_states
-    REFERENCING OLD TABLE AS old_jobs NEW TABLE AS new_jobs
+    REFERENCING OLD TABLE AS old_states NEW TABLE AS new_states
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_transitions();
 
 -- Jobs stay as they were requested -------------------------------------------------------------

@@ -53,7 +53,7 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
             assert len(done) == size
         await _take(conn, make.worker, 0, done)
     assert plans.wrong() == []
-    assert plans.linear("old_jobs"), "the plan of a batch of one serves one of a thousand"
+    assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
 
 
 @pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
@@ -65,7 +65,7 @@ async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
             jobs = [await make.queued() for _ in range(size)]
             assert await run(conn, CANCEL, {"jobs": jobs}) == size
     assert plans.wrong() == []
-    assert plans.linear("old_jobs"), "the plan of a batch of one serves one of a thousand"
+    assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
 
 
 async def test_a_session_of_ours_compiles_nothing(server: Server, own_database: str) -> None:
