@@ -20,6 +20,7 @@ from draftsman_tui.dashboard.polling.refresher import Refresher, TableLoader
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import Factory
+from tests.support.event_history import wait_for_feed
 from tests.support.server import Server
 from tests.support.waits import until
 from tests.tui.dashboard.pilot import open_dashboard
@@ -52,6 +53,7 @@ async def test_refresher_far_behind_continues_at_the_present(make: Factory, rt: 
     await live.poll()
     for _ in range(70):
         await make.running()
+    await wait_for_feed(rt, 70 * 3)
     await until(live.poll, "the events")
     assert isinstance(loaded := posted[-1], RowsLoaded)
     assert len(loaded.rows.items) == 70
