@@ -19,6 +19,7 @@ from draftsman_tui.dashboard.filter import Filter, FilterFields, parse
 from draftsman_tui.dashboard.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import GATE, Factory
+from tests.support.event_history import wait_for_feed
 from tests.tui.dashboard.pilot import open_dashboard
 
 
@@ -32,6 +33,7 @@ async def test_search_matches_the_text_of_every_column(
     await make.worker_row()
     await rt.repos.add(Repo.at(address("https://git.example/acme/pay")), RepoProfile(), owner)
     await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans"), owner)
+    await wait_for_feed(rt, 1)
     now = datetime.now(UTC)
     for view in VIEWS.values():
         rows = (await view.fetch(rt, Query(parse(""), now))).items
