@@ -61,8 +61,13 @@ async def age_events(make: Factory, clock: Clock) -> list[int]:
     return jobs
 
 
-async def wait_for_feed(rt: Runtime, events: int) -> None:
-    """Wait for transactions in other tests' databases: the feed stays behind the oldest of all."""
+async def wait_for_feed(rt: Runtime) -> None:
+    """Wait until the feed has every event of the database.
+
+    It stays behind the oldest transaction of the server, also one in the database of another test.
+    """
+    async with rt.db.connection() as conn:
+        events: int = await value(conn, "SELECT count(*) FROM draftsman.job_events")
 
     async def look() -> bool:
         return len(await rt.read_model.events(limit=events)) >= events

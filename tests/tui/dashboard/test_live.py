@@ -53,7 +53,7 @@ async def test_refresher_far_behind_continues_at_the_present(make: Factory, rt: 
     await live.poll()
     for _ in range(70):
         await make.running()
-    await wait_for_feed(rt, 70 * 3)
+    await wait_for_feed(rt)
     await until(live.poll, "the events")
     assert isinstance(loaded := posted[-1], RowsLoaded)
     assert len(loaded.rows.items) == 70

@@ -18,6 +18,7 @@ from draftsman_tui.dashboard.polling.messages import StatsUpdated
 from draftsman_tui.dashboard.polling.stats_poller import StatsPoller
 from draftsman_tui.dashboard.widgets.overview import lines, sparkline
 from tests.factories import Factory
+from tests.support.event_history import wait_for_feed
 from tests.support.waits import until
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -40,6 +41,7 @@ async def test_activity_before_the_start_is_counted(make: Factory, rt: Runtime) 
     await make.failed()
     job = (await make.asked()).number
     await make.answer(job, "red")
+    await wait_for_feed(rt)
     counting, posted = _counting(rt)
     await counting.count()
     assert _last(posted).activity is None
@@ -52,6 +54,7 @@ async def test_activity_before_the_start_is_counted(make: Factory, rt: Runtime) 
 
 async def test_new_activity_is_added_once(make: Factory, rt: Runtime) -> None:
     await make.completed()
+    await wait_for_feed(rt)
     counting, posted = _counting(rt)
     await counting.count()
     await counting.load_activity()

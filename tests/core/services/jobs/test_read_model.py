@@ -18,6 +18,7 @@ from draftsman.store.checkpoints import now
 from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
+from tests.support.event_history import wait_for_feed
 from tests.support.raw_jobs import insert_job
 from tests.support.statements import run
 from tests.support.waits import until
@@ -213,6 +214,7 @@ async def test_a_stand_is_a_status_and_a_version(make: Factory, rt: Runtime) -> 
 
 async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runtime) -> None:
     await make.completed()
+    await wait_for_feed(rt)
     forwards = await rt.read_model.events()
     first = await rt.read_model.latest_events(limit=2)
     rest = await rt.read_model.latest_events(first[-1].cursor)

@@ -57,7 +57,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
 ) -> None:
     assert "no events" in (await cli("archives", "list")).err
     job, *_ = await age_events(make, clock)
-    await wait_for_feed(rt, 20)
+    await wait_for_feed(rt)
     events = (await cli("events", "--json")).lines
     await rt.archives.prune(LeaderTerm())
     (archive,) = (await cli("archives", "list", "--json")).json
@@ -85,7 +85,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     assert f"{path} is valid" in (await cli("archives", "check", path)).out
     (await as_("anna")("archives", "restore", path)).refused(1, "may not restore", "olga")
     assert (await cli("archives", "restore", path)).out.startswith(f"restored {len(events)} events")
-    await wait_for_feed(rt, len(events))
+    await wait_for_feed(rt)
     assert (await cli("events", "--json")).lines == events
     assert "left" not in (await cli("events", f"D-{job}")).err
 

@@ -33,7 +33,7 @@ async def test_search_matches_the_text_of_every_column(
     await make.worker_row()
     await rt.repos.add(Repo.at(address("https://git.example/acme/pay")), RepoProfile(), owner)
     await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans"), owner)
-    await wait_for_feed(rt, 1)
+    await wait_for_feed(rt)
     now = datetime.now(UTC)
     for view in VIEWS.values():
         rows = (await view.fetch(rt, Query(parse(""), now))).items
