@@ -64,7 +64,7 @@ async def age_events(make: Factory, clock: Clock) -> list[int]:
 async def wait_for_feed(rt: Runtime) -> None:
     """Wait until the feed has every event of the database.
 
-    It stays behind the oldest transaction of the server, also one in the database of another test.
+    It stays behind the oldest transaction of the server, also in the database of another test.
     """
     async with rt.db.connection() as conn:
         events: int = await value(conn, "SELECT count(*) FROM draftsman.job_events")
