@@ -121,7 +121,8 @@ BEGIN
            WHEN s.number IS NULL THEN 'the request ' || n.number || ' has no state'
            WHEN s.type <> n.type THEN
                'D-' || n.number || ': the state has type ' || s.type || ', not ' || n.type
-           WHEN starts_with(n.idempotency_key, 'auto:') THEN
+           WHEN starts_with(n.idempotency_key, 'auto:')
+                AND n.idempotency_key <> 'auto:' || n.id THEN
                'a key that begins with auto: must continue with the id of the job, not '
                || n.idempotency_key
            ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
@@ -272,6 +273,16 @@ CREATE TRIGGER job_requests_immutable BEFORE UPDATE OF number, id, type, idempot
     ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags, agent,
     retry_of, chain_length, created_at ON draftsman.job_requests FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+-- The repository may be found while the job runs.
+CREATE FUNCTION draftsman.check_repo_assignment() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.refuse_change(s.number)
+       FROM draftsman.job_states s WHERE s.number = NEW.number AND s.finished_at IS NOT NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_requests_repo BEFORE UPDATE OF repo_owner, repo_name ON draftsman.job_requests
+    FOR EACH ROW EXECUTE FUNCTION draftsman.check_repo_assignment();
 CREATE TRIGGER job_states_immutable BEFORE UPDATE OF number, type, max_attempts, max_retries
     ON draftsman.job_states FOR EACH ROW
     EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');

@@ -89,7 +89,7 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
         pass  # idle, it stopped
 
 
-@pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as somebody else")
+@pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as another user")
 @pytest.mark.usefixtures("copied_initdb")
 def test_as_root_no_directory_is_opened_that_was_there_before(
     tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch

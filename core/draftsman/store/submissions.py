@@ -78,11 +78,8 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
 
 async def submit_one(conn: Connection, row: Row, actor: str) -> Sequence[tuple[Any, ...]]:
     """Insert a new request."""
-    params = {name: row.get(name) for name in COLUMNS} | {
-        "actor": actor,
-        "payload": _json(row["payload"]),
-        "overrides": _json(row["overrides"]),
-    }
+    documents = {name: _json(row[name]) for name in ("payload", "overrides")}
+    params = {**dict.fromkeys(COLUMNS), **row, **documents, "actor": actor}
     return await database.rows(conn, _Q["submit_one"], params)
 
 

@@ -69,6 +69,13 @@ async def test_a_finished_job_stays_as_it_ended(
             await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {number}")
 
 
+async def test_repository_of_a_finished_job_stays(make: Factory, conn: Connection) -> None:
+    found = "UPDATE draftsman.job_requests SET repo_name = 'pay' WHERE number = %s"
+    assert await run(conn, found, ((await make.running()).number,)) == 1
+    async with refused(CHANGE, "a finished job is immutable"):
+        await run(conn, found, (await make.completed(),))
+
+
 async def test_a_finished_run_stays_as_it_ended(make: Factory, conn: Connection) -> None:
     await make.completed()
     async with refused(CHANGE, "a finished run is immutable"):

@@ -243,6 +243,32 @@ async def test_a_job_is_inserted_unstarted(
     assert await outcome(conn, _copy(**started), {"job": number}) == TRANSITION
 
 
+async def test_request_and_state_are_inserted_together(make: Factory, conn: Connection) -> None:
+    number = await make.queued()
+    request = (
+        "INSERT INTO draftsman.job_requests (id, type, idempotency_key, request_digest, source,"
+        " invoker_id) VALUES (gen_random_uuid(), 'noop', 'alone', '', 'cli', 'a')"
+    )
+    async with refused(TRANSITION, "has no state"):
+        await run(conn, request)
+    async with refused(TRANSITION, "D-999: the state has no request"):
+        await run(conn, "INSERT INTO draftsman.job_states (number, type) VALUES (999, 'noop')")
+    state = "INSERT INTO draftsman.job_states (number, type) SELECT number, 'other' FROM r"
+    async with refused(TRANSITION, "the state has type other, not noop"):
+        await run(conn, f"WITH r AS ({request} RETURNING number) {state}")
+    for table in ("job_requests", "job_states"):
+        assert await value(conn, f"SELECT array_agg(number) FROM draftsman.{table}") == [number]
+
+
+async def test_started_job_is_refused_for_its_state_not_for_its_key(
+    make: Factory, conn: Connection
+) -> None:
+    id = f"'{UUID(int=7)}'"
+    copy = _copy(id=id, idempotency_key=f"'auto:' || {id}", version="2")
+    async with refused(TRANSITION, "a new job must be queued or scheduled"):
+        await run(conn, copy, {"job": await make.queued()})
+
+
 async def test_a_key_that_draftsman_makes_is_that_of_the_job_alone(
     make: Factory, conn: Connection
 ) -> None:
