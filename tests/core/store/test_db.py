@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 from contextlib import AsyncExitStack
 
 import psycopg
@@ -27,7 +28,7 @@ from draftsman.store.postgres.database import (
 )
 from tests.factories import Factory
 from tests.support.statements import rows, run, value
-from tests.support.waits import background, wait_blocked
+from tests.support.waits import DEADLINE, background, wait_blocked
 
 FAST = DatabaseSettings(connect_timeout=2)
 
@@ -164,6 +165,27 @@ async def test_a_line_that_is_cut_while_it_connects_is_told_as_unreachable(
     with pytest.raises(DatabaseUnreachable):
         async with db.dedicated_session().connection(5):
             raise AssertionError
+
+
+async def test_a_session_is_lent_to_a_second_caller_after_the_first(
+    db: Database, conn: Connection
+) -> None:
+    session = db.dedicated_session()
+
+    async def lock(number: int) -> None:
+        async with session.connection(5) as own:
+            await own.execute("SELECT pg_advisory_lock(%s)", (number,))
+
+    await lock(1)
+    assert session._conn is not None
+    await conn.execute("SELECT pg_advisory_lock(2)")
+    first = asyncio.create_task(lock(2))
+    await wait_blocked(conn, by=conn.info.backend_pid)
+    conn.pgconn.exec_(b"SELECT pg_advisory_unlock(2)")  # the first caller cannot read its reply yet
+    assert select.select([session._conn.pgconn.socket], [], [], DEADLINE)[0]
+    async with asyncio.timeout(DEADLINE):
+        await lock(3)
+        await first
 
 
 async def test_a_line_plans_once_and_never_reads_a_table_whole(db: Database) -> None:

@@ -182,7 +182,7 @@ class Database:
         return conn
 
     def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
-        """Return a session outside the pool for a single caller.
+        """Return a session outside the pool, for one caller at a time.
 
         `pinned` is for a session that repeats a single statement.
         """
@@ -237,6 +237,9 @@ class Database:
 class DedicatedSession:
     """A dedicated session that connects on first use and reconnects when disconnected.
 
+    One caller at a time has it: the look for a disconnection reads the socket, and would take
+    another caller's reply from it.
+
     Pinned plans are made once, of index scans and nested loops: no statistics, however old or
     wrong, lead to a sequential scan or a sort, and no call pays for planning.
     """
@@ -245,15 +248,17 @@ class DedicatedSession:
         self._db = db
         self._pinned = pinned
         self._conn: Connection | None = None
+        self._lent = asyncio.Lock()
 
     @asynccontextmanager
     async def connection(self, wait: float) -> AsyncIterator[Connection]:
-        """Lend the session; raises DatabaseUnreachable after `wait` seconds."""
-        with translate_errors():
-            if self._conn is None or is_disconnected(self._conn):
-                await self.close()
-                self._conn = await self._connect(wait)
-            yield self._conn
+        """Lend the session; raises DatabaseUnreachable if connecting takes over `wait` seconds."""
+        async with self._lent:
+            with translate_errors():
+                if self._conn is None or is_disconnected(self._conn):
+                    await self.close()
+                    self._conn = await self._connect(wait)
+                yield self._conn
 
     async def close(self) -> None:
         """Disconnect; safe to call twice."""
