@@ -1,7 +1,7 @@
 """Fixtures of all tests: a server, a database of the test, people, a clock, jobs in any state.
 
-By default the server is the embedded PostgreSQL, started on first use and shared by all processes
-of the session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` uses another server, as a superuser
+By default the server is the embedded PostgreSQL, started on first use by each process of the
+session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` uses another server, as a superuser
 there.
 """
 
@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
     url = told["url"] if told else os.environ.get(GIVEN)
-    config.stash[SERVER] = Server(home, url)
+    config.stash[SERVER] = Server(home, url, told.get("workerid", "main"))
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
     avoid_repeated_costs()
@@ -141,7 +141,8 @@ def empty_url(server: Server) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def databases(server: Server) -> Iterator[Databases]:
     """Provide the databases that the tests of this process use in turn."""
-    sessions = Sessions()
+    shared = server.given is not None
+    sessions = Sessions(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) if shared else 1)
     sessions.install()
     databases = Databases(server, sessions)
     yield databases

@@ -1,4 +1,9 @@
-"""The PostgreSQL of a test session: a server, a template, and a database for each test."""
+"""The PostgreSQL of a test session: servers, a template, and a database for each test.
+
+Each process of pytest has a server of its own, a copy of one that was started once. On a common
+server its transactions would delay the event feed in the tests of all other processes: the feed
+stays behind the oldest transaction of the whole server.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copytree
 from typing import LiteralString
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -73,13 +79,16 @@ def open_folder() -> Iterator[Path]:
 
 
 class Server:
-    """The embedded server of the session's folder, or the server of a given URL."""
+    """The embedded server of a process, in the session's folder, or the server of a given URL."""
 
-    def __init__(self, home: Path, given: str | None) -> None:
+    def __init__(self, home: Path, given: str | None, process: str = "main") -> None:
         self.home = home
         self.given = given
-        self._embedded = EmbeddedServer(home, IDLE_STOP)
+        self._folder = home / process
+        self._embedded = EmbeddedServer(self._folder, IDLE_STOP)
         self._prefix = "test_" + home.name.rpartition("-")[2].lower()
+        self._template_name = f"{self._prefix}_template"
+        self._marker = home / "template"
         self._admin: psycopg.Connection[tuple[object, ...]] | None = None
         self._left: list[str] = []
 
@@ -152,7 +161,7 @@ class Server:
             self._admin.close()
 
     def end(self) -> None:
-        """Remove everything; called once, by the process that started the session."""
+        """Remove everything of all processes; called by the process that started the session."""
         if self.given is not None:
             pattern = self._prefix.replace("_", r"\_") + "%"
             databases = self.admin.execute(
@@ -161,20 +170,36 @@ class Server:
             for (name,) in databases:
                 self.drop(str(name))
         self.disconnect()
-        if self.given is None and (self.home / "postgres18").exists():
-            self._embedded.stop("immediate")
+        for cluster in self.home.glob("*/postgres18"):
+            EmbeddedServer(cluster.parent, IDLE_STOP).stop("immediate")
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _start(self) -> str:
+        original = self.home / "original"
         with self._locked():
-            url = self._embedded.ensure()
-            url = urlsplit(url)._replace(path="/postgres").geturl()
-            with psycopg.connect(url, autocommit=True) as conn:
-                for name in UNSAFE:
-                    conn.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(name)))
-                conn.execute("SELECT pg_reload_conf()")
-                self._hash_password_once(conn)
-        return url
+            if not original.exists():
+                server = Server(self.home, None, original.name)
+                server._fill()
+                server._embedded.stop()
+        if not self._folder.exists():
+            self._folder.mkdir(mode=0o755)
+            for programs in original.glob("pgsql-*"):
+                copytree(programs, self._folder / programs.name, copy_function=os.link)
+            subprocess.run(["cp", "-a", original / "postgres18", self._folder], check=True)
+        return self._admin_url()
+
+    def _admin_url(self) -> str:
+        """Return the URL of the database for administration; starts the embedded server."""
+        return urlsplit(self._embedded.ensure())._replace(path="/postgres").geturl()
+
+    def _fill(self) -> None:
+        """Create the embedded server, with the template."""
+        with psycopg.connect(self._admin_url(), autocommit=True) as conn:
+            for name in UNSAFE:
+                conn.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(name)))
+            conn.execute("SELECT pg_reload_conf()")
+            self._hash_password_once(conn)
+            self._create_template(conn)
 
     def _hash_password_once(self, conn: psycopg.Connection[tuple[object, ...]]) -> None:
         """Store a verifier with a single iteration.
@@ -189,17 +214,19 @@ class Server:
 
     def _template(self) -> str:
         """Return the migrated template; the first process of the session creates it."""
-        name, marker = f"{self._prefix}_template", self.home / "template"
-        if not marker.exists():
-            admin = self.admin
-            with self._locked():
-                if not marker.exists():
-                    admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-                    migrate_in_thread(self.url(name))
-                    # writes the relation cache's file, which is copied too
-                    psycopg.connect(self.url(name)).close()
-                    marker.touch()
-        return name
+        admin = self.admin
+        with self._locked():
+            if not self._marker.exists():
+                self._create_template(admin)
+        return self._template_name
+
+    def _create_template(self, admin: psycopg.Connection[tuple[object, ...]]) -> None:
+        name = self._template_name
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        migrate_in_thread(self.url(name))
+        # writes the relation cache's file, which is copied too
+        psycopg.connect(self.url(name)).close()
+        self._marker.touch()
 
     def _run(self, statement: LiteralString, *names: str) -> None:
         self.admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))

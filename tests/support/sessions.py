@@ -9,7 +9,6 @@ RESET would restore, is closed.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -25,8 +24,8 @@ IDLE: Final = "draftsman-tests-idle"
 """Application name of an idle backend."""
 KEPT: Final = 8
 """Maximum idle backends for each set of parameters."""
-KEPT_IN_ALL: Final = 48 // max(3, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-"""Maximum idle backends of a process; the server allows a hundred to all processes."""
+KEPT_IN_ALL: Final = 24
+"""Maximum idle backends of all processes that use a server, which allows a hundred sessions."""
 SETTINGS: Final = """
 SELECT split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1)
 FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase,
@@ -81,9 +80,13 @@ class Backend:
 
 
 class Sessions:
-    """Backends of a pytest process, by database and parameters."""
+    """Backends of a pytest process, by database and parameters.
 
-    def __init__(self) -> None:
+    `processes` is the number of processes that use the server.
+    """
+
+    def __init__(self, processes: int = 1) -> None:
+        self._max_idle = KEPT_IN_ALL // processes
         self._idle: dict[str, dict[str, list[Backend]]] = {}
         self._hosts: dict[str, object] = {}
         self._origins: weakref.WeakKeyDictionary[object, Origin] = weakref.WeakKeyDictionary()
@@ -177,7 +180,7 @@ class Sessions:
             pass
         waiting.append(Backend(pgconn, statements))
         lists = [kept for known in self._idle.values() for kept in known.values() if kept]
-        if sum(map(len, lists)) > KEPT_IN_ALL:
+        if sum(map(len, lists)) > self._max_idle:
             next(kept for kept in lists if kept is not waiting).pop(0).pgconn.finish()
         return True
 
