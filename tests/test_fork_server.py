@@ -16,8 +16,9 @@ import pytest
 
 from draftsman.shutdown import blocked
 from tests.support.fork_server import NEW_INTERPRETER
+from tests.support.process_report import MODULE
 
-COMMAND = (sys.executable, "-m", "tests.support.process_report")
+COMMAND = (sys.executable, "-m", MODULE)
 ROOT = str(Path(__file__).parents[1])
 SERVER = "tests.support.fork_server"
 
@@ -78,6 +79,13 @@ def test_exit_codes_and_errors_are_the_same(end: str, code: int) -> None:
         outcomes.append((done.returncode, done.stdout, done.stderr.splitlines()[-1:]))
     assert outcomes[0] == outcomes[1]
     assert outcomes[0][0] == code
+
+
+def test_a_command_that_starts_commands_has_a_fork_server_too() -> None:
+    forked, interpreted = (report(new, "--start", "up") for new in (False, True))
+    assert forked == interpreted
+    command = [*COMMAND, "--start", "up", "--end", "exit 3"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 3
 
 
 async def test_a_command_is_a_child_that_asyncio_waits_for() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from tests.core.loops.agent_jobs import PRELUDE
-from tests.support.fork_server import CONTROLLING_TERMINAL
+from tests.support.fork_server import CONTROLLING_TERMINAL, children
 from tests.support.waits import until
 
 COMMAND = (sys.executable, "-m", "draftsman_tui")
@@ -61,7 +61,7 @@ class Process:
 
     def children(self) -> list[int]:
         """Return the pids of its child processes."""
-        return [child.pid for child in psutil.Process(self.pid).children()]
+        return [child.pid for child in children(self.pid)]
 
 
 class Installation:

@@ -8,6 +8,9 @@ process, as after `exec`: the intermediate process exits, and the test process i
 (prctl(2)) meanwhile. Popen starts an interpreter where a fork would differ: for the installed
 script, for a shell, for options other than those of SUPPORTED, for another encoding; and where the
 environment has NEW_INTERPRETER.
+
+A command that starts other commands (STARTERS) has a fork server too: a fork of itself, made before
+it ran anything.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_tui")
 SUPPORTED: Final = (("-m",), ("-P", "-m"))
@@ -48,6 +53,8 @@ CONTROLLING_TERMINAL: Final = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""
 """Program that makes its terminal the controlling terminal and executes its arguments."""
+STARTERS: Final = {"demo", "up"}
+"""Commands that start other commands."""
 INTERPRETER_VARIABLES: Final = ("LANG", "LC_", "PYTHON", "TEXTUAL", "MALLOC_", "LD_")
 """Beginnings of variables that are read when an interpreter starts or a module is imported."""
 TAKEN_OVER: Final = ("PYTHONFAULTHANDLER", "PYTHONHASHSEED", "PYTHONPATH")
@@ -69,17 +76,20 @@ DEFAULTS: Final[dict[str, Any]] = {
 PIPES: Final = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 MAX_ORDER: Final = 1 << 20
 """Maximum size of an order in bytes."""
+PR_SET_NAME: Final = 15
 PR_SET_CHILD_SUBREAPER: Final = 36
+NAME: Final = "fork-server"
+"""Name of the process of a command's fork server."""
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _execute_child: Final[Any] = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
 
 class ForkServer:
-    """The server of one test process, started with the first command."""
+    """The server of one process, started with the first command unless `connection` leads to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: socket.socket | None = None) -> None:
         self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
+        self._socket = connection
 
     def start(self, order: dict[str, Any], files: list[int]) -> int:
         """Start a command as a child of this process; return its process ID."""
@@ -110,9 +120,15 @@ def _end_server(connection: socket.socket, process: subprocess.Popen[bytes]) -> 
     process.wait()
 
 
-def install() -> None:
+def children(pid: int, *, recursive: bool = False) -> list[psutil.Process]:
+    """Return the child processes of a command, without its fork server."""
+    everything: list[psutil.Process] = psutil.Process(pid).children(recursive=recursive)
+    return [process for process in everything if process.name() != NAME]
+
+
+def install(connection: socket.socket | None = None) -> None:
     """Let `subprocess.Popen` of this process use a server."""
-    server = ForkServer()
+    server = ForkServer(connection)
     signature = inspect.signature(_execute_child)
 
     @functools.wraps(_execute_child)
@@ -191,7 +207,7 @@ def _umask() -> int:
 
 
 def main() -> None:
-    """Fork a command for each order until the test process closes the connection."""
+    """Import everything, and serve the test process."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     for package in PACKAGES:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
@@ -201,6 +217,11 @@ def main() -> None:
     sys.path.remove(str(ROOT))
     gc.collect()
     gc.freeze()
+    _serve(connection)
+
+
+def _serve(connection: socket.socket) -> None:
+    """Fork a command for each order until the other end is closed."""
     while True:
         order, files, _, _ = socket.recv_fds(connection, MAX_ORDER, 3)
         if not order:
@@ -240,7 +261,11 @@ def _run(order: dict[str, Any], files: list[int]) -> None:
     """Make this process what a new interpreter would be, and run the command."""
     code = 1
     try:
-        _prepare(order, files)
+        _libc.prctl(PR_SET_NAME, b"python", 0, 0, 0)
+        if order["session"]:
+            os.setsid()
+        connection = _fork_server(files) if STARTERS.intersection(order["args"]) else None
+        _prepare(order, files, connection)
         try:
             runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
             code = 0
@@ -271,13 +296,33 @@ def _exit_code(code: Any) -> int:
     return 1
 
 
-def _prepare(order: dict[str, Any], files: list[int]) -> None:
-    if order["session"]:
-        os.setsid()
+def _fork_server(files: list[int]) -> socket.socket:
+    """Fork a server for the commands that this process will start; return the connection to it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() > 0:
+        theirs.close()
+        return ours
+    ours.close()
+    _libc.prctl(PR_SET_NAME, NAME.encode(), 0, 0, 0)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    for file in files:  # an end kept open would hide the end of a pipe
+        os.close(file)
+    _serve(theirs)
+    os._exit(0)
+
+
+def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket | None) -> None:
     high = [fcntl.fcntl(number, fcntl.F_DUPFD, 10) for number in files]
     for number, file in enumerate(high):
         os.dup2(file, number)
-    os.closerange(3, max(high + files) + 64)
+    last = max(high + files) + 64
+    if connection is None:
+        os.closerange(3, last)
+    else:
+        os.closerange(3, connection.fileno())
+        os.closerange(connection.fileno() + 1, last)
+        install(connection)
     if order["controlling"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.umask(order["umask"])

@@ -1,14 +1,19 @@
-"""Prints what its process inherited, as JSON, or ends as `--end` requires."""
+"""Prints what its process inherited, as JSON, or ends as `--end` requires.
+
+With `--start up`, a child process does that: `up` is a command that starts others.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import Any
 
+MODULE = "tests.support.process_report"
 INHERITED = ("PYTHONPATH", "A", "TZ")
 
 
@@ -17,6 +22,8 @@ def main() -> None:
     if sys.argv[1:2] == ["--end"]:
         end(sys.argv[2])
         return
+    if sys.argv[1:3] == ["--start", "up"]:
+        sys.exit(subprocess.run([sys.executable, "-m", MODULE, *sys.argv[3:]]).returncode)
     streams: tuple[Any, ...] = (sys.stdin, sys.stdout, sys.stderr)
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     signals = [number for number in signal.Signals if signal.getsignal(number) is signal.SIG_IGN]

@@ -1,6 +1,6 @@
 """The PostgreSQL of a test session: servers, a template, and a database for each test.
 
-Each process of pytest has a server of its own, a copy of one that was started once. On a common
+Each process of pytest has its own server, a copy of a server that was started before. On a common
 server its transactions would delay the event feed in the tests of all other processes: the feed
 stays behind the oldest transaction of the whole server.
 """

@@ -182,10 +182,7 @@ class Database:
         return conn
 
     def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
-        """Return a session outside the pool, for one caller at a time.
-
-        `pinned` is for a session that repeats a single statement.
-        """
+        """Return a session outside the pool; `pinned` if it repeats a single statement."""
         self._sessions.append(DedicatedSession(self, pinned=pinned))
         return self._sessions[-1]
 
@@ -237,9 +234,7 @@ class Database:
 class DedicatedSession:
     """A dedicated session that connects on first use and reconnects when disconnected.
 
-    One caller at a time has it: the look for a disconnection reads the socket, and would take
-    another caller's reply from it.
-
+    A single caller has it at a time: the check for a disconnection may read another caller's reply.
     Pinned plans are made once, of index scans and nested loops: no statistics, however old or
     wrong, lead to a sequential scan or a sort, and no call pays for planning.
     """

@@ -16,6 +16,7 @@ from draftsman_bots.slack import credentials
 from tests.acceptance.processes import Installation
 from tests.bots.slack.transport.conftest import JobTexts
 from tests.bots.slack.transport.service_harness import ANNA
+from tests.support.fork_server import children
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
 
@@ -83,7 +84,7 @@ async def test_up_supervises_the_bots_and_the_worker(
     await slack.sockets.wait(2)
     slack.sockets.acks.clear()
     assert (await slack.command(ANNA, general, "fix the parser", retries=3)).acked
-    assert len(up.children()) == 2
+    assert len(children(up.pid)) == 2
     up.signal(signal.SIGTERM)
     assert await up.end() == 0
     assert await jobs.texts() == ["the parser"]

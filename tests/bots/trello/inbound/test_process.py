@@ -15,6 +15,7 @@ from draftsman.domain.trello.board import BoardConfig, LabelRule
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection
 from tests.acceptance.processes import Installation
+from tests.support.fork_server import children
 from tests.support.people import People
 from tests.support.statements import value
 from tests.support.trello import FakeTrello
@@ -130,7 +131,7 @@ async def test_up_runs_the_trello_bot_beside_the_worker(
         return await rt.boards.cursor(board) is not None
 
     await until(was_polled, "the first poll")
-    assert len(up.children()) == 2
+    assert len(children(up.pid)) == 2
     up.signal(signal.SIGTERM)
     assert await up.end() == 0
 

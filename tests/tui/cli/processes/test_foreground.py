@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import psutil
 import pytest
 
 from draftsman.runtime import Runtime
 from tests.factories import Factory
+from tests.support.fork_server import children
 from tests.tui.cli.cli_runner import Terminal
 from tests.tui.cli.processes.test_up import ended, family_of
 
@@ -18,7 +18,7 @@ def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
     """Give a running `up` on a terminal; nothing of it outlives the test."""
     shown = terminal("up", TERM="dumb")
     shown.expect("1 worker · ")
-    family = psutil.Process(shown.pid).children(recursive=True)
+    family = children(shown.pid, recursive=True)
     yield shown
     for process in family:
         if process.is_running():
@@ -59,7 +59,7 @@ async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
 ) -> None:
     shown = terminal("up", "--headless")
     shown.expect("became leader, term")
-    [worker] = psutil.Process(shown.pid).children()
+    [worker] = children(shown.pid)
     shown.type("\x03")
     assert shown.end() == 0
     assert ended([worker])

@@ -22,6 +22,7 @@ from draftsman.runtime import Runtime
 from draftsman_tui.cli.process.supervisor import DETACH
 from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
 from tests.factories import Factory
+from tests.support.fork_server import children
 from tests.support.waits import until
 from tests.tui.cli.cli_runner import COMMAND, DEADLINE, IMPORTABLE, Cli
 
@@ -54,7 +55,7 @@ async def start(cli: Cli, tmp_path: Path) -> AsyncIterator[Start]:
 
 def _children(pid: int) -> list[int]:
     try:
-        return [child.pid for child in psutil.Process(pid).children()]
+        return [child.pid for child in children(pid)]
     except psutil.NoSuchProcess:
         return []
 

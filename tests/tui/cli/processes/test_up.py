@@ -12,6 +12,7 @@ import pytest
 
 from draftsman.runtime import Runtime
 from tests.factories import Factory
+from tests.support.fork_server import children
 from tests.tui.cli.cli_runner import DEADLINE, Cli, Terminal, until
 from tests.tui.cli.dashboard_scenario import ASK_HANDLER, answer_and_resume, change_size
 from tests.tui.cli.terminal_screen import TerminalScreen, see, see_that
@@ -27,7 +28,7 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
         config.write(ASK_HANDLER)
     shown = window("up")
     see(shown, "1 alive", "leader")
-    family = psutil.Process(shown.pid).children(recursive=True)
+    family = children(shown.pid, recursive=True)
     yield shown
     for process in family:
         if process.is_running():
@@ -36,7 +37,7 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
 
 def family_of(up: Terminal) -> list[psutil.Process]:
     """Return the supervisor and its worker."""
-    found: list[psutil.Process] = psutil.Process(up.pid).children(recursive=True)
+    found = children(up.pid, recursive=True)
     assert len(found) == 2, found
     return found
 
@@ -82,8 +83,8 @@ async def test_a_worker_that_dies_is_reported_and_all_can_be_left_running_and_st
     up.type("\x1b")
     # all of the log: while it grows, some of its lines are missing for a moment
     see_that(up, lambda lines: not re.search("esc: back|up.log|pid=", "\n".join(lines)), "its end")
-    until(lambda: len(supervisor.children()) == 1, "the next worker")
-    [worker] = supervisor.children()
+    until(lambda: len(children(supervisor.pid)) == 1, "the next worker")
+    [worker] = children(supervisor.pid)
     up.type("q")
     see(up, "Leave the processes running")
     up.type("l")
