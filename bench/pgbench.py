@@ -51,11 +51,11 @@ def _text(value: object) -> str:
 
 
 def _script(request: dict[str, Any]) -> str:
-    """Return the statement of a submission, with a new id and key for each call."""
+    """Return the statement of a submission, with a new id for each call."""
     statement = re.sub(r"--.*", "", load("submissions")["submit_one"])
     own = "WITH own AS MATERIALIZED (SELECT gen_random_uuid() AS id), context"
     statement = statement.replace("WITH context", own, 1)
-    new = {"id": "(SELECT id FROM own)", "idempotency_key": "(SELECT 'auto:' || id FROM own)"}
+    new = {"id": "(SELECT id FROM own)"}
 
     def value(match: re.Match[str]) -> str:
         name = match[1]

@@ -44,7 +44,7 @@ CREATE TABLE draftsman.job_requests (
     requested_skills      text[] NOT NULL DEFAULT '{}',
     tags                  text[] NOT NULL DEFAULT '{}',
     agent                 text,
-    retry_of              bigint REFERENCES draftsman.job_requests,
+    retry_of              bigint,
     chain_length          int NOT NULL DEFAULT 0 CHECK (chain_length BETWEEN 0 AND 1000),
     created_at            timestamptz NOT NULL DEFAULT draftsman.now()
 );
@@ -141,8 +141,7 @@ CREATE VIEW draftsman.claimable AS
       FROM draftsman.job_states
      WHERE status IN ('queued', 'resumed');
 
--- A request as clients send it: the fields that a batch shares are sent once and merged with the
--- fields of each request.
+-- The fields of a request as clients send them: those that all requests of a batch share.
 CREATE TYPE draftsman.request AS (
     id                    uuid,
     type                  text,

@@ -95,9 +95,33 @@ BEGIN
             AND NOT starts_with(job.idempotency_key, 'retry:')));
 END $$;
 
+CREATE FUNCTION draftsman.refuse_creation(
+    r draftsman.job_requests, s draftsman.job_states
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', CASE
+        WHEN s.number IS NULL THEN format('the request %s has no state', r.number)
+        WHEN s.type <> r.type THEN
+            format('D-%s: the state has type %s, not %s', r.number, s.type, r.type)
+        WHEN starts_with(r.idempotency_key, 'auto:')
+             AND r.idempotency_key <> 'auto:' || r.id THEN
+            'a key that begins with auto: must continue with the id of the job, not '
+            || r.idempotency_key
+        WHEN r.retry_of IS NOT NULL AND NOT EXISTS (
+             SELECT FROM draftsman.job_requests WHERE number = r.retry_of) THEN
+            format('D-%s: there is no job D-%s to retry', r.number, r.retry_of)
+        ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
+            || s.status END USING ERRCODE = 'DM001';
+END $$;
+
 -- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for
 -- each statement, and a BEFORE trigger looks at each row once more. A session plans the statements
 -- of a trigger once, maybe when a table is empty: rows are looked up by index (enable_seqscan).
+--
+-- The states of a batch are read as a range of numbers, in which only rows of concurrent batches
+-- are not of this batch, and the payload of the event is built once for all jobs that share it. As
+-- in record_transitions(), the CASE keeps the full join, which is never a nested loop. A job that
+-- is retried is looked up here because a foreign key would queue a trigger for each row.
 CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
@@ -109,35 +133,30 @@ DECLARE
         THEN coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}') ELSE '{}' END;
 BEGIN
     INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
-    SELECT n.number, 'job_created', s.status, who,
-           jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source, 'mode', n.mode,
-               'agent', n.agent, 'repo_name', n.repo_name, 'retry_of', n.retry_of)) || detail
-      FROM new_requests n
-     CROSS JOIN LATERAL (
-           SELECT status FROM draftsman.job_states WHERE number = n.number LIMIT 1) s
-     ORDER BY n.number;
-
-    SELECT CASE
-           WHEN s.number IS NULL THEN 'the request ' || n.number || ' has no state'
-           WHEN s.type <> n.type THEN
-               'D-' || n.number || ': the state has type ' || s.type || ', not ' || n.type
-           WHEN starts_with(n.idempotency_key, 'auto:')
-                AND n.idempotency_key <> 'auto:' || n.id THEN
-               'a key that begins with auto: must continue with the id of the job, not '
-               || n.idempotency_key
-           ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
-               || s.status END INTO wrong
-      FROM new_requests n
-      LEFT JOIN LATERAL (
-           SELECT * FROM draftsman.job_states WHERE number = n.number LIMIT 1) s ON true
-     WHERE s.number IS NULL OR s.type <> n.type
-        OR s.status NOT IN ('scheduled', 'queued') OR s.version <> 1 OR s.run_count <> 0
-        OR s.attempts <> 0 OR s.retry_count <> 0 OR s.cancel_requested_at IS NOT NULL
-        OR (starts_with(n.idempotency_key, 'auto:') AND n.idempotency_key <> 'auto:' || n.id)
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION '%', wrong USING ERRCODE = 'DM001';
-    END IF;
+    SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
+      FROM (SELECT array_agg(n.number) AS jobs, s.status,
+                   jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
+                       'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
+                       'retry_of', n.retry_of)) || detail AS payload
+              FROM new_requests n
+              FULL JOIN (
+                   SELECT * FROM draftsman.job_states
+                    WHERE number BETWEEN (SELECT min(number) FROM new_requests)
+                                     AND (SELECT max(number) FROM new_requests)) s
+                ON s.number = n.number
+             WHERE CASE
+                   WHEN n.number IS NULL THEN false
+                   WHEN s.type = n.type AND s.status IN ('scheduled', 'queued')
+                    AND s.version = 1 AND s.run_count = 0 AND s.attempts = 0
+                    AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
+                    AND (NOT starts_with(n.idempotency_key, 'auto:')
+                         OR n.idempotency_key = 'auto:' || n.id)
+                    AND (n.retry_of IS NULL
+                         OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                    THEN true
+                   ELSE draftsman.refuse_creation(n, s) END
+             GROUP BY s.status, n.type, n.source, n.mode, n.agent, n.repo_name, n.retry_of) g
+     ORDER BY job;
     IF role <> 'owner' THEN
         SELECT n.invoker_id INTO wrong
           FROM new_requests n
@@ -156,7 +175,8 @@ CREATE TRIGGER job_requests_inserted AFTER INSERT ON draftsman.job_requests
     REFERENCING NEW TABLE AS new_requests
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
 
--- Instead of a foreign key, which looks up the request of each row in a query of its own.
+-- Instead of a foreign key, which looks up the request of each row in a query of its own. The join
+-- is as in record_creation().
 CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
@@ -165,7 +185,11 @@ DECLARE
 BEGIN
     SELECT n.number INTO wrong
       FROM new_states n
-     WHERE (SELECT r.number FROM draftsman.job_requests r WHERE r.number = n.number) IS NULL
+      FULL JOIN (
+           SELECT number FROM draftsman.job_requests
+            WHERE number BETWEEN (SELECT min(number) FROM new_states)
+                             AND (SELECT max(number) FROM new_states)) r ON r.number = n.number
+     WHERE r.number IS NULL
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';

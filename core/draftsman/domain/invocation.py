@@ -106,15 +106,11 @@ class Invocation(BaseModel):
     def digest(self) -> str:
         """Hash of the fields that identify a request; it excludes event ids and times."""
         return digest(
-            {
-                "type": self.type,
-                "mode": self.mode,
-                "repo": [self.repo, self.ref],
-                "agent": self.agent,
-                "request": [_normal(self.title), _normal(self.text), self.payload],
-                "overrides": self.overrides,
-                "skills": sorted(self.skills),
-            }
+            [
+                *(self.type, self.mode, self.repo, self.ref, self.agent),
+                *(_normal(self.title), _normal(self.text), self.payload, self.overrides),
+                sorted(self.skills),
+            ]
         )
 
     @property
@@ -152,4 +148,4 @@ def repo_name(source: str) -> tuple[str | None, str]:
 
 
 def _normal(text: str | None) -> str:
-    return " ".join((text or "").split())
+    return " ".join(text.split()) if text else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+from pydantic_core import to_json
 
 from draftsman.domain.job import Status
 from draftsman.domain.read_models import RecentDuplicate
@@ -23,14 +23,15 @@ COLUMNS: Final = (
     *("overrides", "requested_skills", "tags", "agent", "retry_of", "chain_length", "run_at"),
     *("delay", "max_attempts", "max_retries", "on_lost", "has_targets"),
 )
-"""The columns of a request."""
+"""The columns of a request. The database generates the key of a request without one."""
 DUPLICATE_WINDOW: Final = 100
 """Job numbers before and after a job among which a duplicate is searched for."""
-_json = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_NO_ARRAYS: Final = {f"own_{name}": None for name in COLUMNS}
+_DOCUMENTS: Final = frozenset({"payload", "overrides"})
+_LISTS: Final = frozenset({"requested_skills", "tags"})
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitResult:
+class SubmitResult(NamedTuple):
     """The result for the request at index `place` of the batch.
 
     `outcome` is created, deduplicated (same type and key) or joined (same subject, active).
@@ -47,40 +48,92 @@ class SubmitResult:
 async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:
     """Insert new requests and find the existing jobs of the others, in the order of the rows.
 
-    A row held by a concurrent duplicate is left out. All rows have the same columns. Of several
-    rows with a subject, the first is inserted, and the others join its job.
+    A row held by a concurrent duplicate is left out. All rows have the same columns, in the same
+    order. Of several rows with a subject, the first is inserted, and the others join its job.
     """
     await lock_subjects(conn, rows)
     new = _first_of_subjects(rows)
-    if len(new) == 1:
-        records = await submit_one(conn, new[0], actor)
+    batch = [rows[index] for index in new]
+    if len(batch) == 1:
+        created = await submit_one(conn, batch[0], actor)
+    elif any(row["idempotency_key"] or row["subject_key"] for row in batch):
+        created = await submit_keyed(conn, batch, actor)
     else:
-        shared = {name: value for name, value in rows[0].items() if _same(name, value, rows)}
-        own = [name for name in rows[0] if name not in shared]
-        params = {
-            "shared": _json(shared),
-            "rows": _json([{name: row[name] for name in own} for row in new]),
-            "actor": actor,
-        }
-        records = await database.rows(conn, _Q["submit"], params)
-    created = {id: (number, Status(status)) for number, id, status, _ in records}
+        created = await submit_new(conn, batch, actor)
     results = []
-    for index, row in enumerate(rows):
-        if row["id"] in created:
-            number, status = created[row["id"]]
-            digest = row["request_digest"]
-            results.append(SubmitResult(index, number, row["id"], status, digest, "created"))
-    if len(created) < len(rows):
-        missing = [index for index, row in enumerate(rows) if row["id"] not in created]
+    for ordinal, number, scheduled, _ in created:
+        row = rows[index := new[ordinal - 1]]
+        status = Status.SCHEDULED if scheduled else Status.QUEUED
+        results.append(
+            SubmitResult(index, number, row["id"], status, row["request_digest"], "created")
+        )
+    if len(results) < len(rows):
+        places = {result.place for result in results}
+        missing = [index for index in range(len(rows)) if index not in places]
         results += await existing(conn, rows, missing)
     return results
 
 
 async def submit_one(conn: Connection, row: Row, actor: str) -> Sequence[tuple[Any, ...]]:
-    """Insert a new request."""
-    documents = {name: _json(row[name]) for name in ("payload", "overrides")}
+    """Insert a new request; return what `submit_keyed` returns."""
+    documents = {name: _json(row[name]) for name in _DOCUMENTS}
     params = {**dict.fromkeys(COLUMNS), **row, **documents, "actor": actor}
     return await database.rows(conn, _Q["submit_one"], params)
+
+
+async def submit_new(
+    conn: Connection, rows: Sequence[Row], actor: str
+) -> Sequence[tuple[Any, ...]]:
+    """Insert requests without keys and subjects; return what `submit_keyed` returns."""
+    return await database.rows(conn, _Q["submit_new"], _columns(rows, actor))
+
+
+async def submit_keyed(
+    conn: Connection, rows: Sequence[Row], actor: str
+) -> Sequence[tuple[Any, ...]]:
+    """Insert new requests; return position from 1, number, and whether it is scheduled for later.
+
+    A request whose job exists returns no row.
+    """
+    return await database.rows(conn, _Q["submit_keyed"], _columns(rows, actor))
+
+
+def _columns(rows: Sequence[Row], actor: str) -> dict[str, Any]:
+    """Return the parameters of a batch: a value for each column that is shared, else an array."""
+    shared: dict[str, Any] = {}
+    params: dict[str, Any] = {**_NO_ARRAYS, "actor": actor}
+    columns = zip(*(row.values() for row in rows), strict=True)
+    for name, values in zip(rows[0], columns, strict=True):
+        column = [_json(value) for value in values] if name in _DOCUMENTS else values
+        if name == "id":
+            params["own_id"] = f"{{{','.join([id.hex for id in values])}}}"
+        elif column.count(column[0]) == len(rows):
+            shared[name] = values[0]
+        else:
+            params[f"own_{name}"] = _array(map(_array, values) if name in _LISTS else column)
+    params["shared"] = _json(shared)
+    return params
+
+
+def _array(values: Iterable[Any]) -> str:
+    """Return an array literal."""
+    return f"{{{','.join([_element(value) for value in values])}}}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = str(value)
+    return text if text.isalnum() and text.upper() != "NULL" else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _json(value: Any) -> str:
+    return to_json(value).decode()
 
 
 async def lock_subjects(conn: Connection, rows: Sequence[Row]) -> None:
@@ -90,15 +143,15 @@ async def lock_subjects(conn: Connection, rows: Sequence[Row]) -> None:
         await database.execute(conn, _Q["lock_subjects"], {"subjects": subjects})
 
 
-def _first_of_subjects(rows: Sequence[Row]) -> list[Row]:
+def _first_of_subjects(rows: Sequence[Row]) -> list[int]:
     subjects: set[str] = set()
     first = []
-    for row in rows:
+    for index, row in enumerate(rows):
         if (subject := row["subject_key"]) is not None:
             if subject in subjects:
                 continue
             subjects.add(subject)
-        first.append(row)
+        first.append(index)
     return first
 
 
@@ -144,10 +197,3 @@ async def recent_duplicate(
         "near": DUPLICATE_WINDOW,
     }
     return await database.fetch_one(conn, _Q["recent_duplicate"], params, RecentDuplicate)
-
-
-def _same(name: str, value: Any, rows: Sequence[Row]) -> bool:
-    """Return whether all rows have the value; a dict may only look equal (1 and true)."""
-    if isinstance(value, dict) and value:
-        return False
-    return all(row[name] == value for row in rows)

@@ -12,7 +12,7 @@ from draftsman.domain.reserved_names import EVENT_KINDS
 CORE: Final = Path(resources.__file__).parent
 IN_SQL: Final = re.compile(
     r"'([a-z]+_[a-z_]+|redelivered)'(?: END)?,\s*"
-    r"(?:'system'|%\((?:actor|by)\)s|who|s\.status|e\.actor)"
+    r"(?:'system'|%\((?:actor|by)\)s|who|[gs]\.status|e\.actor)"
 )
 """A kind, before the actor of its event (of a new job: its status)."""
 CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z_]+)'")

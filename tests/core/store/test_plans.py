@@ -6,10 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob
+from draftsman.services.jobs.submissions import invocation, row
 from draftsman.settings import DatabaseSettings
-from draftsman.store import claim
+from draftsman.store import claim, submissions
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.planner import planned
@@ -17,6 +20,7 @@ from tests.support.server import Server
 from tests.support.statements import run, value
 
 MANY = 100
+ME = Actor(Source.CLI, "test", "test")
 CANCEL = """
 UPDATE draftsman.job_states
    SET status = 'canceled', version = version + 1, finished_at = now()
@@ -66,6 +70,22 @@ async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
             assert await run(conn, CANCEL, {"jobs": jobs}) == size
     assert plans.wrong() == []
     assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
+
+
+@pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
+@pytest.mark.parametrize("keyed", [False, True], ids=["new", "keyed"])
+async def test_submission_needs_no_disabled_node_and_no_compilation(
+    conn: Connection, sizes: tuple[int, int], keyed: bool
+) -> None:
+    await conn.execute("DISCARD PLANS")  # of an earlier test
+    async with planned(conn) as plans:
+        for size in sizes:
+            keys = [f"{size}-{number}" if keyed else None for number in range(size)]
+            requests = [row(invocation(type="noop", key=key), ME, JobLimits({})) for key in keys]
+            assert len(await submissions.submit(conn, requests, "test")) == size
+    assert plans.wrong() == []
+    for table in ("new_requests", "new_states"):
+        assert plans.linear(table), "the plan of a single job serves a batch"
 
 
 async def test_a_session_of_ours_compiles_nothing(server: Server, own_database: str) -> None:

@@ -269,6 +269,14 @@ async def test_started_job_is_refused_for_its_state_not_for_its_key(
         await run(conn, copy, {"job": await make.queued()})
 
 
+async def test_a_retry_names_an_existing_job(make: Factory, conn: Connection) -> None:
+    number = await make.queued()
+    id = f"'{UUID(int=7)}'"
+    copy = _copy(id=id, idempotency_key=f"'auto:' || {id}", retry_of="999")
+    async with refused(TRANSITION, "there is no job D-999 to retry"):
+        await run(conn, copy, {"job": number})
+
+
 async def test_a_key_that_draftsman_makes_is_that_of_the_job_alone(
     make: Factory, conn: Connection
 ) -> None:

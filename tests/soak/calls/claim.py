@@ -78,8 +78,14 @@ CALLS: Final[dict[str, Call]] = {
     "claim.open_runs: missing": Call(lambda conn: claim.open_runs(conn, [MISSING])),
     "submissions.submit_one": _submit(1),
     "submissions.submit_one: a twin of the past": _submit(1, first=key(MIDDLE)),
-    "submissions.submit: a thousand": _submit(1000, rows=4000),
-    "submissions.submit: with a subject": _submit(10, subject_key="card99"),
+    "submissions.submit_new: a thousand": Call(
+        lambda conn: submissions.submit(
+            conn, [row(invocation(type="seed"), ME, NO_LIMITS) for _ in range(1000)], "s"
+        ),
+        4000,
+    ),
+    "submissions.submit_keyed: a thousand": _submit(1000, rows=4000),
+    "submissions.submit_keyed: with a subject": _submit(10, subject_key="card99"),
     "submissions.lock_subjects": Call(
         lambda conn: submissions.lock_subjects(conn, [{"subject_key": "card99"}])
     ),

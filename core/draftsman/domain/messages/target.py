@@ -90,6 +90,8 @@ class Targets:
 
     def of(self, invocation: Invocation) -> list[Target]:
         """Return the targets of a request; raises UsageError for an invalid target."""
+        if not (invocation.notify or self.default or self.hooks):
+            return []
         named = [parse(text) for text in invocation.notify if text != NONE]
         targets = named if invocation.notify else list(self.default)
         for target in targets:

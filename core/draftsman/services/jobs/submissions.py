@@ -285,7 +285,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
     return {
         "id": job_id,
         "type": item.type,
-        "idempotency_key": item.key or f"auto:{job_id}",
+        "idempotency_key": item.key,
         "request_digest": item.digest,
         "queue": item.queue,
         "priority": item.priority,
@@ -318,7 +318,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
 
 def _request(row: dict[str, Any]) -> dict[str, Any]:
     """Return the event payload for a request that joined an active job."""
-    text, key = row["ticket_text"], row["idempotency_key"]
+    text = row["ticket_text"]
     payload = {
         "requester": row["invoker_id"],
         "name": row["invoker_display_name"],
@@ -326,7 +326,7 @@ def _request(row: dict[str, Any]) -> dict[str, Any]:
         "title": row["ticket_title"],
         "text": text[:MAX_KEPT_TEXT] if text else None,
         "url": row["ticket_url"],
-        "key": None if key.startswith("auto:") else key,
+        "key": row["idempotency_key"],
         "digest": row["request_digest"],
     }
     return {name: value for name, value in payload.items() if value}

@@ -17,7 +17,8 @@ WITH context AS MATERIALIZED (
            source, source_type, external_event_id, invoker_id, invoker_display_name, repo_owner,
            repo_name, ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills,
            tags, agent, retry_of, chain_length)
-    SELECT %(id)s::uuid, %(type)s::text, %(idempotency_key)s::text, %(request_digest)s::text,
+    SELECT %(id)s::uuid, %(type)s::text,
+           coalesce(%(idempotency_key)s::text, 'auto:' || %(id)s::uuid), %(request_digest)s::text,
            %(mode)s::draftsman.job_mode, %(source)s::draftsman.channel,
            %(source_type)s::draftsman.source_type, %(external_event_id)s::text,
            %(invoker_id)s::text, %(invoker_display_name)s::text, %(repo_owner)s::text,
@@ -49,61 +50,167 @@ WITH context AS MATERIALIZED (
                            draftsman.now() + make_interval(secs => %(delay)s::float8)) AS run_at) t
     RETURNING s.number, s.status, s.queue
 )
-SELECT number, %(id)s::uuid, status,
+SELECT 1 AS ordinal, number, status = 'scheduled' AS scheduled,
        CASE WHEN status = 'queued' THEN pg_notify('draftsman_jobs', queue)::text END
   FROM state
 
--- The same for a batch. The columns that all requests share are read once. Keys are inserted in
--- sorted order, so that two batches cannot deadlock; numbers and positions follow the order of the
--- requests. IN … IS TRUE is a hashed lookup, whatever the planner expects; a join could be a nested
--- loop over a thousand rows.
--- name: submit
-WITH fresh AS MATERIALIZED (
+-- A batch of requests that cannot have a job: none has a key or a subject. The columns that all of
+-- them share are in a record, the others in arrays, in the order of the requests, which numbers and
+-- positions follow.
+-- name: submit_new
+WITH shared AS MATERIALIZED (
+    SELECT c.*, draftsman.now() AS now, set_config('draftsman.actor', %(actor)s, true),
+           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
+      FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
+), fresh AS MATERIALIZED (
     SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,
            nextval('draftsman.job_positions') AS position,
-           CASE WHEN t.run_at > draftsman.now() THEN 'scheduled' ELSE 'queued'
-           END::draftsman.job_status AS status, t.run_at AS due
-      FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
-     CROSS JOIN LATERAL jsonb_populate_recordset(c, %(rows)s::jsonb) w
-     CROSS JOIN LATERAL (
-           SELECT coalesce(w.run_at, draftsman.now() + make_interval(secs => w.delay)) AS run_at) t
-     WHERE (SELECT number FROM draftsman.job_requests
-             WHERE type = w.type AND idempotency_key = w.idempotency_key
-               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
-       AND (SELECT number FROM draftsman.job_states
-             WHERE subject_key = w.subject_key
-               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
-           IS NULL
-), context AS MATERIALIZED (
-    SELECT set_config('draftsman.actor', %(actor)s, true),
-           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
+           coalesce(w.run_at, c.run_at, c.now + make_interval(secs => coalesce(w.delay, c.delay)))
+           AS due, c.now
+      FROM shared c
+     CROSS JOIN unnest(
+               %(own_id)s::uuid[], %(own_type)s::text[], %(own_request_digest)s::text[],
+               %(own_queue)s::text[], %(own_priority)s::int[], %(own_mode)s::draftsman.job_mode[],
+               %(own_source)s::draftsman.channel[], %(own_source_type)s::draftsman.source_type[],
+               %(own_external_event_id)s::text[], %(own_invoker_id)s::text[],
+               %(own_invoker_display_name)s::text[], %(own_repo_owner)s::text[],
+               %(own_repo_name)s::text[], %(own_ticket_url)s::text[], %(own_ticket_title)s::text[],
+               %(own_ticket_text)s::text[], %(own_payload)s::jsonb[], %(own_overrides)s::jsonb[],
+               %(own_requested_skills)s::text[], %(own_tags)s::text[], %(own_agent)s::text[],
+               %(own_retry_of)s::bigint[], %(own_chain_length)s::int[],
+               %(own_run_at)s::timestamptz[], %(own_delay)s::float8[], %(own_max_attempts)s::int[],
+               %(own_max_retries)s::int[], %(own_on_lost)s::draftsman.on_lost[],
+               %(own_has_targets)s::boolean[])
+           WITH ORDINALITY AS w (
+                 id, type, request_digest, queue, priority, mode, source, source_type,
+                 external_event_id, invoker_id, invoker_display_name, repo_owner, repo_name,
+                 ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags,
+                 agent, retry_of, chain_length, run_at, delay, max_attempts, max_retries, on_lost,
+                 has_targets, ordinal)
 ), requests AS (
     INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
            mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
            repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
-           requested_skills, tags, agent, retry_of, chain_length) OVERRIDING SYSTEM VALUE
-    SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.mode, w.source,
-           w.source_type, w.external_event_id, w.invoker_id, w.invoker_display_name, w.repo_owner,
-           w.repo_name, w.ticket_url, w.ticket_title, w.ticket_text, w.payload, w.overrides,
-           w.requested_skills, w.tags, w.agent, w.retry_of, w.chain_length
+           requested_skills, tags, agent, retry_of, chain_length, created_at)
+           OVERRIDING SYSTEM VALUE
+    SELECT w.number, w.id, coalesce(w.type, c.type), 'auto:' || w.id,
+           coalesce(w.request_digest, c.request_digest), coalesce(w.mode, c.mode),
+           coalesce(w.source, c.source), coalesce(w.source_type, c.source_type),
+           coalesce(w.external_event_id, c.external_event_id),
+           coalesce(w.invoker_id, c.invoker_id),
+           coalesce(w.invoker_display_name, c.invoker_display_name),
+           coalesce(w.repo_owner, c.repo_owner), coalesce(w.repo_name, c.repo_name),
+           coalesce(w.ticket_url, c.ticket_url), coalesce(w.ticket_title, c.ticket_title),
+           coalesce(w.ticket_text, c.ticket_text), coalesce(w.payload, c.payload),
+           coalesce(w.overrides, c.overrides),
+           coalesce(w.requested_skills::text[], c.requested_skills),
+           coalesce(w.tags::text[], c.tags), coalesce(w.agent, c.agent),
+           coalesce(w.retry_of, c.retry_of), coalesce(w.chain_length, c.chain_length), w.now
       FROM fresh w
-     CROSS JOIN context
+     CROSS JOIN shared c
+), states AS (
+    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position,
+           status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
+    SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
+           coalesce(w.priority, c.priority), w.position,
+           CASE WHEN w.due > w.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, w.due,
+           coalesce(w.max_attempts, c.max_attempts), coalesce(w.max_retries, c.max_retries),
+           coalesce(w.on_lost, c.on_lost), coalesce(w.has_targets, c.has_targets, false),
+           CASE WHEN w.due > w.now THEN NULL ELSE w.now END, w.now
+      FROM fresh w
+     CROSS JOIN shared c
+    RETURNING s.queue, s.status
+)
+SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled,
+       (SELECT count(pg_notify('draftsman_jobs', queue))
+          FROM (SELECT DISTINCT queue FROM states WHERE status = 'queued') q) AS notified
+  FROM fresh w
+
+-- The same with keys or subjects. Keys are inserted in sorted order, so that two batches cannot
+-- deadlock. IN … IS TRUE is a hashed lookup, whatever the planner expects; a join could be a nested
+-- loop over a thousand rows.
+-- name: submit_keyed
+WITH shared AS MATERIALIZED (
+    SELECT c.*, draftsman.now() AS now, set_config('draftsman.actor', %(actor)s, true),
+           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
+      FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
+), fresh AS MATERIALIZED (
+    SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,
+           nextval('draftsman.job_positions') AS position,
+           coalesce(w.run_at, c.run_at, c.now + make_interval(secs => coalesce(w.delay, c.delay)))
+           AS due, c.now
+      FROM shared c
+     CROSS JOIN unnest(
+               %(own_id)s::uuid[], %(own_type)s::text[], %(own_idempotency_key)s::text[],
+               %(own_request_digest)s::text[], %(own_queue)s::text[], %(own_priority)s::int[],
+               %(own_subject_key)s::text[], %(own_mode)s::draftsman.job_mode[],
+               %(own_source)s::draftsman.channel[], %(own_source_type)s::draftsman.source_type[],
+               %(own_external_event_id)s::text[], %(own_invoker_id)s::text[],
+               %(own_invoker_display_name)s::text[], %(own_repo_owner)s::text[],
+               %(own_repo_name)s::text[], %(own_ticket_url)s::text[], %(own_ticket_title)s::text[],
+               %(own_ticket_text)s::text[], %(own_payload)s::jsonb[], %(own_overrides)s::jsonb[],
+               %(own_requested_skills)s::text[], %(own_tags)s::text[], %(own_agent)s::text[],
+               %(own_retry_of)s::bigint[], %(own_chain_length)s::int[],
+               %(own_run_at)s::timestamptz[], %(own_delay)s::float8[], %(own_max_attempts)s::int[],
+               %(own_max_retries)s::int[], %(own_on_lost)s::draftsman.on_lost[],
+               %(own_has_targets)s::boolean[])
+           WITH ORDINALITY AS w (
+                 id, type, idempotency_key, request_digest, queue, priority, subject_key, mode,
+                 source, source_type, external_event_id, invoker_id, invoker_display_name,
+                 repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
+                 requested_skills, tags, agent, retry_of, chain_length, run_at, delay,
+                 max_attempts, max_retries, on_lost, has_targets, ordinal)
+     WHERE (SELECT number FROM draftsman.job_requests
+             WHERE type = coalesce(w.type, c.type)
+               AND idempotency_key = coalesce(w.idempotency_key, c.idempotency_key)
+               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
+       AND (SELECT number FROM draftsman.job_states
+             WHERE subject_key = coalesce(w.subject_key, c.subject_key)
+               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+           IS NULL
+), requests AS (
+    INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
+           mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
+           repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
+           requested_skills, tags, agent, retry_of, chain_length, created_at)
+           OVERRIDING SYSTEM VALUE
+    SELECT w.number, w.id, coalesce(w.type, c.type),
+           coalesce(w.idempotency_key, c.idempotency_key, 'auto:' || w.id),
+           coalesce(w.request_digest, c.request_digest), coalesce(w.mode, c.mode),
+           coalesce(w.source, c.source), coalesce(w.source_type, c.source_type),
+           coalesce(w.external_event_id, c.external_event_id),
+           coalesce(w.invoker_id, c.invoker_id),
+           coalesce(w.invoker_display_name, c.invoker_display_name),
+           coalesce(w.repo_owner, c.repo_owner), coalesce(w.repo_name, c.repo_name),
+           coalesce(w.ticket_url, c.ticket_url), coalesce(w.ticket_title, c.ticket_title),
+           coalesce(w.ticket_text, c.ticket_text), coalesce(w.payload, c.payload),
+           coalesce(w.overrides, c.overrides),
+           coalesce(w.requested_skills::text[], c.requested_skills),
+           coalesce(w.tags::text[], c.tags), coalesce(w.agent, c.agent),
+           coalesce(w.retry_of, c.retry_of), coalesce(w.chain_length, c.chain_length), w.now
+      FROM fresh w
+     CROSS JOIN shared c
      ORDER BY w.type, w.idempotency_key
         ON CONFLICT DO NOTHING
     RETURNING r.number
 ), states AS (
     INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position, subject_key,
-           status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at)
-    SELECT w.number, w.type, w.queue, w.priority, w.position, w.subject_key, w.status, w.due,
-           w.max_attempts, w.max_retries, w.on_lost, coalesce(w.has_targets, false),
-           CASE WHEN w.status = 'queued' THEN draftsman.now() END
+           status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
+    SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
+           coalesce(w.priority, c.priority), w.position,
+           coalesce(w.subject_key, c.subject_key),
+           CASE WHEN w.due > w.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, w.due,
+           coalesce(w.max_attempts, c.max_attempts), coalesce(w.max_retries, c.max_retries),
+           coalesce(w.on_lost, c.on_lost), coalesce(w.has_targets, c.has_targets, false),
+           CASE WHEN w.due > w.now THEN NULL ELSE w.now END, w.now
       FROM fresh w
+     CROSS JOIN shared c
      WHERE (w.number IN (SELECT number FROM requests)) IS TRUE
-     ORDER BY w.subject_key
-    RETURNING s.number
+    RETURNING s.number, s.queue, s.status
 )
-SELECT w.number, w.id, w.status,
-       CASE WHEN w.status = 'queued' THEN pg_notify('draftsman_jobs', w.queue)::text END AS notified
+SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled,
+       (SELECT count(pg_notify('draftsman_jobs', queue))
+          FROM (SELECT DISTINCT queue FROM states WHERE status = 'queued') q) AS notified
   FROM fresh w
  WHERE (w.number IN (SELECT number FROM states)) IS TRUE
 
