@@ -24,6 +24,14 @@ TRIGGERS = {
 CONSTRAINTS = {
     "job_requests_pkey",
     "job_states_pkey",
+    "job_runs_pkey",
+    "job_runs_finished",
+    "job_questions_pkey",
+    "job_questions_job_fkey",
+    "job_questions_resolved",
+    "job_answers_event",
+}
+RULES = {
     "job_states_finished",
     "job_states_retry_time",
     "job_states_run_time",
@@ -33,12 +41,6 @@ CONSTRAINTS = {
     "job_states_lease",
     "job_states_attempts",
     "job_states_retries",
-    "job_runs_pkey",
-    "job_runs_finished",
-    "job_questions_pkey",
-    "job_questions_job_fkey",
-    "job_questions_resolved",
-    "job_answers_event",
 }
 INDEXES = {
     "job_requests_id",
@@ -49,7 +51,7 @@ INDEXES = {
     "job_answers_input",
     "job_answers_vote",
 }
-"""Triggers, constraints and indexes without which draftsman would be faster but incorrect."""
+"""Guards and indexes without which draftsman would be faster but incorrect."""
 
 Found: dict[str, tuple[LiteralString, set[str]]] = {
     "triggers": (
@@ -66,6 +68,13 @@ Found: dict[str, tuple[LiteralString, set[str]]] = {
             " AND connamespace = to_regnamespace('draftsman')"
         ),
         CONSTRAINTS,
+    ),
+    "rules": (
+        (
+            "SELECT array_agg(rule[1]) FROM regexp_matches(pg_get_function_sqlbody("
+            "to_regproc('draftsman.violated_rule')), '''(job_states_[a-z_]+)''', 'g') AS rule"
+        ),
+        RULES,
     ),
     "indexes": (
         (

@@ -61,6 +61,12 @@ BEGIN
         USING ERRCODE = 'DM002';
 END $$;
 
+CREATE FUNCTION draftsman.refuse_inconsistency(job bigint, rule text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'D-%: %', job, rule USING ERRCODE = 'DM003';
+END $$;
+
 -- Permission to submit a job: a person submits own requests, a bot requests of people in its
 -- channels, a worker retries of lost jobs. A retry repeats the earlier request under the key of its
 -- chain, on behalf of the person who made that request or of an operator.
@@ -175,8 +181,8 @@ CREATE TRIGGER job_requests_inserted AFTER INSERT ON draftsman.job_requests
     REFERENCING NEW TABLE AS new_requests
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
 
--- Instead of a foreign key, which looks up the request of each row in a query of its own. The join
--- is as in record_creation().
+-- The rules of a state; and its request, instead of a foreign key, which looks up the request of
+-- each row in a query of its own. The join is as in record_creation().
 CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
@@ -189,7 +195,8 @@ BEGIN
            SELECT number FROM draftsman.job_requests
             WHERE number BETWEEN (SELECT min(number) FROM new_states)
                              AND (SELECT max(number) FROM new_states)) r ON r.number = n.number
-     WHERE r.number IS NULL
+     WHERE draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
+        OR r.number IS NULL
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';
@@ -214,7 +221,6 @@ CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    wrong  bigint;
     who    text := draftsman.session_actor();
     detail jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
 BEGIN
@@ -244,9 +250,11 @@ BEGIN
          UNION ALL
          SELECT 'claimed', n.status WHERE n.version = o.version + 2) s
      WHERE CASE
+           WHEN draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
+               THEN false
            WHEN o.status = n.status AND n.version = o.version
-                AND n.lease_token IS NOT DISTINCT FROM o.lease_token THEN
-               o.finished_at IS NOT NULL AND draftsman.refuse_change(n.number)
+                AND n.lease_token IS NOT DISTINCT FROM o.lease_token
+               THEN o.finished_at IS NOT NULL AND draftsman.refuse_change(n.number)
            WHEN o.status <> n.status AND n.version = o.version + CASE o.status
                 WHEN 'scheduled' THEN CASE WHEN n.status IN ('queued', 'resumed', 'canceled') THEN 1 END
                 WHEN 'queued' THEN CASE WHEN n.status IN ('claimed', 'canceled') THEN 1 WHEN n.status = 'running' THEN 2 END
@@ -263,26 +271,28 @@ BEGIN
                AND (o.status <> 'scheduled' OR n.status <> 'queued' OR o.run_count = 0)
                AND (o.status <> 'scheduled' OR n.status <> 'resumed' OR o.run_count > 0) THEN true
            ELSE draftsman.refuse_transition(n.number, o.status, n.status, o.version, n.version)
+           END
+       AND CASE
+           WHEN (n.status = 'running')::int <> (
+               SELECT count(*) FROM draftsman.job_runs r
+                WHERE r.job = n.number AND r.status = 'running')
+               THEN draftsman.refuse_inconsistency(n.number,
+                   'a running job has exactly one open run, every other job none')
+           WHEN (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
+               SELECT q.job FROM draftsman.job_questions q
+                WHERE q.job = n.number AND q.status = 'open') IS NOT NULL)
+               THEN draftsman.refuse_inconsistency(n.number,
+                   'a waiting job has exactly one open question, every other job none')
+           ELSE true
            END;
 
-    SELECT n.number INTO wrong
-      FROM new_states n
-     WHERE (n.status = 'running')::int <> (
-           SELECT count(*) FROM draftsman.job_runs r WHERE r.job = n.number AND r.status = 'running')
-     LIMIT 1;
+    PERFORM FROM new_states WHERE has_targets OR status IN ('resumed', 'dead_letter') LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-%: a running job has exactly one open run, every other job none', wrong
-            USING ERRCODE = 'DM003';
-    END IF;
-    SELECT n.number INTO wrong
-      FROM new_states n
-     WHERE (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
-           SELECT q.job FROM draftsman.job_questions q WHERE q.job = n.number AND q.status = 'open')
-           IS NOT NULL)
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'D-%: a waiting job has exactly one open question, every other job none',
-            wrong USING ERRCODE = 'DM003';
+        PERFORM draftsman.enqueue_deliveries(o::draftsman.job_states, n::draftsman.job_states)
+           FROM new_states n
+           FULL JOIN old_states o ON o.number = n.number
+          WHERE CASE WHEN n.status <> o.status
+                THEN n.has_targets OR n.status IN ('resumed', 'dead_letter') END;
     END IF;
     RETURN NULL;
 END $$;

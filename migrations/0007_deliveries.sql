@@ -197,55 +197,60 @@ CREATE TRIGGER deliveries_updated AFTER UPDATE ON draftsman.deliveries
 
 -- Triggers that write deliveries --------------------------------------------------------------
 
--- A job changed its status. A pending status message is updated, which locks it: no sender can
--- claim it with the previous status before this transaction commits. A message that is being sent
--- is followed by another. A job leaves an open approval only by an approval, or by a denial that it
--- accepts.
-CREATE FUNCTION draftsman.enqueue_deliveries() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- A job changed its status: record_transitions() calls this for jobs with targets, resumed jobs and
+-- dead letters. A pending status message is updated, which locks it: no sender can claim it with the
+-- previous status before this transaction commits. A message that is being sent is followed by
+-- another. A job leaves an open approval only by an approval, or by a denial that it accepts. A dead
+-- letter without a result for somebody is notified by the leader.
+CREATE FUNCTION draftsman.enqueue_deliveries(
+    before draftsman.job_states, after draftsman.job_states
+) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed' AND (
+    IF before.status = 'waiting_for_approval' AND after.status = 'resumed' AND (
         SELECT q.kind = 'approval' AND q.status = 'answered'
                AND (q.resolution ->> 'outcome' = 'approved'
                     OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
-          FROM draftsman.job_questions q WHERE q.job = NEW.number
+          FROM draftsman.job_questions q WHERE q.job = after.number
          ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', NEW.number
+        RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', after.number
             USING ERRCODE = 'DM003';
     END IF;
-    IF NOT NEW.has_targets THEN
-        RETURN NULL;
-    END IF;
-    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
-    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', NEW.version
-      FROM draftsman.job_targets t
-     WHERE t.job = NEW.number AND 'status' = ANY (t.kinds)
-     ORDER BY t.ordinal
-        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
-           DO UPDATE SET version = excluded.version;
-    IF NEW.status IN ('waiting_for_input', 'waiting_for_approval') THEN
-        INSERT INTO draftsman.deliveries
-               (job, question, channel, target, thread, thread_key, kind, dedupe_key)
-        SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-               'question:' || q.ordinal
+    IF after.has_targets AND after.status <> 'claimed' THEN
+        INSERT INTO draftsman.deliveries AS d
+               (job, channel, target, thread, thread_key, kind, version)
+        SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', after.version
           FROM draftsman.job_targets t
-          JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
-         WHERE t.job = NEW.number AND 'question' = ANY (t.kinds)
-         ORDER BY t.ordinal;
-    ELSIF NEW.finished_at IS NOT NULL THEN
-        INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, dedupe_key)
-        SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'result', 'result'
-          FROM draftsman.job_targets t
-         WHERE t.job = NEW.number AND 'result' = ANY (t.kinds)
-           AND (t.outcomes IS NULL OR NEW.status = ANY (t.outcomes))
-         ORDER BY t.ordinal;
+         WHERE t.job = after.number AND 'status' = ANY (t.kinds)
+         ORDER BY t.ordinal
+            ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
+               DO UPDATE SET version = excluded.version;
+        IF after.status IN ('waiting_for_input', 'waiting_for_approval') THEN
+            INSERT INTO draftsman.deliveries
+                   (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+            SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+                   'question:' || q.ordinal
+              FROM draftsman.job_targets t
+              JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
+             WHERE t.job = after.number AND 'question' = ANY (t.kinds)
+             ORDER BY t.ordinal;
+        ELSIF after.finished_at IS NOT NULL THEN
+            INSERT INTO draftsman.deliveries
+                   (job, channel, target, thread, thread_key, kind, dedupe_key)
+            SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'result', 'result'
+              FROM draftsman.job_targets t
+             WHERE t.job = after.number AND 'result' = ANY (t.kinds)
+               AND (t.outcomes IS NULL OR after.status = ANY (t.outcomes))
+             ORDER BY t.ordinal;
+        END IF;
     END IF;
-    RETURN NULL;
+    IF after.status = 'dead_letter'
+       AND (SELECT r.overrides ->> 'notify' FROM draftsman.job_requests r
+             WHERE r.number = after.number) IS DISTINCT FROM 'none'
+       AND NOT EXISTS (
+           SELECT FROM draftsman.deliveries d WHERE d.job = after.number AND d.kind = 'result') THEN
+        INSERT INTO draftsman.unnotified_jobs (job) VALUES (after.number) ON CONFLICT DO NOTHING;
+    END IF;
 END $$;
-CREATE TRIGGER job_states_deliveries AFTER UPDATE OF status ON draftsman.job_states FOR EACH ROW
-    WHEN ((NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
-          OR (OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed'))
-    EXECUTE FUNCTION draftsman.enqueue_deliveries();
 
 -- A new target receives the current status and the open question at once.
 CREATE FUNCTION draftsman.enqueue_target_deliveries() RETURNS trigger LANGUAGE plpgsql
@@ -312,19 +317,3 @@ END $$;
 CREATE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status = 'open' AND NEW.status <> 'open')
     EXECUTE FUNCTION draftsman.enqueue_question_closed();
-
-CREATE FUNCTION draftsman.record_unnotified() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF (SELECT r.overrides ->> 'notify' FROM draftsman.job_requests r WHERE r.number = NEW.number)
-       IS DISTINCT FROM 'none' AND NOT EXISTS (
-        SELECT FROM draftsman.deliveries d WHERE d.job = NEW.number AND d.kind = 'result') THEN
-        INSERT INTO draftsman.unnotified_jobs (job) VALUES (NEW.number) ON CONFLICT DO NOTHING;
-    END IF;
-    RETURN NULL;
-END $$;
--- Triggers run in the order of their names: this trigger runs after job_states_deliveries, which writes
--- to the targets.
-CREATE TRIGGER job_states_unnotified AFTER UPDATE OF status ON draftsman.job_states FOR EACH ROW
-    WHEN (NEW.status = 'dead_letter' AND OLD.status <> 'dead_letter')
-    EXECUTE FUNCTION draftsman.record_unnotified();

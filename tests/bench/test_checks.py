@@ -26,8 +26,12 @@ async def test_migrated_database_is_accepted(database_url: str) -> None:
         ),
         ("DROP TRIGGER job_states_updated ON draftsman.job_states", "triggers job_states_updated"),
         (
-            "ALTER TABLE draftsman.job_states DROP CONSTRAINT job_states_lease",
-            "constraints job_states_lease",
+            (
+                "CREATE OR REPLACE FUNCTION draftsman.violated_rule(s draftsman.job_states)"
+                " RETURNS text LANGUAGE sql IMMUTABLE RETURN"
+                " CASE WHEN s.queue = '' THEN 'job_states_finished' END"
+            ),
+            "rules job_states_attempts",
         ),
         ("DROP INDEX draftsman.job_states_claim", "indexes job_states_claim"),
         (

@@ -372,6 +372,11 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
         "SELECT DISTINCT conname FROM pg_constraint"
         " WHERE contype = 'c' AND connamespace = 'draftsman'::regnamespace",
     )
+    known += await rows(
+        conn,
+        "SELECT rule[1] FROM regexp_matches(pg_get_function_sqlbody("
+        "'draftsman.violated_rule'::regproc), '''(job_states_[a-z_]+)''', 'g') AS rule",
+    )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
     others = (*people.TABLES, *repos.TABLES, *trello.TABLES)
     tried = {entry[-1] for table in (*tables, *others) for entry in table}

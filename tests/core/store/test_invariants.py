@@ -17,7 +17,7 @@ INVARIANTS = queries.load("invariants")
 
 BREAK = {
     "request_has_a_state": "UPDATE draftsman.job_states SET type = 'other' WHERE number = %(run)s",
-    "terminal_has_finished": "UPDATE draftsman.job_states SET finished_at = now()",
+    "states_follow_their_rules": "UPDATE draftsman.job_states SET finished_at = now()",
     "running_has_one_open_run": (
         "UPDATE draftsman.job_runs SET status = 'failed', finished_at = now() WHERE job = %(run)s"
     ),
@@ -36,7 +36,6 @@ BREAK = {
         "UPDATE draftsman.job_questions SET status = 'open', resolution = NULL"
         " WHERE status = 'answered'"
     ),
-    "budgets_hold": "UPDATE draftsman.job_states SET attempts = max_attempts + 1",
     "run_count_is_the_newest_run": "UPDATE draftsman.job_states SET run_count = run_count + 1",
     "version_counts_the_events": "UPDATE draftsman.job_states SET version = version + 1",
     "last_event_is_the_status": (

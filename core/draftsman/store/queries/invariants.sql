@@ -8,11 +8,10 @@ SELECT number, CASE WHEN s.number IS NULL THEN 'no state' WHEN r.number IS NULL 
  WHERE (r.type = s.type) IS NOT TRUE
  LIMIT 100
 
--- name: terminal_has_finished
-SELECT number, 'status ' || status || ', finished_at ' || coalesce(finished_at::text, 'missing')
-  FROM draftsman.job_states
- WHERE (finished_at IS NOT NULL)
-       <> (status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+-- name: states_follow_their_rules
+SELECT number, 'status ' || status || ', against ' || draftsman.violated_rule(s)
+  FROM draftsman.job_states s
+ WHERE draftsman.violated_rule(s) IS NOT NULL
  LIMIT 100
 
 -- name: running_has_one_open_run
@@ -64,13 +63,6 @@ SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect
   FROM draftsman.job_answers a
   JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
  WHERE a.accepted AND a.kind = 'input' AND q.status NOT IN ('answered', 'superseded')
- LIMIT 100
-
--- name: budgets_hold
-SELECT number, 'attempts ' || attempts || '/' || max_attempts
-               || ', retries ' || retry_count || '/' || max_retries
-  FROM draftsman.job_states
- WHERE attempts NOT BETWEEN 0 AND max_attempts OR retry_count NOT BETWEEN 0 AND max_retries
  LIMIT 100
 
 -- name: run_count_is_the_newest_run
