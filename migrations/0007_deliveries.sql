@@ -148,22 +148,30 @@ CREATE TRIGGER deliveries_set_urgent BEFORE INSERT ON draftsman.deliveries FOR E
 -- due time; when it ends, the first of them is next. A session that adds a delivery to a thread or
 -- finishes it holds the lock of the job; otherwise a delivery added after a delivery that has just
 -- ended would wait forever. There is no sort, which is a disabled node in the sessions of workers.
-CREATE FUNCTION draftsman.release_threads(threads text[]) RETURNS void LANGUAGE plpgsql AS $$
+--
+-- The first delivery of a thread is inserted with its due time: to set it later would write the row
+-- and its index entries twice.
+--
+-- A session plans the statements of these functions once, maybe when a table is empty: rows are
+-- looked up by index (enable_seqscan), one thread at a time (scalar subqueries are not joined).
+CREATE FUNCTION draftsman.release_threads(threads text[]) RETURNS void LANGUAGE plpgsql
+    SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     channels draftsman.delivery_channel[];
 BEGIN
     WITH due AS (
         UPDATE draftsman.deliveries d
            SET next_attempt_at = draftsman.now()
-          FROM unnest(threads) AS t (thread_key)
-         CROSS JOIN LATERAL (
-               SELECT seq FROM draftsman.deliveries
-                WHERE thread_key = t.thread_key AND status IN ('pending', 'sending', 'unconfirmed')
-                ORDER BY seq
-                LIMIT 1) h
+          FROM (SELECT (SELECT seq FROM draftsman.deliveries
+                         WHERE thread_key = t.thread_key
+                           AND status IN ('pending', 'sending', 'unconfirmed')
+                         ORDER BY seq
+                         LIMIT 1) AS seq
+                  FROM unnest(threads) AS t (thread_key)
+                 WHERE (SELECT e.seq FROM draftsman.deliveries e
+                         WHERE e.thread_key = t.thread_key AND e.next_attempt_at IS NOT NULL
+                         LIMIT 1) IS NULL) h
          WHERE d.seq = h.seq AND d.next_attempt_at IS NULL
-           AND NOT EXISTS (SELECT FROM draftsman.deliveries e
-                            WHERE e.thread_key = t.thread_key AND e.next_attempt_at IS NOT NULL)
         RETURNING d.channel
     )
     SELECT array_agg(channel) INTO channels FROM (SELECT DISTINCT channel FROM due) d;
@@ -171,11 +179,15 @@ BEGIN
 END $$;
 
 CREATE FUNCTION draftsman.order_deliveries() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 DECLARE
     threads text[];
 BEGIN
     IF TG_OP = 'INSERT' THEN
+        PERFORM pg_notify('draftsman_deliveries', channel::text)
+           FROM (SELECT DISTINCT channel FROM new_deliveries WHERE next_attempt_at IS NOT NULL) n;
+    END IF;
+    IF TG_OP = 'INSERT' AND EXISTS (SELECT FROM new_deliveries WHERE urgent) THEN
         UPDATE draftsman.deliveries d SET urgent = true
           FROM new_deliveries n
          WHERE n.urgent AND d.thread_key = n.thread_key AND d.seq < n.seq AND NOT d.urgent
@@ -254,7 +266,7 @@ END $$;
 
 -- A new target receives the current status and the open question at once.
 CREATE FUNCTION draftsman.enqueue_target_deliveries() RETURNS trigger LANGUAGE plpgsql
-    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') AND EXISTS (
         SELECT FROM new_targets t
@@ -268,23 +280,36 @@ BEGIN
         PERFORM draftsman.deny_access(
             'a target can be added only with a request, in its own thread');
     END IF;
-    UPDATE draftsman.job_states j SET has_targets = true
-     WHERE j.number IN (SELECT job FROM new_targets) AND NOT j.has_targets
-       AND j.finished_at IS NULL;
-    INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, version)
-    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
+    -- A statement without rows runs its triggers too: a new job has neither of these rows.
+    IF EXISTS (SELECT FROM new_targets t
+                 JOIN draftsman.job_states j ON j.number = t.job
+                WHERE NOT j.has_targets AND j.finished_at IS NULL) THEN
+        UPDATE draftsman.job_states j SET has_targets = true
+         WHERE j.number IN (SELECT job FROM new_targets) AND NOT j.has_targets
+           AND j.finished_at IS NULL;
+    END IF;
+    INSERT INTO draftsman.deliveries
+           (job, channel, target, thread, thread_key, kind, version, next_attempt_at)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version,
+           CASE WHEN (SELECT d.seq FROM draftsman.deliveries d
+                       WHERE d.thread_key = t.thread_key
+                         AND d.status IN ('pending', 'sending', 'unconfirmed')
+                       LIMIT 1) IS NULL THEN draftsman.now() END
       FROM new_targets t
       JOIN draftsman.job_states j ON j.number = t.job
      WHERE 'status' = ANY (t.kinds)
      ORDER BY t.job, t.ordinal;
-    INSERT INTO draftsman.deliveries
-           (job, question, channel, target, thread, thread_key, kind, dedupe_key)
-    SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
-           'question:' || q.ordinal
-      FROM new_targets t
-      JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
-     WHERE 'question' = ANY (t.kinds)
-     ORDER BY t.job, t.ordinal;
+    IF EXISTS (SELECT FROM new_targets t
+                 JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open') THEN
+        INSERT INTO draftsman.deliveries
+               (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+        SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+               'question:' || q.ordinal
+          FROM new_targets t
+          JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
+         WHERE 'question' = ANY (t.kinds)
+         ORDER BY t.job, t.ordinal;
+    END IF;
     RETURN NULL;
 END $$;
 CREATE TRIGGER job_targets_inserted AFTER INSERT ON draftsman.job_targets

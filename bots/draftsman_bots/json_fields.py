@@ -26,13 +26,13 @@ def mapping(value: object) -> dict[str, Any]:
 def nested(data: object, *names: str) -> dict[str, Any]:
     """Return the object below these names, else an empty object."""
     for name in names:
-        data = mapping(data).get(name)
-    return mapping(data)
+        data = data.get(name) if isinstance(data, dict) else None
+    return data if isinstance(data, dict) else {}
 
 
 def string(data: object, name: str) -> str:
     """Return a field if it is a string, else ""."""
-    value = mapping(data).get(name)
+    value = data.get(name) if isinstance(data, dict) else None
     return value if isinstance(value, str) else ""
 
 

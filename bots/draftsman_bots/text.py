@@ -26,7 +26,10 @@ def replace_invisible(text: str) -> str:
 
 def truncate(text: str, max_length: int) -> str:
     """Return the text within a length, with an ellipsis where it is truncated."""
-    return join_within(graphemes(replace_invisible(text)), max_length)
+    text = replace_invisible(text)
+    if len(text) <= max_length and text.isascii():
+        return text
+    return join_within(graphemes(text), max_length)
 
 
 def truncate_spans(spans: Iterable[Span], max_length: int) -> Spans:

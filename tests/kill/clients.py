@@ -98,7 +98,7 @@ async def _converse(rt: Runtime, job: int) -> None:
     await rt.threads.open_questions_in("C1", 60)
     await rt.threads.question_messages()
     await rt.threads.has_pending_message(["C1"], "1.0")
-    await rt.submissions.recent_duplicate(job, parse_target("slack:C1"), 60)
+    await rt.submissions.recent_duplicates([(job, parse_target("slack:C1"))], 60)
     vote = Response(source_event_id="a press", text="red")
     await rt.questions.refuse(job, 1, vote, STRANGER, "not from here")
     await rt.job_control.refuse(job, "cancel", "another press", STRANGER, "not from here")

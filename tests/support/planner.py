@@ -35,7 +35,7 @@ class Planned:
 
     def linear(self, table: str) -> bool:
         """Return whether each plan that reads a table joins it with a hash or merge join."""
-        trees = [tree for tree in self.trees if table in _tables(tree)]
+        trees = [tree for tree in self.trees if table in plan_tables(tree)]
         return bool(trees) and all(_LINEAR.search(tree) for tree in trees)
 
 
@@ -45,10 +45,12 @@ def _wrong(tree: str) -> str:
     jit = max((int(flags) for flags in _JIT.findall(tree)), default=0)
     if not disabled and cost < DISABLED_COST and not jit:
         return ""
-    return f"{', '.join(sorted(_tables(tree)))}: cost {cost:g}, {disabled} disabled, jitFlags {jit}"
+    tables = ", ".join(sorted(plan_tables(tree)))
+    return f"{tables}: cost {cost:g}, {disabled} disabled, jitFlags {jit}"
 
 
-def _tables(tree: str) -> set[str]:
+def plan_tables(tree: str) -> set[str]:
+    """Return the names, or aliases, of the tables of a plan."""
     return set(_TABLE.findall(tree))
 
 

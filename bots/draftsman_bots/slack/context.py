@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from draftsman.services.batching import Batcher
 from draftsman_bots.background import BackgroundTasks
+from draftsman_bots.slack.duplicates import DuplicateLookups
 from draftsman_bots.slack.identity import Identity
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
+    from draftsman.domain.invocation import Invocation
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
+    from draftsman.services.jobs.submissions import SubmittedJob
     from draftsman.settings.chat import SlackSettings
 
 
@@ -27,6 +33,16 @@ class BotContext:
     """The bot's own identity; its fields are None until Slack returned them."""
     background: BackgroundTasks = field(default_factory=BackgroundTasks)
     """Its owner calls `background.close()` at shutdown."""
+
+    @cached_property
+    def submissions(self) -> Batcher[tuple[Invocation, Actor], SubmittedJob]:
+        """Submission of jobs: under load, many requests share a transaction."""
+        return Batcher(self.rt.submissions.submit_each)
+
+    @cached_property
+    def duplicates(self) -> DuplicateLookups:
+        """Lookups of recent requests like a new one."""
+        return DuplicateLookups(self.rt.submissions, self.background)
 
     @property
     def company(self) -> tuple[str | None, str | None, Collection[str]]:

@@ -44,7 +44,7 @@ class Service:
         self._client = channel.client(tokens.bot, slack.api_url, timeout)
         self._context = ctx = BotContext(rt, slack, self._client, self._identity)
         app = build(self._client, self._identity, lambda app: listeners.register(app, ctx))
-        self._bot = SlackDispatcher(app, self.health)
+        self._bot = SlackDispatcher(app, listeners.events(ctx), self.health)
         self._bot.send_text = partial(notify_actor, ctx)
         self._installation = Installation(self.health)
         self._bot.signals.on_lost = self._installation.mark_lost

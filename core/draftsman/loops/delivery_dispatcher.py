@@ -33,6 +33,9 @@ CALLS_PER_ATTEMPT: Final = 3
 MIN_WAIT: Final = 0.01
 LOCKED_WAIT: Final = 0.1
 """Seconds to wait for due deliveries that another transaction has locked."""
+LIMITED_WAIT: Final = 0.1
+"""Minimum seconds between two claims while a rate limit stops a target: each new delivery of that
+target wakes the process, but cannot be sent."""
 RECLAIM_INTERVAL: Final = 1.0
 """Interval of looking for deliveries of processes that ended, in seconds."""
 LOCK_TIMEOUT: Final = 2.0
@@ -147,11 +150,18 @@ class ChannelSender:
                 if not await self._outage.guard(self._round):
                     self._pause = min(self._settings.poll, 1.0)
                 if self._pause > 0 and not self._stop:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(self._pause):
-                            await self._woken.wait()
+                    await self._sleep(self._pause)
         finally:
             await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait until woken; not at once while a target is rate-limited."""
+        least = min(seconds, LIMITED_WAIT) if self._closed or self._reserved else 0.0
+        if least > 0:
+            await self._stop.wait(least)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds - least):
+                await self._woken.wait()
 
     async def _round(self) -> None:
         """Claim for the free places; set the pause until the next round."""

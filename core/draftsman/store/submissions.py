@@ -185,15 +185,34 @@ async def join(conn: Connection, requests: Sequence[tuple[int, Row]], actor: str
     await database.execute(conn, _Q["join"], params)
 
 
-async def recent_duplicate(
-    conn: Connection, job: int, channel: str, target: str, seconds: float
-) -> RecentDuplicate | None:
-    """Return the newest job with the same invoker, text and target."""
+async def recent_duplicates(
+    conn: Connection, jobs: Sequence[tuple[int, str, str]], seconds: float
+) -> dict[int, RecentDuplicate]:
+    """Return by job the newest job with its invoker, text and target; `jobs` have their targets."""
+    numbers, channels, targets = zip(*jobs, strict=True)
+    lows, highs = zip(*_ranges(sorted(numbers)), strict=True)
     params = {
-        "job": job,
-        "channel": channel,
-        "target": target,
+        "jobs": list(numbers),
+        "channels": list(channels),
+        "targets": list(targets),
+        "lows": list(lows),
+        "highs": list(highs),
         "seconds": seconds,
         "near": DUPLICATE_WINDOW,
     }
-    return await database.fetch_one(conn, _Q["recent_duplicate"], params, RecentDuplicate)
+    return {
+        job: RecentDuplicate(number, Status(status), age)
+        for job, number, status, age in await database.rows(conn, _Q["recent_duplicates"], params)
+    }
+
+
+def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return ranges, without overlaps, of the numbers near to any of these sorted numbers."""
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        low, high = number - DUPLICATE_WINDOW, number + DUPLICATE_WINDOW
+        if ranges and low <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], high)
+        else:
+            ranges.append((low, high))
+    return ranges

@@ -90,8 +90,14 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: submissions.lock_subjects(conn, [{"subject_key": "card99"}])
     ),
     "submissions.existing: a twin of the past": _known(key=key(MIDDLE)),
-    "submissions.recent_duplicate": Call(
-        lambda conn: submissions.recent_duplicate(conn, MIDDLE, "slack", "C1", 60.0)
+    "submissions.recent_duplicates": Call(
+        lambda conn: submissions.recent_duplicates(conn, [(MIDDLE, "slack", "C1")], 60.0)
+    ),
+    "submissions.recent_duplicates: of a hundred jobs": Call(
+        lambda conn: submissions.recent_duplicates(
+            conn, [(MIDDLE + n, "slack", "C1") for n in range(100)], 60.0
+        ),
+        800,
     ),
     "submissions.join": Call(lambda conn: submissions.join(conn, [(MIDDLE, {"key": "new"})], "s")),
     "submissions.existing: with a subject": _known(key="new", subject_key="card99"),

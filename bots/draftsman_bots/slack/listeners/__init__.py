@@ -8,11 +8,19 @@ if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
     from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.transport.dispatcher import EventListener
 
 
 def register(app: AsyncApp, ctx: BotContext) -> None:
-    """Register all listeners."""
-    from draftsman_bots.slack.listeners import actions, commands, home, messages, shortcuts, views
+    """Register the listeners of commands and interactions."""
+    from draftsman_bots.slack.listeners import actions, commands, shortcuts, views
 
-    for module in (commands, messages, actions, views, shortcuts, home):
+    for module in (commands, actions, views, shortcuts):
         module.register(app, ctx)
+
+
+def events(ctx: BotContext) -> dict[str, EventListener]:
+    """Return the listeners of events, by type."""
+    from draftsman_bots.slack.listeners import home, messages
+
+    return messages.events(ctx) | home.events(ctx)

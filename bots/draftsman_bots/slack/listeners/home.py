@@ -12,27 +12,25 @@ from draftsman_bots.slack.parsers import payloads
 from draftsman_bots.slack.usecases.access import authorize_person, may_answer
 
 if TYPE_CHECKING:
-    from slack_bolt.async_app import AsyncApp
-
     from draftsman.domain.people.actor import Actor
     from draftsman.domain.question import Question
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import SlackUser
+    from draftsman_bots.slack.transport.dispatcher import EventListener
 
 MAX_SCANNED: Final = 200
 """Open questions that are filtered for the viewer; the first to expire come first."""
 
 
-def register(app: AsyncApp, ctx: BotContext) -> None:
-    """Register the event."""
+def events(ctx: BotContext) -> dict[str, EventListener]:
+    """Return the listener of the event."""
 
-    async def opened(ack: Any, body: dict[str, Any]) -> None:
+    async def opened(body: dict[str, Any]) -> None:
         user = payloads.parse_home_opened(body)
         if user is not None:
             publish(ctx, user)
-        await ack()
 
-    app.event("app_home_opened")(opened)
+    return {"app_home_opened": opened}
 
 
 def publish(ctx: BotContext, user: SlackUser) -> None:

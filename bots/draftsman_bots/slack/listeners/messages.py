@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from draftsman.domain.messages.target import parse as parse_target
 from draftsman.errors import DraftsmanError
 from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.outbound.blocks import section
@@ -16,6 +17,7 @@ from draftsman_bots.slack.parsers import command_parser, payloads
 from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
 from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
 from draftsman_bots.slack.usecases import job_requests, thread_replies
+from draftsman_bots.slack.usecases.access import authorize_person
 from draftsman_bots.slack.usecases.ephemeral import (
     Reply,
     ReplyTarget,
@@ -24,25 +26,22 @@ from draftsman_bots.slack.usecases.ephemeral import (
     send_ephemeral,
 )
 from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
-from draftsman_bots.slack.usecases.text_dispatch import dispatch_text
+from draftsman_bots.slack.usecases.text_dispatch import dispatch_text, duplicate_reply
 
 if TYPE_CHECKING:
-    from slack_bolt.async_app import AsyncApp
-
     from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.transport.dispatcher import EventListener
 
 _log = logging.getLogger(__name__)
 
 
-def register(app: AsyncApp, ctx: BotContext) -> None:
-    """Register both events."""
+def events(ctx: BotContext) -> dict[str, EventListener]:
+    """Return the listener of both events."""
 
-    async def message(ack: Any, body: dict[str, Any], context: Any) -> None:
-        await on_message(ctx, body, context.bot_user_id or "")
-        await ack()
+    async def message(body: dict[str, Any]) -> None:
+        await on_message(ctx, body, ctx.identity.bot_user or "")
 
-    app.event("message")(message)
-    app.event("app_mention")(message)
+    return {"message": message, "app_mention": message}
 
 
 async def on_message(ctx: BotContext, body: dict[str, Any], bot: str) -> None:
@@ -120,9 +119,18 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     origin = RequestOrigin(
         message.key, job_target(message.channel, message.thread or message.ts, message.user.id)
     )
-    reply = await dispatch_text(ctx, message.user, message.channel, origin, message.text)
-    # A new job posts its own message in the thread.
-    return reply if reply is None or reply.is_news else None
+    if not isinstance(parsed, JobRequest):
+        return await dispatch_text(ctx, message.user, message.channel, origin, message.text)
+    actor = await authorize_person(ctx, message.user, message.channel)
+    submitted = await job_requests.submit(ctx, actor, origin, parsed)
+    # A new job posts its own message in the thread: only a duplicate is news.
+    if submitted is not None and submitted.outcome == "created":
+        ctx.duplicates.report(
+            submitted.number,
+            parse_target(origin.target),
+            lambda duplicate: _send_reply(ctx, message, duplicate_reply(ctx, submitted, duplicate)),
+        )
+    return None
 
 
 async def _in_thread(

@@ -1,5 +1,8 @@
 """Dispatch of Slack's payloads to listeners, with an acknowledgment within the deadline.
 
+Bolt finds the listeners of commands and interactions, whose acknowledgments have content. An event
+has a listener for its type and an empty acknowledgment, which needs nothing of Bolt.
+
 Listeners commit first and acknowledge after: Slack gets no 200 before the change is committed.
 Exceptions of a listener become an acknowledgment here.
 """
@@ -10,7 +13,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from slack_bolt.authorization import AuthorizeResult
@@ -46,6 +49,8 @@ _bolt = logging.getLogger("slack_bolt.draftsman")
 _bolt.setLevel(logging.ERROR)  # at lower levels Bolt logs payloads
 
 Register = Callable[["AsyncApp"], None]
+EventListener = Callable[[dict[str, Any]], Awaitable[None]]
+"""Takes the payload of an event."""
 
 
 def with_statement_timeout(settings: Settings) -> Settings:
@@ -61,7 +66,7 @@ def with_statement_timeout(settings: Settings) -> Settings:
 
 @hide_slack_variables()
 def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:
-    """Return Bolt's app with all listeners.
+    """Return Bolt's app with its listeners.
 
     Signatures are verified before the app, and the listeners ignore the bot's own messages.
     """
@@ -111,11 +116,14 @@ async def _record_error(error: Exception, request: AsyncBoltRequest) -> BoltResp
 class SlackDispatcher:
     """Acknowledges each payload separately and within the deadline."""
 
-    def __init__(self, app: AsyncApp, health: BotHealth) -> None:
+    def __init__(
+        self, app: AsyncApp, events: Mapping[str, EventListener], health: BotHealth
+    ) -> None:
         self.signals = app_events.Signals()
         self.send_text: Callable[[dict[str, Any], str], None] = _drop_message
         """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
+        self._events = events
         self._health = health
         self._timed_out: set[asyncio.Task[Acknowledgment]] = set()
 
@@ -154,18 +162,23 @@ class SlackDispatcher:
             acknowledgment := app_events.answer_app_event(kind, body, self._health, self.signals)
         ) is not None:
             return acknowledgment
+        if kind is PayloadKind.EVENT:
+            listener = self._events.get(body["event"]["type"])
+            if listener is None:
+                return acknowledgments.ignored()
+            return await self._in_time(kind, body, self._pass_event(kind, body, listener))
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
         except Exception as error:  # Slack sends no payload that Bolt cannot read
             _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
-        return await self._in_time(kind, body, request)
+        return await self._in_time(kind, body, self._dispatch(kind, body, request))
 
     async def _in_time(
-        self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
+        self, kind: PayloadKind, body: dict[str, Any], work: Coroutine[Any, Any, Acknowledgment]
     ) -> Acknowledgment:
         """Run the listener; cancel it at its timeout, which rolls its change back."""
-        task = asyncio.create_task(self._dispatch(kind, body, request))
+        task = asyncio.create_task(work)
         try:
             done, _ = await asyncio.wait({task}, timeout=LISTENER_TIMEOUT)
             if not done:
@@ -193,6 +206,15 @@ class SlackDispatcher:
         else:
             _log.warning("a request that timed out completed: %s", task.result().outcome)
 
+    async def _pass_event(
+        self, kind: PayloadKind, body: dict[str, Any], listener: EventListener
+    ) -> Acknowledgment:
+        try:
+            await listener(body)
+        except Exception as error:
+            return self._failed(kind, body, error)
+        return Acknowledgment("done")
+
     async def _dispatch(
         self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
     ) -> Acknowledgment:
@@ -200,17 +222,15 @@ class SlackDispatcher:
         error = request.context.get(_ERROR)
         if error is None:
             return _reply(response)
-        return self._failed(kind, body, error, started=bool(request.context.get(_STARTED)))
-
-    def _failed(
-        self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, started: bool
-    ) -> Acknowledgment:
-        """Return the acknowledgment for an exception."""
         if isinstance(error, BoltUnhandledRequestError):
             return acknowledgments.ignored()
-        if not started:
+        if not request.context.get(_STARTED):
             _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
+        return self._failed(kind, body, error)
+
+    def _failed(self, kind: PayloadKind, body: dict[str, Any], error: Exception) -> Acknowledgment:
+        """Return the acknowledgment for an exception of a listener."""
         if isinstance(error, DatabaseUnreachable | LostRace):
             _log.warning("%s failed; Slack will retry: %s", kind, error)
             return acknowledgments.retry_later(kind, body)

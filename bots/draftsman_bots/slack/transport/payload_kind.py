@@ -63,12 +63,14 @@ def kind_of(body: Mapping[str, Any]) -> PayloadKind:
 
 
 def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
-    """Return the first required field that is missing, or None."""
+    """Return the first required field that is missing or unreadable, or None."""
     if kind in _WITHOUT_FIELDS:
         return None
     if kind is PayloadKind.COMMAND:
         return next((key for key in _COMMAND if not string(body, key)), None)
     if kind is PayloadKind.EVENT:
+        if not isinstance(body.get("authorizations"), list | None):
+            return "authorizations"
         return None if string(nested(body, "event"), "type") else "event.type"
     if not string(nested(body, "user"), "id"):
         return "user.id"

@@ -39,8 +39,6 @@ class Reply:
 
     text: str
     blocks: list[Block] | None = None
-    is_news: bool = True
-    """Whether the user sees this information nowhere else."""
 
 
 def is_retryable(error: DraftsmanError) -> bool:

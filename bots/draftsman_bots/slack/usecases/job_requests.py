@@ -14,7 +14,6 @@ from draftsman.domain.read_models import RecentDuplicate
 from draftsman.domain.repos.repo_catalog import RepoLocation
 from draftsman.domain.repos.repo_url import is_repo_url
 from draftsman.errors import (
-    DraftsmanError,
     FieldError,
     IdempotencyConflict,
     NotFound,
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 MAX_TITLE: Final = 120
 """Graphemes of a title; the text is kept in full."""
-DUPLICATE_WINDOW: Final = 60.0
-"""Seconds within which an identical request may be a mistake."""
 _REMOTE: Final = ("https://", "ssh://", "git@")
 
 
@@ -89,7 +86,7 @@ async def submit(
     )
     await ctx.rt.request_checks.check(submission, origin=ChannelName.SLACK)
     try:
-        return await ctx.rt.submissions.submit(submission, actor)
+        return await ctx.submissions.submit((submission, actor))
     except IdempotencyConflict:
         return None
 
@@ -132,15 +129,11 @@ async def recent_duplicate(
 ) -> RecentDuplicate | None:
     """Return a recent job with the same author, place and text.
 
-    The job is committed by now, so no error of this lookup may hide it.
+    The job is committed by now, so a timeout of the listener may not hide it.
     """
     try:
-        return await ctx.rt.submissions.recent_duplicate(
-            submitted.number, parse(origin.target), DUPLICATE_WINDOW
-        )
-    except DraftsmanError:
-        return None
-    except asyncio.CancelledError:  # the listener timed out, but the job is committed
+        return await ctx.duplicates.find(submitted.number, parse(origin.target))
+    except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
         return None

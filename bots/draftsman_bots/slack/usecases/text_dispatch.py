@@ -13,6 +13,7 @@ from draftsman_bots.slack.usecases.access import authorize, authorize_person
 from draftsman_bots.slack.usecases.ephemeral import Reply
 
 if TYPE_CHECKING:
+    from draftsman.domain.read_models import RecentDuplicate
     from draftsman.services.jobs.submissions import SubmittedJob
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import SlackUser
@@ -44,9 +45,8 @@ async def dispatch_text(
     match command_parser.parse(text):
         case JobRequest() as request:
             actor = await authorize_person(ctx, user, channel)
-            return await _submission_reply(
-                ctx, await job_requests.submit(ctx, actor, origin, request), origin
-            )
+            submitted = await job_requests.submit(ctx, actor, origin, request)
+            return await _submission_reply(ctx, submitted, origin)
         case TextCommand("help"):
             await authorize(ctx, user)
             return usage(ctx)
@@ -68,20 +68,28 @@ async def _submission_reply(
     """Return the reply to a request; None for a repeated delivery, which has had its reply."""
     if submitted is None or submitted.outcome == "deduplicated":
         return None
-    confirmation = f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
     duplicate = (
         await job_requests.recent_duplicate(ctx, submitted, origin)
         if submitted.outcome == "created"
         else None
     )
     if duplicate is None:
-        return Reply(confirmation, is_news=False)
+        return Reply(_confirmation(submitted))
+    return duplicate_reply(ctx, submitted, duplicate)
+
+
+def duplicate_reply(ctx: BotContext, submitted: SubmittedJob, duplicate: RecentDuplicate) -> Reply:
+    """Return the reply to a request like a recent one."""
     state = str(duplicate.status).replace("_", " ")
     return Reply(
-        f"{confirmation}\nYou made the same request {duplicate.age:.0f} s ago: D-{duplicate.number}"
-        f" ({escape(state)}). To cancel the duplicate:"
+        f"{_confirmation(submitted)}\nYou made the same request {duplicate.age:.0f} s ago:"
+        f" D-{duplicate.number} ({escape(state)}). To cancel the duplicate:"
         f" `{ctx.settings.command} cancel {submitted.name}`"
     )
+
+
+def _confirmation(submitted: SubmittedJob) -> str:
+    return f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
 
 
 async def _link_reply(ctx: BotContext, user: SlackUser) -> Reply:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
@@ -45,9 +46,16 @@ class Target:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields for the database."""
-        return asdict(self)
+        return {
+            "channel": self.channel,
+            "target": self.target,
+            "thread": self.thread,
+            "kinds": self.kinds,
+            "outcomes": self.outcomes,
+        }
 
 
+@lru_cache(maxsize=256)  # a request from chat is parsed at each of its checks
 def parse(text: str) -> Target:
     """Parse `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:5f1e…`; raises UsageError."""
     channel, _, rest = text.strip().partition(":")

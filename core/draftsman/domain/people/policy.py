@@ -102,7 +102,9 @@ class Policy:
 
     def resolve(self, actor: Actor) -> Actor:
         """Return the actor with its person and roles."""
-        actor = replace(actor, id=clean(actor.id), display_name=clean(actor.display_name))
+        id, display_name = clean(actor.id), clean(actor.display_name)
+        if (id, display_name) != (actor.id, actor.display_name):
+            actor = replace(actor, id=id, display_name=display_name)
         for person in self.people.values():
             if person.ids.get(actor.channel) == actor.id:
                 roles = ROLES if actor.owner else person.roles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,13 @@ from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
 from draftsman.domain.repos.repo_url import is_folder
 from draftsman.domain.repos.repo_url import parse as parse_repo
 from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.errors import IdempotencyConflict, LostRace, OptionHint, UsageError
+from draftsman.errors import (
+    DraftsmanError,
+    IdempotencyConflict,
+    LostRace,
+    OptionHint,
+    UsageError,
+)
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.store import deliveries, repos
 from draftsman.store import submissions as store
@@ -94,13 +100,32 @@ class Submissions:
         is not atomic: an IdempotencyConflict names the first conflicting key, and the other jobs
         exist by then; the same batch can be sent again safely.
         """
-        actor = self._policy.resolve(actor)
-        self._policy.check(actor, Verb.SUBMIT)
-        rows = [row(item, actor, self._limits) for item in invocations]
+        requests = [(item, actor) for item in invocations]
+        jobs = []
+        for job in await self.submit_each(requests, connection=connection):
+            if isinstance(job, DraftsmanError):
+                raise job
+            jobs.append(job)
+        return jobs
+
+    async def submit_each(
+        self,
+        requests: Sequence[tuple[Invocation, Actor]],
+        *,
+        connection: CallersConnection | None = None,
+    ) -> list[SubmittedJob | LostRace | IdempotencyConflict]:
+        """Create the jobs of several actors in one transaction; return the job or error of each.
+
+        Raises NotPermitted and UsageError for any of them, before a job is created.
+        """
+        invocations = [item for item, _ in requests]
+        actors = self._authorize({actor for _, actor in requests})
+        rows = [row(item, actors[actor], self._limits) for item, actor in requests]
+        names = [actors[actor].name for _, actor in requests]
         await self._set_repo_names(invocations, rows, connection)
         await self._check_schemas(invocations)
-        if actor.channel in CHAT_SOURCES:
-            await self._refuse_folders(invocations, connection)
+        chat = [item for item, actor in requests if actor.channel in CHAT_SOURCES]
+        await self._refuse_folders(chat, connection)
         targets_of_rows = [self._targets_for(item) for item in invocations]
         for values, targets in zip(rows, targets_of_rows, strict=True):
             values["has_targets"] = bool(targets)
@@ -109,31 +134,22 @@ class Submissions:
             missing = [index for index in range(len(rows)) if index not in results]
             if not missing:
                 break
-            batch = [rows[index] for index in missing]
-            batch_targets = [targets_of_rows[index] for index in missing]
+            batch = [_Row(rows[index], targets_of_rows[index], names[index]) for index in missing]
             if connection is not None:
                 async with self._connection(connection) as conn:
-                    inserted = await _insert(conn, batch, batch_targets, actor.name)
+                    inserted = await _insert(conn, batch)
             else:
-                inserted = await retry_conflicts(
-                    partial(self._send, batch, batch_targets, actor.name)
-                )
-            for item in inserted:
-                results[missing[item.place]] = item
-        if len(results) < len(rows):
-            raise LostRace(
-                "another request with the same key or subject is being committed; try again"
-            )
-        for index, item in results.items():
-            if (
-                item.outcome == "deduplicated"
-                and item.request_digest != rows[index]["request_digest"]
-            ):
-                raise IdempotencyConflict(_conflict(rows[index], item), job=item.number)
-        return [
-            SubmittedJob(item.number, item.id, item.status, item.outcome)
-            for _, item in sorted(results.items())
-        ]
+                inserted = await retry_conflicts(partial(self._send, batch))
+            for place, item in inserted:
+                results[missing[place]] = item
+        return [_outcome(values, results.get(index)) for index, values in enumerate(rows)]
+
+    def _authorize(self, actors: Iterable[Actor]) -> dict[Actor, Actor]:
+        """Return each actor with person and roles; raises NotPermitted."""
+        resolved = {actor: self._policy.resolve(actor) for actor in actors}
+        for actor in resolved.values():
+            self._policy.check(actor, Verb.SUBMIT)
+        return resolved
 
     @asynccontextmanager
     async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
@@ -190,17 +206,18 @@ class Submissions:
                 if (problem := await checker.schema_problem(schema)) is not None:
                     raise UsageError(f"payload of {type}: output: {problem}")
 
-    async def recent_duplicate(
-        self, number: int, target: Target, seconds: float
-    ) -> RecentDuplicate | None:
-        """Return another job with the same invoker and text that reports to the same target.
+    async def recent_duplicates(
+        self, jobs: Sequence[tuple[int, Target]], seconds: float
+    ) -> list[RecentDuplicate | None]:
+        """Return for each job another job with its invoker and text that reports to the target.
 
         It was submitted less than `seconds` before, by the database's clock, and is not canceled.
         """
         async with self._db.connection() as conn:
-            return await store.recent_duplicate(
-                conn, number, target.channel, target.target, seconds
+            found = await store.recent_duplicates(
+                conn, [(job, target.channel, target.target) for job, target in jobs], seconds
             )
+        return [found.get(job) for job, _ in jobs]
 
     def _targets_for(self, item: Invocation) -> list[Target]:
         """Return the notification targets of a request; validate those in its payload too.
@@ -223,36 +240,67 @@ class Submissions:
                 )
         return targets
 
-    async def _send(
-        self, rows: list[dict[str, Any]], targets: list[list[Target]], actor: str
-    ) -> list[store.SubmitResult]:
+    async def _send(self, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
         """Insert a batch: in one statement, or in a transaction with targets or subjects."""
-        if not any(targets) and not any(values["subject_key"] for values in rows):
+        simple = not any(item.targets or item.values["subject_key"] for item in batch)
+        if simple and len({item.actor for item in batch}) == 1:
             async with self._db.connection() as conn:
-                return await store.submit(conn, rows, actor)
+                return await _insert(conn, batch)
         async with self._db.transaction() as conn:
-            return await _insert(conn, rows, targets, actor)
+            return await _insert(conn, batch)
 
 
-async def _insert(
-    conn: Connection, rows: list[dict[str, Any]], targets: list[list[Target]], actor: str
-) -> list[store.SubmitResult]:
-    """Insert a batch, its targets, and an event for each request that joined an active job."""
-    inserted = await store.submit(conn, rows, actor)
-    joined = [
-        (item.number, _request(rows[item.place])) for item in inserted if item.outcome == "joined"
-    ]
-    if joined:
-        await store.join(conn, joined, actor)
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The columns of a request, its targets, and the name of its actor."""
+
+    values: dict[str, Any]
+    targets: list[Target]
+    actor: str
+
+
+async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
+    """Insert a batch, its targets, and an event for each request that joined an active job.
+
+    Return the results with their indexes in the batch. Each actor has a statement, in sorted order
+    like the keys of a statement, so that two batches cannot deadlock.
+    """
+    by_actor: dict[str, list[int]] = {}
+    for index, item in enumerate(batch):
+        by_actor.setdefault(item.actor, []).append(index)
+    results: list[tuple[int, store.SubmitResult]] = []
+    for actor, indexes in sorted(by_actor.items()):
+        inserted = await store.submit(conn, [batch[index].values for index in indexes], actor)
+        joined = [
+            (item.number, _request(batch[indexes[item.place]].values))
+            for item in inserted
+            if item.outcome == "joined"
+        ]
+        if joined:
+            await store.join(conn, joined, actor)
+        results += [(indexes[item.place], item) for item in inserted]
     new = [
-        (item.number, targets[item.place])
-        for item in inserted
-        if item.outcome != "deduplicated" and targets[item.place]
+        (item.number, batch[index].targets)
+        for index, item in results
+        if item.outcome != "deduplicated" and batch[index].targets
     ]
     if new:
-        created = {item.number for item in inserted if item.outcome == "created"}
+        created = {item.number for _, item in results if item.outcome == "created"}
         await deliveries.add_targets(conn, new, created)
-    return inserted
+    return results
+
+
+def _outcome(
+    values: dict[str, Any], item: store.SubmitResult | None
+) -> SubmittedJob | LostRace | IdempotencyConflict:
+    """Return the job of a request, or its error."""
+    if item is None:
+        return LostRace(
+            "another request with the same key or subject is being committed; try again"
+        )
+    if item.outcome == "deduplicated" and item.request_digest != values["request_digest"]:
+        return IdempotencyConflict(_conflict(values, item), job=item.number)
+    return SubmittedJob(item.number, item.id, item.status, item.outcome)
 
 
 async def _is_registered(conn: Connection, folder: str) -> bool:

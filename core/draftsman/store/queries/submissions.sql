@@ -239,22 +239,32 @@ SELECT draftsman.join_request(r.job, %(actor)s, r.request)
           FROM unnest(%(jobs)s::bigint[], %(requests)s::jsonb[]) AS w (job, request)
          ORDER BY job) r
 
--- Another job with the same invoker, text and target, submitted less than so many seconds before
--- this job or meanwhile. The second transaction to commit sees the other; both bounds restrict it
--- to nearby jobs.
--- name: recent_duplicate
-SELECT o.number, o.status,
+-- For each job, another job with the same invoker, text and target, submitted less than so many
+-- seconds before it or meanwhile. The second transaction to commit sees the other. Only nearby jobs
+-- are read, each once: the ranges have no overlaps.
+-- name: recent_duplicates
+WITH wanted AS MATERIALIZED (
+    SELECT w.job, w.channel, w.target, r.type, r.invoker_id, r.request_digest,
+           r.created_at - make_interval(secs => %(seconds)s) AS since
+      FROM unnest(%(jobs)s::bigint[], %(channels)s::draftsman.delivery_channel[], %(targets)s::text[])
+           AS w (job, channel, target)
+      JOIN draftsman.job_requests r ON r.number = w.job
+), nearby AS MATERIALIZED (
+    SELECT r.number, r.type, r.invoker_id, r.request_digest, r.created_at
+      FROM unnest(%(lows)s::bigint[], %(highs)s::bigint[]) AS w (low, high)
+     CROSS JOIN LATERAL (
+           SELECT number, type, invoker_id, request_digest, created_at
+             FROM draftsman.job_requests
+            WHERE number BETWEEN w.low AND w.high AND retry_of IS NULL) r
+)
+SELECT DISTINCT ON (w.job) w.job, o.number, s.status,
        greatest(0, extract(epoch FROM draftsman.now() - o.created_at))::float8 AS age
-  FROM draftsman.jobs j
-  JOIN draftsman.jobs o
-    ON o.number > j.number - %(near)s AND o.number < j.number + %(near)s AND o.number <> j.number
-   AND o.type = j.type AND o.invoker_id = j.invoker_id AND o.request_digest = j.request_digest
-   AND o.status <> 'canceled' AND o.retry_of IS NULL
-   AND o.created_at > j.created_at - make_interval(secs => %(seconds)s)
- CROSS JOIN LATERAL (
-       SELECT FROM draftsman.job_targets t
-        WHERE t.job = o.number AND t.channel = %(channel)s AND t.target = %(target)s
-        LIMIT 1) t
- WHERE j.number = %(job)s
- ORDER BY o.number DESC
- LIMIT 1
+  FROM wanted w
+  JOIN nearby o
+    ON o.request_digest = w.request_digest AND o.invoker_id = w.invoker_id AND o.type = w.type
+   AND o.number <> w.job AND o.number > w.job - %(near)s AND o.number < w.job + %(near)s
+   AND o.created_at > w.since
+  JOIN draftsman.job_states s ON s.number = o.number AND s.status <> 'canceled'
+ WHERE EXISTS (SELECT FROM draftsman.job_targets t
+                WHERE t.job = o.number AND t.channel = w.channel AND t.target = w.target)
+ ORDER BY w.job, o.number DESC

@@ -19,7 +19,7 @@ from draftsman.settings import Settings, SlackSettings
 from draftsman_bots.slack.context import BotContext
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.listeners import register
+from draftsman_bots.slack.listeners import events, register
 from draftsman_bots.slack.outbound import question_blocks
 from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
 from draftsman_bots.slack.usecases.ephemeral import notify_actor
@@ -154,9 +154,8 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
         ctx = BotContext(rt, settings, client, identity)
         result = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
         identity.update(result)
-        courier.bot = SlackDispatcher(
-            build(client, identity, partial(register, ctx=ctx)), BotHealth()
-        )
+        app = build(client, identity, partial(register, ctx=ctx))
+        courier.bot = SlackDispatcher(app, events(ctx), BotHealth())
         courier.bot.send_text = partial(notify_actor, ctx)
         yield SlackBotHarness(slack, rt, ctx, make, slack.channel("general", everybody))
         await ctx.background.idle()

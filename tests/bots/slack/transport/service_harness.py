@@ -23,7 +23,12 @@ from draftsman_bots.slack.credentials import Credentials
 from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.service import Service
-from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build, with_statement_timeout
+from draftsman_bots.slack.transport.dispatcher import (
+    EventListener,
+    SlackDispatcher,
+    build,
+    with_statement_timeout,
+)
 from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 from draftsman_bots.slack.transport.socket_mode import SocketModeClient
 from tests.support.slack import FakeSlack
@@ -44,20 +49,26 @@ class RecordingListeners:
     """Releases a listener that ignores its cancellation."""
 
     def register(self, app: AsyncApp) -> None:
-        app.event("message")(self.message)
-        app.event("app_mention")(self.message)
-        app.event("reaction_added")(self.fail)
         app.command(re.compile("/stuck"))(self.hang)
         app.command(re.compile("/waits"))(self.wait)
         app.command(re.compile("/fails"))(self.fail)
         app.command(re.compile(".*"))(self.command)
         app.view(re.compile(".*"))(self.view)
 
-    async def message(self, event: dict[str, Any], ack: Any) -> None:
+    @property
+    def events(self) -> dict[str, EventListener]:
+        """The listeners of events, by type."""
+        return {
+            "message": self.message,
+            "app_mention": self.message,
+            "reaction_added": lambda _: self.fail(),
+        }
+
+    async def message(self, body: dict[str, Any]) -> None:
+        event = body["event"]
         if not event.get("bot_id"):
             key = ids.message_key("T1", event["channel"], event["ts"])
             await self.submit(key, event["text"], event["user"])
-        await ack()
 
     async def command(self, body: dict[str, Any], ack: Any) -> None:
         submitted = await self.submit(
@@ -148,7 +159,8 @@ async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
         identity, health, listeners = Identity(), BotHealth(), RecordingListeners(rt)
         identity.update({"team_id": slack.team, "user_id": slack.bot_user, "bot_id": "B1"})
-        bot = SlackDispatcher(build(client, identity, listeners.register), health)
+        app = build(client, identity, listeners.register)
+        bot = SlackDispatcher(app, listeners.events, health)
         yield ServiceHarness(slack, bot, health, listeners, general)
         listeners.stuck.set()
         await bot.close()

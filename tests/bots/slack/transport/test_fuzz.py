@@ -112,7 +112,8 @@ async def _client(rt: Runtime) -> httpx.AsyncClient:
     web = AsyncWebClient("xoxb-fuzz", base_url=slack.api_url, timeout=1, retry_handlers=[])
     ctx, health = BotContext(rt, slack, web), BotHealth()
     app = build(web, Identity("T1"), lambda app: listeners.register(app, ctx))
-    transport = httpx.ASGITransport(application(SlackDispatcher(app, health), SECRET, health))
+    bot = SlackDispatcher(app, listeners.events(ctx), health)
+    transport = httpx.ASGITransport(application(bot, SECRET, health))
     return httpx.AsyncClient(transport=transport, base_url="http://bot", timeout=10)
 
 
