@@ -342,6 +342,6 @@ def _claimed(run: int, payload: Mapping[str, Any], columns: Mapping[str, Any]) -
     if unknown := columns.keys() - DEFAULTS.keys():
         raise TypeError(f"{min(unknown)} is not a column of a job; allowed: {', '.join(DEFAULTS)}")
     values = {**DEFAULTS, **columns, "payload": payload}
-    job = ClaimedJob(1, run, run, "running")
+    job = ClaimedJob((1, run, run, "running", ""))
     job.__dict__.update(copy.deepcopy(values))
     return job

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from draftsman.domain.ids import job_name
@@ -29,8 +29,7 @@ class RunStatus(StrEnum):
     CANCELED = "canceled"
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """The lease of a run, which fences each of its writes: job, ordinal of the run, token."""
 
     job: int
@@ -63,10 +62,25 @@ class Run:
     result: dict[str, Any] | None
 
 
+_STATUSES: Final = {status.value: status for status in Status}
+"""Statuses by text: a look-up is cheaper than a call of the enum."""
+
+
+class _Column(Generic[T]):
+    """A column of a claimed job."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def __get__(self, job: ClaimedJob, owner: type) -> T:
+        value: T = job.row[self._index]
+        return value
+
+
 class _Parsed(Generic[T]):
     """A column of a claimed job, parsed on first access."""
 
-    def __init__(self, index: int, parse: Callable[[Any], T] = lambda value: value) -> None:
+    def __init__(self, index: int, parse: Callable[[str], T]) -> None:
         self._index = index
         self._parse = parse
 
@@ -74,8 +88,7 @@ class _Parsed(Generic[T]):
         self._name = name
 
     def __get__(self, job: ClaimedJob, owner: type) -> T:
-        value: T = self._parse(job.columns[self._index])
-        job.__dict__[self._name] = value
+        value = job.__dict__[self._name] = self._parse(job.row[self._index])
         return value
 
 
@@ -87,34 +100,39 @@ class ClaimedJob:
     and a handler reads few columns.
     """
 
-    def __init__(self, number: int, token: int, run: int, status: str, *columns: Any) -> None:
-        self.number = number
-        self.token = token
-        self.run = run
-        self.status = Status(status)
-        self.columns = columns
+    def __init__(self, row: Sequence[Any]) -> None:
+        self.row = row
+        self.number: int = row[0]
+        self.token: int = row[1]
+        self.run: int = row[2]
+        self.status = _STATUSES[row[3]]
+        self.type: str = row[4]
 
-    type = _Parsed[str](0)
-    queue = _Parsed[str](1)
-    invoker_id = _Parsed[str](2)
-    repo_owner = _Parsed[str | None](3)
-    repo_name = _Parsed[str | None](4)
-    ticket_title = _Parsed[str | None](5)
-    ticket_text = _Parsed[str | None](6)
-    agent = _Parsed[str | None](7)
-    retry_of = _Parsed[int | None](8)
-    attempts = _Parsed[int](9)
-    max_attempts = _Parsed[int](10)
-    retry_count = _Parsed[int](11)
-    max_retries = _Parsed[int](12)
-    id = _Parsed(13, UUID)
-    mode = _Parsed(14, Mode)
-    source = _Parsed(15, Source)
-    payload = _Parsed[dict[str, Any]](16, json.loads)
-    overrides = _Parsed[dict[str, Any]](17, json.loads)
-    requested_skills = _Parsed[list[str]](18, json.loads)
-    tags = _Parsed[list[str]](19, json.loads)
-    created_at = _Parsed(20, datetime.fromisoformat)
+    queue = _Column[str](5)
+    invoker_id = _Column[str](6)
+    repo_owner = _Column[str | None](7)
+    repo_name = _Column[str | None](8)
+    ticket_title = _Column[str | None](9)
+    ticket_text = _Column[str | None](10)
+    agent = _Column[str | None](11)
+    retry_of = _Column[int | None](12)
+    attempts = _Column[int](13)
+    max_attempts = _Column[int](14)
+    retry_count = _Column[int](15)
+    max_retries = _Column[int](16)
+    id = _Parsed(17, UUID)
+    mode = _Parsed(18, Mode)
+    source = _Parsed(19, Source)
+    payload = _Parsed[dict[str, Any]](20, json.loads)
+    overrides = _Parsed[dict[str, Any]](21, json.loads)
+    requested_skills = _Parsed[list[str]](22, json.loads)
+    tags = _Parsed[list[str]](23, json.loads)
+    created_at = _Parsed(24, datetime.fromisoformat)
+
+    @property
+    def has_overrides(self) -> bool:
+        """Whether the job overrides limits of its type; parses nothing."""
+        return bool(self.row[21] != "{}")
 
     @property
     def name(self) -> str:

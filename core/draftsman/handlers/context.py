@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,6 +18,7 @@ from draftsman.domain.reserved_names import Owner
 from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.domain.run import ClaimedJob
 from draftsman.errors import UsageError
+from draftsman.handlers.print_capture import PrintCapture
 from draftsman.handlers.question_mapping import build_ask
 from draftsman.handlers.worker_run import RunServices, WorkerRun
 from draftsman.services.questions import MAX_TIMEOUT
@@ -39,8 +41,12 @@ class RunContext:
         deadline: float,
         limits: RetryPolicy | None = None,
     ) -> None:
-        self._run = WorkerRun(job, services, limits or RetryPolicy(), deadline)
+        self._job = job
         self._services = services
+        self._deadline = deadline
+        self._limits = limits
+        self._used_run: WorkerRun | None = None
+        self._prints: PrintCapture | None = None
 
     if not TYPE_CHECKING:
 
@@ -60,7 +66,17 @@ class RunContext:
     @property
     def job(self) -> ClaimedJob:
         """The claimed job."""
-        return self._run.job
+        return self._job
+
+    @property
+    def _run(self) -> WorkerRun:
+        """The worker's side of the run, made on first use: many handlers need nothing of it."""
+        if self._used_run is None:
+            limits = self._limits or RetryPolicy()
+            self._used_run = WorkerRun(
+                self._job, self._services, limits, self._deadline, self._prints
+            )
+        return self._used_run
 
     @property
     def canceled(self) -> bool:
@@ -247,6 +263,17 @@ _DEPRECATED: Final = {
 def worker_run(ctx: RunContext) -> WorkerRun:
     """Return the worker's side of this run, for the worker and its own handlers."""
     return ctx._run
+
+
+def used_worker_run(ctx: RunContext) -> WorkerRun | None:
+    """Return the worker's side of this run, None as long as nothing has used it."""
+    return ctx._used_run
+
+
+def captured_prints(ctx: RunContext, loop: asyncio.AbstractEventLoop) -> PrintCapture:
+    """Return a context manager that captures the handler's prints in the run's log."""
+    ctx._prints = PrintCapture(ctx.log, loop)
+    return ctx._prints
 
 
 def _check_time(until: datetime | timedelta | float) -> None:

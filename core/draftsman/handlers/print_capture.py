@@ -21,7 +21,8 @@ MAX_WAITING: Final = 8 * CHUNK
 """Characters that threads may print before they wait for the event loop."""
 Source = tuple[str, int]
 """A stream and the thread that writes to it; the lines of two sources are never mixed."""
-_emptied = threading.Condition()
+_lock = threading.Lock()
+_emptied = threading.Condition(_lock)
 """Guards the buffers of threads; notified when an event loop has emptied them."""
 _printing: ContextVar[PrintCapture | None] = ContextVar("draftsman_printing", default=None)
 
@@ -30,18 +31,20 @@ class PrintCapture:
     """Captures the output of a run inside a `with` block, line by line and redacted.
 
     The output comes from the handler's task, from tasks that it starts, and from threads of
-    `asyncio.to_thread`, which all share the handler's context. Create it on the event loop.
+    `asyncio.to_thread`, which all share the handler's context. Create it on the event loop `loop`.
     """
 
-    def __init__(self, log: Callable[[str], None]) -> None:
+    __slots__ = ("_closed", "_lines", "_log", "_loop", "_size", "_thread", "_token", "_waiting")
+    _token: Token[PrintCapture | None]
+
+    def __init__(self, log: Callable[[str], None], loop: asyncio.AbstractEventLoop) -> None:
         self._log = log
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._thread = threading.get_ident()
         self._lines: dict[Source, str] = {}
         self._waiting: list[tuple[Source, str]] = []
         self._size = 0
         self._closed = False
-        self._token: Token[PrintCapture | None]
 
     def __enter__(self) -> Self:
         self._token = _printing.set(self)
@@ -49,8 +52,10 @@ class PrintCapture:
 
     def __exit__(self, *_: object) -> None:
         _printing.reset(self._token)
+        with _lock:
+            self._closed = True
         self.flush()
-        self._closed = True
+        del self._log, self._token  # the run refers to this capture, and its log to the run
 
     def write(self, stream: str, text: str) -> bool:
         """Capture text; return False once the run has ended."""
@@ -75,6 +80,8 @@ class PrintCapture:
     def _enqueue(self, source: Source, text: str) -> bool:
         """Queue the text of a thread for the event loop; wait while the queue is full."""
         with _emptied:
+            if self._closed:
+                return False
             first = not self._waiting
             self._waiting.append((source, text))
             self._size += len(text)

@@ -80,7 +80,12 @@ class WorkerRun:
     """Whether the run was parked: it holds no lease any more, and only unwinds."""
 
     def __init__(
-        self, job: ClaimedJob, services: RunServices, limits: RetryPolicy, deadline: float
+        self,
+        job: ClaimedJob,
+        services: RunServices,
+        limits: RetryPolicy,
+        deadline: float,
+        prints: PrintCapture | None = None,
     ) -> None:
         self.job = job
         self.services = services
@@ -91,7 +96,7 @@ class WorkerRun:
         self._last_event = 0
         """Id of the newest event of the run that the database confirmed."""
         self._log: RunLog | None = None
-        self._prints: PrintCapture | None = None
+        self._prints = prints
         self._heartbeat_callbacks: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -296,11 +301,6 @@ class WorkerRun:
     def has_open_log(self) -> bool:
         """Whether the run has written to its log."""
         return self._log is not None
-
-    def prints(self) -> PrintCapture:
-        """Return a context manager that captures the handler's prints in the run's log."""
-        self._prints = PrintCapture(lambda text: self.log.write(text))
-        return self._prints
 
     async def close(self) -> None:
         """Store the rest of the log; the run needs its lease for this."""

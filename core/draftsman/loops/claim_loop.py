@@ -7,16 +7,17 @@ themselves: all runs that finish during a turn are settled in the next.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
 from draftsman.handlers.registry import Handler
+from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.lifecycle import OutageGuard, StopSignal
 
@@ -120,7 +121,7 @@ class ClaimLoop:
         try:
             async with self.exchange_lock:
                 claimed = await self._send(done, free, ahead)
-                self._start_all(claimed)
+                unhandled = self._start_all(claimed)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
@@ -129,14 +130,16 @@ class ClaimLoop:
             _log.warning("the database rejected a batch, settling runs separately: %s", error)
             await self._settle_singly(done)
             return []
-        await self._return_unhandled(claimed)
+        for job in unhandled:
+            await self._return_or_fail(job)
         return claimed
 
     async def _send(self, done: list[Execution], free: int, ahead: int) -> list[ClaimedJob]:
-        now = time.monotonic()
-        self._skip = {
-            type: since for type, since in self._skip.items() if now - since < SKIP_TIMEOUT
-        }
+        if self._skip:
+            now = time.monotonic()
+            self._skip = {
+                type: since for type, since in self._skip.items() if now - since < SKIP_TIMEOUT
+            }
         return await self._claim.exchange(
             [(execution.job.lease, execution.result or {}) for execution in done],
             types=self._types,
@@ -156,8 +159,12 @@ class ClaimLoop:
                 await self._services.settlement.failure(execution.job, failure)
                 self._done.pop(execution.job.token, None)
 
-    def _start_all(self, claimed: list[ClaimedJob]) -> None:
-        """Start the running jobs before any await: an outage must not lose them."""
+    def _start_all(self, claimed: list[ClaimedJob]) -> list[ClaimedJob]:
+        """Start the running jobs before any await: an outage must not lose them.
+
+        Return the jobs whose type has no handler.
+        """
+        unhandled = []
         for job in claimed:
             if job.status is Status.RUNNING:
                 self._start(job)
@@ -165,11 +172,9 @@ class ClaimLoop:
                 self._done.pop(job.token, None)
             elif job.type in self._handlers:
                 self._ahead.append(job)
-
-    async def _return_unhandled(self, claimed: list[ClaimedJob]) -> None:
-        for job in claimed:
-            if job.status is Status.CLAIMED and job.type not in self._handlers:
-                await self._return_or_fail(job)
+            else:
+                unhandled.append(job)
+        return unhandled
 
     async def _start_ahead(self) -> None:
         """Start jobs that were claimed ahead in free slots."""
@@ -192,8 +197,12 @@ class ClaimLoop:
             text = f"no worker handles type {job.type!r}; handled types: {names}"
             await self._services.settlement.failure(started, Failure(text, code="unknown_type"))
 
+    @cached_property
+    def _deadlines(self) -> Deadlines:
+        return Deadlines(asyncio.get_running_loop())
+
     def _start(self, job: ClaimedJob) -> None:
-        execution = Execution(self._services, job, self._handlers[job.type])
+        execution = Execution(self._services, job, self._handlers[job.type], self._deadlines)
         self.running[job.token] = execution
         execution.start(self._ended)
 
@@ -204,9 +213,16 @@ class ClaimLoop:
         self._wake.set()
 
     async def _pause(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.poll):
+        """Wait until this loop is woken, at most until the next poll."""
+        await self._wait_for_wake(self._settings.poll)
+
+    async def _wait_for_wake(self, seconds: float) -> None:
+        if not self._wake.is_set():  # the common case under load: no timer is needed
+            timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+            try:
                 await self._wake.wait()
+            finally:
+                timer.cancel()
         self._wake.clear()
 
     async def _drain(self) -> None:
@@ -241,10 +257,7 @@ class ClaimLoop:
             left = end - time.monotonic()
             if left <= 0 or not (self.running or self._done):
                 return
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, self._settings.poll)):
-                    await self._wake.wait()
-            self._wake.clear()
+            await self._wait_for_wake(min(left, self._settings.poll))
 
     async def _settle_done(self) -> None:
         if self._done:

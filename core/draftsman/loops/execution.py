@@ -15,11 +15,17 @@ from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob
 from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost
 from draftsman.handlers import programming_errors
-from draftsman.handlers.context import RunContext, worker_run
+from draftsman.handlers.context import (
+    RunContext,
+    captured_prints,
+    used_worker_run,
+    worker_run,
+)
 from draftsman.handlers.db_retry import wait_for_database
 from draftsman.handlers.registry import Handler
 from draftsman.handlers.worker_run import WorkerRun
 from draftsman.log import redact
+from draftsman.loops.deadlines import Deadlines
 from draftsman.ports import Notifier
 from draftsman.schemas.checker import SchemaChecker
 from draftsman.services.questions import Questions
@@ -56,14 +62,17 @@ class WorkerServices:
 class Execution:
     """A run in a slot; `result` is set when it completed and the worker has to settle it."""
 
-    def __init__(self, services: WorkerServices, job: ClaimedJob, handler: Handler) -> None:
+    def __init__(
+        self, services: WorkerServices, job: ClaimedJob, handler: Handler, deadlines: Deadlines
+    ) -> None:
         self.job = job
         self.result: dict[str, Any] | None = None
         self.task: asyncio.Task[None] | None = None
         self._services = services
         self._handler = handler
+        self._deadlines = deadlines
         self._limits = services.limits.of_job(job)
-        self._worker_run: WorkerRun | None = None
+        self._context: RunContext | None = None
         self._stop_reason: str | None = None
         self._begun = False
         self._settling = False
@@ -71,17 +80,17 @@ class Execution:
 
     def start(self, on_end: Callable[[Execution], None]) -> None:
         """Start the handler; `on_end` is called after it finished."""
-        self.task = asyncio.create_task(self._run(on_end))
+        self.task = self._deadlines.loop.create_task(self._run(on_end))
 
     def cancel(self, reason: str) -> None:
         """Cancel the handler, once: `canceled`, `shutdown`, `lost` or `timeout`."""
         if self._stop_reason is not None or self.task is None:
             return
-        if reason == "lost" and self._worker_run is not None and self._worker_run.parked:
+        if reason == "lost" and (run := self._worker_run) is not None and run.parked:
             return  # parking released the lease; cleanup may go on
         self._stop_reason = reason
-        if self._worker_run is not None:
-            self._worker_run.stopping = reason
+        if self._context is not None:
+            worker_run(self._context).stopping = reason
         # a task that is canceled before its first step would settle nothing
         if self._begun and not self._settling:
             self.task.cancel()
@@ -95,7 +104,7 @@ class Execution:
     @property
     def ending(self) -> bool:
         """Whether the handler is ending its processes, for which it gets all the time it needs."""
-        return self._worker_run is not None and self._worker_run.ending
+        return (run := self._worker_run) is not None and run.ending
 
     def kill(self) -> None:
         """Cancel a handler again that did not stop, unless it is ending its processes."""
@@ -104,35 +113,42 @@ class Execution:
 
     def beat(self) -> None:
         """Pass on a heartbeat to the agent's guard."""
-        if self._worker_run is not None:
-            self._worker_run.beat()
+        if (run := self._worker_run) is not None:
+            run.beat()
+
+    @property
+    def _worker_run(self) -> WorkerRun | None:
+        """The worker's side of the run, None as long as nothing has used it."""
+        return None if self._context is None else used_worker_run(self._context)
 
     async def _run(self, on_end: Callable[[Execution], None]) -> None:
+        """Run the handler; any exception becomes an outcome of the run."""
         self._begun = True
         try:
-            if self._stop_reason is None:
-                await self._guarded()
-            else:
+            if self._stop_reason is not None:
                 await self._settle_stopped()
+                return
+            try:
+                await self._execute()
+            except BaseException as error:
+                await self._settle_error(error)
         finally:
             on_end(self)
 
-    async def _guarded(self) -> None:
-        """Run the handler; any exception becomes an outcome of the run."""
-        try:
-            await self._execute()
-        except Parked:
+    async def _settle_error(self, error: BaseException) -> None:
+        """Settle a run that ended with an exception."""
+        if isinstance(error, Parked):
             return
-        except LeaseLost:
+        if isinstance(error, LeaseLost):
             await self._end(lambda: self._services.settlement.canceled(self.job))
-        except asyncio.CancelledError:
+        elif isinstance(error, asyncio.CancelledError):
             await self._settle_stopped()
-        except BaseException as error:  # a handler's sys.exit() must not end the worker
+        else:  # also a handler's sys.exit(), which must not end the worker
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
             failure = _failure(error, getattr(self._handler, "__module__", ""))
-            if self._worker_run is not None and (text := _details(error, failure)):
-                self._worker_run.log.write(redact(text))
+            if self._context is not None and (text := _details(error, failure)):
+                worker_run(self._context).log.write(redact(text))
             if self._stop_reason in (None, "canceled"):  # the job is canceled, with the error
                 await self._end(lambda: self._services.settlement.failure(self.job, failure))
             else:  # an error because of the stop, or after the cancellation was lost
@@ -146,14 +162,13 @@ class Execution:
         left = self._limits.timeout
         if self.job.run > 1:
             left -= await self._check_runtime()
-        context = RunContext(self.job, self._services, left, self._limits)
-        self._worker_run = run = worker_run(context)
-        timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
+        context = self._context = RunContext(self.job, self._services, left, self._limits)
+        self._deadlines.add(expire := self._time_out, left)
         try:
-            with run.prints():
+            with captured_prints(context, self._deadlines.loop):
                 outcome = await self._handler(context)
         finally:
-            timer.cancel()
+            self._deadlines.remove(expire)
         self._settling = True
         try:
             result = validate_result(outcome)
@@ -164,8 +179,11 @@ class Execution:
             await self._end(lambda: self._services.settlement.outcome(self.job, outcome))
             return
         self.result = result
-        if run.has_open_log:
+        if (run := used_worker_run(context)) is not None and run.has_open_log:
             await self._persist(run.close)
+
+    def _time_out(self) -> None:
+        self.cancel("timeout")
 
     async def _check_runtime(self) -> float:
         """Return the runtime of earlier runs, in seconds; raises Failure at the limit."""
@@ -201,8 +219,8 @@ class Execution:
     async def _end(self, write: Callable[[], Awaitable[Any]]) -> None:
         """Store the log while the run still owns its job, then settle."""
         self._settling = True
-        if self._worker_run is not None:
-            await self._persist(self._worker_run.close)
+        if (run := self._worker_run) is not None:
+            await self._persist(run.close)
         await self._persist(write)
 
     async def _persist(self, write: Callable[[], Awaitable[Any]]) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any, LiteralString
+from operator import itemgetter
+from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import args_row
-from psycopg.types.json import Jsonb
-
 from draftsman.domain.run import ClaimedJob, Lease
-from draftsman.store.postgres.database import Connection, Params, execute, rows, scalar
+from draftsman.store.postgres.database import Connection, execute, rows, scalar
+from draftsman.store.postgres.pinned_connection import (
+    Statement,
+    fetch,
+    integer_array,
+    text_array,
+)
 from draftsman.store.queries import load
 
 _Q = load("claim")
+_EXCHANGE: Final = Statement(_Q["exchange"], integers=("free", "ahead"))
+_to_json: Final = json.JSONEncoder().encode
 
 
 async def exchange(
@@ -28,23 +35,24 @@ async def exchange(
     ahead: int,
 ) -> list[ClaimedJob]:
     """Settle `done` as completed and claim; settled jobs are returned with a final status."""
+    done = sorted(done, key=itemgetter(0))
     params = {
-        "jobs": [lease.job for lease, _ in done],
-        "tokens": [lease.token for lease, _ in done],
-        "results": [Jsonb(result) for _, result in done],
+        "jobs": integer_array([lease.job for lease, _ in done]),
+        "tokens": integer_array([lease.token for lease, _ in done]),
+        "results": text_array([_to_json(result) if result else "{}" for _, result in done]),
         "worker": worker,
-        "queues": list(queues),
-        "types": list(types),
-        "skip": list(skip),
+        "queues": text_array(queues),
+        "types": text_array(types),
+        "skip": text_array(skip),
         "free": free,
         "ahead": ahead,
     }
-    return await _fetch_jobs(conn, _Q["exchange"], params)
+    return [ClaimedJob(row) for row in await fetch(conn, _EXCHANGE, params)]
 
 
 async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:
     """Start claimed jobs; jobs that this worker no longer holds are left out."""
-    return await _fetch_jobs(conn, _Q["start"], _leases(leases))
+    return [ClaimedJob(row) for row in await rows(conn, _Q["start"], _leases(leases))]
 
 
 async def release_claims(conn: Connection, leases: Sequence[Lease], detail: str) -> int:
@@ -73,12 +81,6 @@ async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UU
     """Return (number, id, open run or None) of the jobs that exist."""
     records = await rows(conn, _Q["open_runs"], {"jobs": list(jobs)})
     return [(number, id, run) for number, id, run in records]
-
-
-async def _fetch_jobs(conn: Connection, query: LiteralString, params: Params) -> list[ClaimedJob]:
-    async with conn.cursor(row_factory=args_row(ClaimedJob)) as cursor:
-        await cursor.execute(query, params)
-        return await cursor.fetchall()
 
 
 def _leases(leases: Sequence[Lease]) -> dict[str, Any]:

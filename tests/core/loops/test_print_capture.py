@@ -145,7 +145,7 @@ async def test_a_thread_that_prints_without_end_waits_for_the_loop_and_is_bounde
     monkeypatch.setattr(print_capture, "MAX_WAITING", 100)
     monkeypatch.setattr(print_capture, "ROOM_TIMEOUT", 0.01)
     kept: list[str] = []
-    printed = PrintCapture(kept.append)
+    printed = PrintCapture(kept.append, asyncio.get_running_loop())
     threads = [threading.Thread(target=_flood, args=(printed,)) for _ in range(2)]
     with printed:
         for thread in threads:
@@ -165,7 +165,7 @@ def _flood(printed: PrintCapture) -> None:
 
 async def test_a_line_without_end_is_passed_on_in_pieces() -> None:
     kept: list[str] = []
-    with PrintCapture(kept.append) as printed:
+    with PrintCapture(kept.append, asyncio.get_running_loop()) as printed:
         for _ in range(3):
             printed.write("out", "x" * CHUNK)
         printed.write("out", "\rdrawn again\n")

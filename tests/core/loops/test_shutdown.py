@@ -14,6 +14,7 @@ from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext, worker_run
 from draftsman.loops.claim_loop import CLEANUP_TIMEOUT, ClaimLoop
+from draftsman.loops.deadlines import Deadlines
 from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.leader import Leader
 from draftsman.loops.worker_process import WorkerProcess
@@ -337,7 +338,7 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
     services = (rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos)
     bench = WorkerServices(quick.settings, JobLimits({}), claim, *services)
     ended = asyncio.Event()
-    execution = Execution(bench, work, BlockingHandler())
+    execution = Execution(bench, work, BlockingHandler(), Deadlines(asyncio.get_running_loop()))
     execution.start(lambda _: ended.set())
     execution.cancel(why)
     await before_deadline(ended.wait())

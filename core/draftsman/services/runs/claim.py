@@ -50,7 +50,7 @@ class Claim:
             async with self._session.connection(CONNECT_TIMEOUT) as conn:
                 return await store.exchange(
                     conn,
-                    sorted(done, key=lambda item: item[0].job),
+                    done,
                     worker=self._worker,
                     queues=self._queues,
                     types=types,

@@ -31,6 +31,7 @@ from draftsman.errors import (
     SchemaUnsupported,
 )
 from draftsman.store.postgres.connection_state import cancellations, is_disconnected
+from draftsman.store.postgres.pinned_connection import PinnedConnection
 from draftsman.store.queries import load
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ class Database:
         `pinned` fixes the query plans, as in DedicatedSession.
         """
         with translate_errors():
-            conn = await self._connect(url or self.url)
+            kind = PinnedConnection if pinned else AsyncConnection
+            conn = await self._connect(url or self.url, kind)
             try:
                 await self._configure(conn)
                 if pinned:
@@ -190,8 +192,8 @@ class Database:
         async with self.transaction() as conn:
             return await work(conn)
 
-    async def _connect(self, url: str) -> Connection:
-        return await AsyncConnection.connect(
+    async def _connect(self, url: str, kind: type[Connection] = AsyncConnection) -> Connection:
+        return await kind.connect(
             url,
             connect_timeout=max(2, round(self._settings.connect_timeout)),
             **self._connect_options,

@@ -1,0 +1,104 @@
+"""A connection for a few statements that are repeated all the time.
+
+A cursor of psycopg costs more time than such a statement takes on the server: it converts the query
+and each parameter, and makes several objects. Here the statement is converted once, parameters are
+sent as text, and rows are decoded in C.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, LiteralString
+
+from psycopg import AsyncConnection
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+from psycopg.rows import tuple_row
+
+BIGINT: Final = 20
+"""Type of a parameter that is an integer; other types are inferred by the server."""
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+_SUCCESS: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
+
+
+class Statement:
+    """A query whose parameters are texts and integers; `integers` names the integers."""
+
+    def __init__(self, query: LiteralString, integers: Sequence[str] = ()) -> None:
+        self.query = query
+        self.names = tuple(dict.fromkeys(_PARAMETER.findall(query)))
+        self.types = [BIGINT if name in integers else 0 for name in self.names]
+        positions = {name: f"${place}" for place, name in enumerate(self.names, 1)}
+        numbered = _PARAMETER.sub(lambda match: positions[match[1]], query)
+        self.text = numbered.replace("%%", "%").encode()
+
+
+class PinnedConnection(AsyncConnection[Any]):
+    """A connection that prepares each statement once and keeps it.
+
+    It must not be used for transactions: psycopg deallocates all prepared statements after a
+    rollback.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._prepared_names: dict[Statement, bytes] = {}
+        self._codec = self.info.encoding
+        self._transformer = Transformer(self)
+
+    async def fetch(
+        self, statement: Statement, values: Mapping[str, object]
+    ) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        codec = self._codec
+        parameters = [str(values[name]).encode(codec) for name in statement.names]
+        async with self.lock:
+            name = self._prepared_names.get(statement) or await self._prepare(statement)
+            self.pgconn.send_query_prepared(name, parameters)
+            result = await self._result()
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    async def _prepare(self, statement: Statement) -> bytes:
+        name = b"pinned_%d" % len(self._prepared_names)
+        self.pgconn.send_prepare(name, statement.text, statement.types)
+        await self._result()
+        self._prepared_names[statement] = name
+        return name
+
+    async def _result(self) -> PGresult:
+        """Wait for the result; raises psycopg's error."""
+        result: PGresult = (await self.wait(execute(self.pgconn)))[-1]
+        if result.status not in _SUCCESS:
+            raise error_from_result(result, encoding=self._codec)
+        return result
+
+
+async def fetch(
+    conn: AsyncConnection[Any], statement: Statement, values: Mapping[str, object]
+) -> list[tuple[Any, ...]]:
+    """Return all rows as tuples, of any connection; arrays are passed as text."""
+    if isinstance(conn, PinnedConnection):
+        return await conn.fetch(statement, values)
+    async with conn.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(statement.query, values)
+        return await cursor.fetchall()
+
+
+def integer_array(values: Iterable[int]) -> str:
+    """Return the text of an array of integers."""
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def text_array(values: Iterable[str]) -> str:
+    """Return the text of an array of texts, or of another type with these texts."""
+    return "{" + ",".join(map(_quoted, values)) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
