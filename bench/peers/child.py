@@ -85,8 +85,8 @@ if __name__ == "__main__":
     if role == "about":
         from importlib.metadata import version  # not in the memory of a worker
 
-        release = version(kind.ABOUT.distribution)
-        emit(event="about", version=release, **asdict(kind.ABOUT))
+        release, python = version(kind.ABOUT.distribution), ".".join(map(str, sys.version_info[:2]))
+        emit(event="about", version=release, python=python, **asdict(kind.ABOUT))
     else:
         url, settings, target = rest[0], json.loads(rest[1]), int(rest[2])
         asyncio.run(main(role, kind(url, settings), target))
