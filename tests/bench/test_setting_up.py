@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import install
-from bench.__main__ import arguments
+from bench.arguments import arguments
 from bench.queue_process import Contestant, load_contestant, start_process
 from bench.resource_usage import resident_mb, server_cpu
 from bench.server import BenchError
@@ -98,6 +98,6 @@ def test_invalid_command_line_lists_the_allowed_values(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", *line.split()])
     with pytest.raises(SystemExit) as ended:
-        arguments()
+        arguments(None)
     assert ended.value.code == 2
     assert wrong in capsys.readouterr().err.replace("\n", " ")
