@@ -35,7 +35,7 @@ class Measured(NamedTuple):
     results: Results
     about: dict[str, str]
     setup: guard.Setup | None
-    """Setup of a comparison, if there is one."""
+    """Conditions of a comparison with recorded costs."""
 
 
 async def run(
@@ -146,7 +146,7 @@ def main() -> int:
 
 
 def _verdict(results: Results, recorded: guard.Recorded) -> int:
-    """Print the comparison with the recorded costs; return 1 if one is over its limit."""
+    """Print the comparison with the recorded costs; return 1 if any is over its limit."""
     print("\n" + guard.report(guard.changes(results, recorded)))
     lost = guard.losses(results, recorded)
     for change in lost:

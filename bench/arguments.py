@@ -79,7 +79,7 @@ def _names(
     known: Sequence[object],
     default: Sequence[object] | None = None,
 ) -> list[str]:
-    """Return the names of a list, or the default without a list; exits if one is not known."""
+    """Return the names of a list, or the default without a list; exits if any is unknown."""
     if text is None:
         return [str(name) for name in (known if default is None else default)]
     names = [name for name in text.split(",") if name not in ("", "none")]

@@ -122,7 +122,7 @@ async def drained(url: str, after: int, jobs: int) -> None:
 
 
 async def loaded(url: str, after: int, jobs: int) -> None:
-    """Check the totals of a load whose jobs are too many to check one by one; raises BenchError."""
+    """Check the totals of a load, whose jobs are too many for single checks; raises BenchError."""
     async with session(url) as database:
         totals = await database.value(
             """

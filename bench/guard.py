@@ -1,8 +1,8 @@
 """Guard against a loss of performance: the costs of a job compared with the recorded costs.
 
 Times depend on the machine and on its other work, costs much less. WAL is compared as it is. CPU is
-that of the client and of the server together, divided by the CPU of a peer in the same round, which
-ran on the same machine a moment later: what slows the machine down slows both.
+that of the client and of the server together, divided by the CPU of a peer in the same round: other
+work on the machine slows both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Change:
     cost: str
     recorded: float
     values: list[float]
-    """One of each round."""
+    """The cost in each round."""
 
     @property
     def growth(self) -> float:
@@ -70,7 +70,7 @@ class Change:
 
 
 def setup(jobs: int, postgresql: str, sides: Sequence[Contestant], results: Results) -> Setup:
-    """Return what must be equal for a comparison; raises BenchError without the peer."""
+    """Return the conditions that a comparison requires; raises BenchError without the peer."""
     peer = next((side.version for side in sides if side.name == PEER), None)
     if peer is None:
         raise BenchError(f"no comparison without {PEER}: {results.missing.get(PEER)}")

@@ -21,7 +21,7 @@ OBAN = ("oban",)
 NODE = ("graphile", "pgboss")
 PEERS = (*PYTHON, *OBAN, *NODE)
 OBAN_PYTHON = (3, 12)
-"""Oldest Python that oban supports; draftsman supports an older one."""
+"""Oldest Python that oban supports; draftsman also supports older versions."""
 NEWER = ("python3.14", "python3.13", "python3.12")
 
 
@@ -56,7 +56,7 @@ def _python() -> Program:
 
 
 def _oban() -> Program:
-    """Run it with the bench's own Python, or with a newer one of the PATH if it is too old."""
+    """Run it with the bench's own Python, or with a newer version of the PATH."""
     newer: str | None = sys.executable
     if sys.version_info < OBAN_PYTHON:
         newer = next((name for name in NEWER if _works(name)), None)
