@@ -130,6 +130,24 @@ async def drained(url: str, after: int, jobs: int) -> None:
     await _whole(url, after, jobs, "completed", DRAINED, "ARRAY['completed']")
 
 
+async def loaded(url: str, after: int, jobs: int) -> None:
+    """Check the totals of a load, whose jobs are too many for single checks; raises BenchError."""
+    async with session(url) as database:
+        totals = await database.value(
+            """
+            SELECT ARRAY[(SELECT count(*) FROM draftsman.job_states
+                           WHERE number > %s AND status = 'completed'),
+                         (SELECT count(*) FROM draftsman.job_requests WHERE number > %s),
+                         (SELECT count(*) FROM draftsman.job_runs
+                           WHERE job > %s AND status = 'completed'),
+                         (SELECT count(*) FROM draftsman.job_events WHERE job > %s)]
+            """,
+            *[after] * 4,
+        )
+    if totals != (expected := [jobs, jobs, jobs, len(DRAINED) * jobs]):
+        raise BenchError(f"completed jobs, requests, runs, events: {totals}, not {expected}")
+
+
 async def answered(url: str, after: int, jobs: int) -> None:
     """Check that `jobs` questions have an accepted answer each; raises BenchError."""
     async with session(url) as database:

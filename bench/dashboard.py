@@ -20,6 +20,7 @@ import psutil
 from bench.history import Backlog, seed_draftsman
 from bench.measure import NEVER, Run, percentiles
 from bench.report import Figures
+from bench.resource_usage import cpu_seconds
 from bench.screen import Screen, Terminal
 from bench.server import Session, session
 
@@ -212,13 +213,7 @@ async def _backends(admin: Session, others: Collection[int] = ()) -> dict[int, f
         "SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name = 'draftsman'"
     )
-    return {pid: _spent(pid) for pid in pids or () if pid not in others}
-
-
-def _spent(pid: int) -> float:
-    """Return the CPU seconds of a process, in nanosecond resolution if available."""
-    schedstat = Path(f"/proc/{pid}/schedstat")
-    return int(schedstat.read_text().split()[0]) / 1e9 if schedstat.exists() else _cpu(pid)
+    return {pid: cpu_seconds(pid) for pid in pids or () if pid not in others}
 
 
 def _used(after: dict[int, float], before: dict[int, float]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 import shutil
 import subprocess
@@ -13,10 +14,15 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FOLDER = HERE.parent / ".bench"
 LOCK = HERE / "peers.lock"
+OBAN_LOCK = HERE / "oban.lock"
 PACKAGES = HERE / "node" / "package.json"
 PYTHON = ("pgqueuer", "procrastinate", "chancy", "absurd", "awa", "dbos")
+OBAN = ("oban",)
 NODE = ("graphile", "pgboss")
-PEERS = (*PYTHON, *NODE)
+PEERS = (*PYTHON, *OBAN, *NODE)
+OBAN_PYTHON = (3, 12)
+"""Oldest Python that oban supports; draftsman also supports older versions."""
+NEWER = ("python3.14", "python3.13", "python3.12")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ def programs(names: list[str]) -> tuple[dict[str, Program], dict[str, str]]:
     """Install the requirements of these peers; return programs, and the errors of failed peers."""
     installed: dict[str, Program] = {}
     missing: dict[str, str] = {}
-    for known, install in ((PYTHON, _python), (NODE, _node)):
+    for known, install in ((PYTHON, _python), (OBAN, _oban), (NODE, _node)):
         if selected := [name for name in names if name in known]:
             try:
                 installed |= dict.fromkeys(selected, install())
@@ -46,24 +52,41 @@ def programs(names: list[str]) -> tuple[dict[str, Program], dict[str, str]]:
 
 
 def _python() -> Program:
-    folder = FOLDER / "python"
+    return _environment(FOLDER / "python", LOCK, sys.executable)
+
+
+def _oban() -> Program:
+    """Run it with the bench's own Python, or with a newer version of the PATH."""
+    newer: str | None = sys.executable
+    if sys.version_info < OBAN_PYTHON:
+        newer = next((name for name in NEWER if _works(name)), None)
+    if newer is None:
+        own, oldest = platform.python_version(), ".".join(map(str, OBAN_PYTHON))
+        raise FileNotFoundError(
+            f"it needs Python {oldest} or later; this is {own}, and none is on the PATH"
+        )
+    return _environment(FOLDER / "oban", OBAN_LOCK, newer)
+
+
+def _environment(folder: Path, lock: Path, interpreter: str) -> Program:
+    """Create a virtual environment with the locked packages unless it is current."""
     python = folder / "bin" / "python"
-    if _stale(folder, LOCK):
-        print(f"bench: installing the peers of {LOCK.name} into {folder}", file=sys.stderr)
-        _run(sys.executable, "-m", "venv", "--clear", str(folder))
+    if _stale(folder, lock):
+        print(f"bench: installing the peers of {lock.name} into {folder}", file=sys.stderr)
+        _run(interpreter, "-m", "venv", "--clear", str(folder))
         pip = (str(python), "-m", "pip", "install", "-q", "--require-hashes")
         try:
-            _run(*pip, "-r", str(LOCK))
+            _run(*pip, "-r", str(lock))
         except subprocess.CalledProcessError:
-            _one_by_one((*pip, "--no-deps"), folder)
-        _keep(folder, LOCK)
+            _one_by_one((*pip, "--no-deps"), lock, folder)
+        _keep(folder, lock)
     return Program((str(python), "-m", "bench.peers.child"))
 
 
-def _one_by_one(pip: tuple[str, ...], folder: Path) -> None:
+def _one_by_one(pip: tuple[str, ...], lock: Path, folder: Path) -> None:
     """Install each installable requirement; a peer without its own fails when it starts."""
     requirement = folder / "one.txt"
-    for block in re.split(r"\n(?=[a-z])", LOCK.read_text()):
+    for block in re.split(r"\n(?=[a-z])", lock.read_text()):
         if "==" in block.partition("\n")[0]:
             requirement.write_text(block)
             if subprocess.run(
@@ -99,6 +122,15 @@ def _keep(folder: Path, pins: Path) -> None:
 
 def _digest(pins: Path) -> str:
     return f"{HERE} {hashlib.sha256(pins.read_bytes()).hexdigest()}"
+
+
+def _works(interpreter: str) -> bool:
+    """Return whether a program runs: a shim of a version manager may stand for no program."""
+    try:
+        _run(interpreter, "-c", "pass")
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
 
 def _run(*command: str) -> None:

@@ -7,9 +7,10 @@ import random
 import time
 from dataclasses import dataclass
 from statistics import quantiles
+from typing import Any
 
 from bench import checks
-from bench.queue_process import Contestant
+from bench.queue_process import Child, Contestant
 from bench.report import Figures
 from bench.resource_usage import ServerCpu, resident_mb
 from bench.server import BenchServer, session
@@ -66,19 +67,43 @@ class Run:
             await worker.hear("end")
 
 
+@dataclass(frozen=True, slots=True)
+class ServerCosts:
+    """WAL and CPU of the server since the start of a measurement."""
+
+    run: Run
+    wal: int
+    cpu: float
+
+    @classmethod
+    async def start(cls, run: Run) -> ServerCosts:
+        """Start counting."""
+        cpu = run.server.seconds() if run.server else 0.0
+        return cls(run, await run.place.written(), cpu)
+
+    async def per_job(self, cpu: float, jobs: int) -> Figures:
+        """Return the costs of a job so far; `cpu` are the CPU seconds of the queue's process."""
+        server = self.run.server.seconds() if self.run.server else None
+        wal = await self.run.place.written() - self.wal
+        figures = {"cpu_us": cpu / jobs * 1e6, "wal_bytes": wal / jobs}
+        if server is not None:
+            figures["server_us"] = (server - self.cpu) / jobs * 1e6
+        return figures
+
+
 async def submit(run: Run) -> Figures:
     """Submit jobs individually, each call awaited before the next."""
     after = await run.newest()
     async with run.side.child("produce", run.url) as producer:
         await producer.hear("ready")
         await producer.submit(0, WARM, many=False)
-        done = await producer.submit(WARM, run.jobs, many=False)
+        done, costs = await _produced(run, producer, WARM, many=False)
     if run.side.ours:
         await checks.submitted(run.url, after, WARM + run.jobs)
     if run.past:
         await run.clear()
     figures = percentiles([nanoseconds / 1e6 for nanoseconds in done["times"]])
-    return {"rate": run.jobs / (done["took"] / 1e9)} | figures
+    return {"rate": run.jobs / (done["took"] / 1e9)} | figures | costs
 
 
 async def batches(run: Run) -> Figures:
@@ -87,20 +112,30 @@ async def batches(run: Run) -> Figures:
     async with run.side.child("produce", run.url) as producer:
         await producer.hear("ready")
         await producer.submit(0, 1, many=True)
-        done = await producer.submit(1, run.jobs, many=True)
+        done, costs = await _produced(run, producer, 1, many=True)
     if run.side.ours:
         await checks.submitted(run.url, after, 1 + run.jobs)
     if run.past:
         await run.clear()
-    return {"rate": run.jobs / (done["took"] / 1e9)}
+    return {"rate": run.jobs / (done["took"] / 1e9)} | costs
+
+
+async def _produced(
+    run: Run, producer: Child, first: int, *, many: bool
+) -> tuple[dict[str, Any], Figures]:
+    """Submit the jobs of a measurement; return the report of the producer and the costs."""
+    await run.place.checkpoint()
+    counted = await ServerCosts.start(run)
+    done = await producer.submit(first, run.jobs, many=many)
+    return done, await counted.per_job(done["cpu"], run.jobs)
 
 
 async def drain(run: Run) -> Figures:
     """Drain a full queue with a single worker: from the first start to the last completion.
 
-    The WAL starts at a checkpoint, so it has the full image of each changed page. The WAL, the
-    server's CPU and the commits are counted from the command to start, or from the start of the
-    worker.
+    The WAL starts at a checkpoint, so it has the full image of each changed page, as for
+    submissions. The WAL, the server's CPU and the commits are counted from the command to start,
+    or from the start of the worker.
     """
     place, side, jobs = run.place, run.side, run.jobs
     after = await run.newest()
@@ -110,32 +145,25 @@ async def drain(run: Run) -> Figures:
         await producer.submit(0, jobs, many=True)
     async with session(run.url) as fresh:
         await fresh.conn.execute("VACUUM ANALYZE")
-        await fresh.conn.execute("CHECKPOINT")
+    await place.checkpoint()
     commits = await place.commits(run.database)
     async with side.child("work", run.url, run.preset, jobs) as worker:
         await worker.hear("ready")
-        wal, cpu = await place.written(), run.server.seconds() if run.server else 0.0
+        counted = await ServerCosts.start(run)
         worker.say("go")
         first = await worker.hear("first")
         await worker.hear("counted")
         queries = await run.until_idle()
         seconds = (time.monotonic_ns() - first["at"]) / 1e9
-        wal = await place.written() - wal
-        cpu = run.server.seconds() - cpu if run.server else 0.0
+        costs = await counted.per_job(0.0, jobs)
         resident = resident_mb(worker.pid)
         worker.say("stop")
         end = await worker.hear("end")
     commits = await place.commits(run.database) - commits - queries
     if side.ours:
         await checks.drained(run.url, after, jobs)
-    figures = {
-        "rate": jobs / seconds,
-        "cpu_us": end["cpu"] / jobs * 1e6,
-        "wal_bytes": wal / jobs,
-        "commits": commits / jobs,
-        "rss_mb": resident,
-    }
-    return figures | {"server_us": cpu / jobs * 1e6} if run.server else figures
+    figures = {"rate": jobs / seconds, "commits": commits / jobs, "rss_mb": resident}
+    return figures | costs | {"cpu_us": end["cpu"] / jobs * 1e6}
 
 
 async def idle(run: Run) -> Figures:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -70,8 +71,11 @@ class Contestant:
 
     @property
     def version(self) -> str:
-        """Its name and version."""
-        return f"{self.about['distribution']} {self.about['version']}"
+        """Its name and version, and its Python if that is another than the bench's."""
+        own = ".".join(map(str, sys.version_info[:2]))
+        python = self.about.get("python", own)
+        suffix = "" if python == own else f" (Python {python})"
+        return f"{self.about['distribution']} {self.about['version']}{suffix}"
 
     def settings(self, preset: str) -> dict[str, Any]:
         """Return the settings; the fast settings are additions to the default."""

@@ -10,13 +10,19 @@ from typing import NamedTuple
 Figures = dict[str, float]
 OURS = "draftsman"
 COSTS = {
-    "cpu_us": "worker CPU us",
+    "cpu_us": "client CPU us",
     "server_us": "server CPU us",
     "wal_bytes": "WAL B",
     "commits": "commits",
     "rss_mb": "RSS MB",
 }
-"""Figures of a drain, per job except the memory."""
+"""Costs of a job, except the memory. The client is the worker, or the process that submits."""
+
+
+RATES = {"floor": "per s"}
+"""Heading of a rate that is not of jobs only."""
+LEGS = {"call_ms": "call ms", "claimed_ms": "claimed ms"}
+"""Parts of the time of an answer, from its start: medians."""
 
 
 class Key(NamedTuple):
@@ -92,10 +98,32 @@ DASHBOARD = {
 """Figures of a dashboard, with a thousand jobs and with a history."""
 
 
+VACUUM = {
+    "rate": "completed while as many are submitted, jobs/s",
+    "rate_kept": "that in the last quarter / in the first",
+    "jobs": "jobs",
+    "wal_bytes": "WAL, B a job",
+    "server_us": "server CPU, us a job",
+    "table_mb": "tables grow, MB in a million jobs",
+    "index_mb": "indexes grow, MB in a million jobs",
+    "claim_mb": "index of the claim at the end, MB",
+    "claim_grows": "that at the end / after a quarter",
+    "dead_percent": "dead rows of job_states at most, %",
+    "dead_end_percent": "dead rows of job_states at the end, %",
+    "vacuums": "runs of autovacuum",
+}
+"""Figures of a load of some minutes."""
+LISTS = {
+    "dashboard": (DASHBOARD, "1,000 jobs", "past / 1,000"),
+    "vacuum": (VACUUM, "new database", "past / none"),
+}
+"""Measures of draftsman alone with a line for each figure."""
+
+
 def tables(results: Results) -> str:
     """Render a table per measure; a ratio is draftsman's figure divided by the other's."""
     return "\n\n".join(
-        _dashboard(results) if measure == "dashboard" else _table(results, measure)
+        _list(results, measure) if measure in LISTS else _table(results, measure)
         for measure in results.measures()
     )
 
@@ -106,8 +134,9 @@ def footer(missing: Mapping[str, str]) -> str:
     return "\n".join([f"Could not be measured: {len(missing)}", *lines])
 
 
-def _dashboard(results: Results) -> str:
-    few, many = Key("dashboard", OURS), Key("dashboard", OURS, True)
+def _list(results: Results, measure: str) -> str:
+    titles, without, ratio = LISTS[measure]
+    few, many = Key(measure, OURS), Key(measure, OURS, True)
     rows = [
         (
             title,
@@ -115,21 +144,27 @@ def _dashboard(results: Results) -> str:
             number(results.median(many, figure)),
             number(results.ratio(many, few, figure)),
         )
-        for figure, title in DASHBOARD.items()
+        for figure, title in titles.items()
     ]
-    return grid(("dashboard", "1,000 jobs", "over a past", "past / 1,000"), rows)
+    heads = (measure, without, "over a past", ratio)
+    return grid(*_used(heads, rows))
 
 
 def _table(results: Results, measure: str) -> str:
     ours = Key(measure, OURS)
-    timed = results.median(ours, "rate") is None
+    keys = [Key(measure, queue) for queue in results.queues(measure)]
+
+    def measured(*names: str) -> list[str]:
+        medians = {name: [results.median(key, name) for key in keys] for name in names}
+        return [name for name in names if medians[name].count(None) < len(keys)]
+
+    timed = not measured("rate")
     main = "p50_ms" if timed else "rate"
-    costs = [name for name in COSTS if results.median(ours, name) is not None]
-    shown = ["p50_ms", "p99_ms"] if results.median(ours, "p50_ms") is not None else []
+    costs, shown = measured(*COSTS), measured("p50_ms", "p99_ms", *LEGS)
     heads = (
         measure,
-        *(() if timed else ("jobs/s",)),
-        *(f"{name[:3]} ms" for name in shown),
+        *(() if timed else (RATES.get(measure, "jobs/s"),)),
+        *(LEGS.get(name) or f"{name[:3]} ms" for name in shown),
         "draftsman /",
         *(COSTS[name] for name in costs),
         "answer / idle",
@@ -146,9 +181,16 @@ def _table(results: Results, measure: str) -> str:
         cells += [number(results.median(key, "pair"))]
         cells += [number(results.median(past, main)), number(results.ratio(past, key, main))]
         rows.append(cells)
+    return grid(*_used(heads, rows))
+
+
+def _used(
+    heads: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Leave out the columns without a figure."""
     used = [column for column in zip(heads, *rows, strict=True) if any(column[1:])]
     first, *others = zip(*used, strict=True)
-    return grid(first, others)
+    return first, others
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

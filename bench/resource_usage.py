@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from pathlib import Path
 
@@ -13,22 +14,32 @@ MEGABYTE = 1_000_000
 
 
 class ServerCpu:
-    """CPU time of a PostgreSQL server on this machine, in steps of 10 ms per process."""
+    """CPU time of a PostgreSQL server on this machine.
+
+    It has the resolution of the kernel's scheduler where the kernel reports that, else 10 ms.
+    """
 
     def __init__(self, postmaster: psutil.Process) -> None:
         self._postmaster = postmaster
 
     def seconds(self) -> float:
         """Return the CPU seconds of the postmaster, its processes and its ended processes."""
-        used = self._postmaster.cpu_times()
-        total = used.user + used.system + used.children_user + used.children_system
+        ended = self._postmaster.cpu_times()
+        total = ended.children_user + ended.children_system + cpu_seconds(self._postmaster.pid)
         for process in self._postmaster.children():
-            try:
-                own = process.cpu_times()
-            except psutil.Error:
-                continue  # it ended meanwhile, and is part of the postmaster's sum next time
-            total += own.user + own.system
+            with contextlib.suppress(psutil.Error, OSError):
+                # a process that ended meanwhile is part of the postmaster's sum next time
+                total += cpu_seconds(process.pid)
         return float(total)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process with a single thread, in nanoseconds if available."""
+    schedstat = Path(f"/proc/{pid}/schedstat")
+    if schedstat.exists():
+        return int(schedstat.read_text().split()[0]) / 1e9
+    used = psutil.Process(pid).cpu_times()
+    return float(used.user + used.system)
 
 
 def server_cpu(conn: AsyncConnection) -> ServerCpu | None:

@@ -11,7 +11,7 @@ from functools import partial
 
 import psycopg
 
-from bench import answer, checks, dashboard, measure, pgbench, slack
+from bench import answer, checks, dashboard, floor, measure, pgbench, slack, vacuum
 from bench.history import Backlog, seed
 from bench.measure import Run
 from bench.queue_process import Contestant
@@ -29,7 +29,8 @@ class Scenario:
     """A measure, the settings of the peers, and its number of jobs."""
 
     name: str
-    measure: Measure
+    measure: Measure | None
+    """None if only the programs are measured that it is against."""
     preset: str
     jobs: int
     same: bool = False
@@ -38,14 +39,16 @@ class Scenario:
     """Whether only draftsman has it."""
     once: bool = False
     """Whether a single round is enough."""
-    against: tuple[str, Measure] | None = None
-    """Program other than a queue that draftsman's figure is compared with."""
+    against: tuple[tuple[str, Measure], ...] = ()
+    """Programs other than a queue that draftsman's figure is compared with."""
+    extra: bool = False
+    """Whether it is measured only by name."""
     hosts: bool = False
     """Whether draftsman is also measured on the servers with default settings."""
 
 
-def scenarios(jobs: int, minutes: float) -> list[Scenario]:
-    """Return the measures, for the jobs of the largest drain and the minutes of memory."""
+def scenarios(jobs: int, minutes: float | None) -> list[Scenario]:
+    """Return the measures, for the jobs of the largest drain and the minutes of those that have."""
     samples = max(20, jobs // 160)
     return [
         Scenario(
@@ -54,7 +57,7 @@ def scenarios(jobs: int, minutes: float) -> list[Scenario]:
             "default",
             max(200, jobs // 8),
             same=True,
-            against=("pgbench", pgbench.submit),
+            against=(("pgbench", pgbench.submit),),
         ),
         Scenario("batch1000", measure.batches, "fast", jobs),
         Scenario("drain10", measure.drain, "default", jobs // 2, hosts=True),
@@ -68,16 +71,40 @@ def scenarios(jobs: int, minutes: float) -> list[Scenario]:
             max(200, jobs // 4),
             same=True,
             alone=True,
-            against=("bolt", slack.bare),
+            against=(("bolt", slack.bare),),
         ),
         Scenario(
             "dashboard",
-            partial(dashboard.measured, minutes=minutes),
+            partial(dashboard.measured, minutes=10 if minutes is None else minutes),
             "fast",
             max(20, jobs // 100),
             same=True,
             alone=True,
             once=True,
+        ),
+        Scenario(
+            "floor",
+            None,
+            "default",
+            0,
+            same=True,
+            alone=True,
+            once=True,
+            against=(
+                ("commits", floor.commits),
+                ("swap of 10", floor.swap10),
+                ("swap of 100", floor.swap100),
+            ),
+        ),
+        Scenario(
+            "vacuum",
+            partial(vacuum.load, minutes=vacuum.MINUTES if minutes is None else minutes),
+            "fast",
+            0,
+            same=True,
+            alone=True,
+            once=True,
+            extra=True,
         ),
     ]
 
@@ -143,9 +170,12 @@ class BenchRun:
     async def _turn(self, label: str, scenario: Scenario, first: bool) -> None:
         """Measure every queue once; with a history, the peers only in the first round."""
         for side in self.sides if not scenario.alone else self.sides[:1]:
-            await self._once(label, scenario, side)
-            if side.ours and scenario.against is not None:
-                await self._once(label, scenario, side, against=scenario.against)
+            if scenario.measure is not None:
+                await self._once(label, scenario, side)
+            for against in scenario.against if side.ours else ():
+                await self._once(label, scenario, side, against=against)
+            if scenario.measure is None:
+                continue
             for host in self.hosts if side.ours and scenario.hosts else ():
                 await self._once(label, scenario, side, host=host)
             if side.name in self.seeded and (first or side.ours):
@@ -162,6 +192,7 @@ class BenchRun:
         host: Host | None = None,
     ) -> None:
         name, do = against or (host.name if host else side.name, scenario.measure)
+        assert do is not None
         key = Key(scenario.name, name, past)
         what = f"{key.queue} {key.measure}{' over a past' if past else ''}"
         if what in self.results.missing:

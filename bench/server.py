@@ -111,6 +111,10 @@ class BenchServer:
         query: LiteralString = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
         return int(await self.admin.value(query, database))
 
+    async def checkpoint(self) -> None:
+        """Write a checkpoint, after which the WAL has a full image of each changed page."""
+        await self.admin.conn.execute("CHECKPOINT")
+
     async def written(self) -> int:
         """Return the number of bytes of WAL that the server has written."""
         return int(await self.admin.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))

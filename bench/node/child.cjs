@@ -9,8 +9,9 @@ const now = () => Number(process.hrtime.bigint());
 const tell = (fields) => process.stdout.write(JSON.stringify(fields) + "\n");
 const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
+const used = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
+
 function probe() {
-  const used = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
   let count = 0;
   let before = 0;
   return {
@@ -33,6 +34,7 @@ async function produce(peer) {
   for (let line = await lines.next(); !line.done; line = await lines.next()) {
     const { first, jobs, many } = JSON.parse(line.value);
     const times = [];
+    const before = used();
     const began = now();
     for (let number = first; number < first + jobs; number += many ? BATCH : 1) {
       const call = now();
@@ -40,7 +42,7 @@ async function produce(peer) {
       else await peer.submit(number);
       if (!many) times.push(now() - call);
     }
-    tell({ event: "done", began, took: now() - began, times });
+    tell({ event: "done", began, took: now() - began, cpu: used() - before, times });
   }
 }
 

@@ -29,7 +29,7 @@ async def produce(peer: Peer, commands: asyncio.StreamReader) -> None:
     while line := await commands.readline():
         order = json.loads(line)
         first, jobs, times = order["first"], order["jobs"], []
-        began = time.monotonic_ns()
+        cpu, began = time.process_time(), time.monotonic_ns()
         if order["many"]:
             for number in range(first, first + jobs, BATCH):
                 await peer.submit_many(range(number, min(number + BATCH, first + jobs)))
@@ -38,7 +38,8 @@ async def produce(peer: Peer, commands: asyncio.StreamReader) -> None:
                 call = time.monotonic_ns()
                 await peer.submit(number)
                 times.append(time.monotonic_ns() - call)
-        emit(event="done", began=began, took=time.monotonic_ns() - began, times=times)
+        took, cpu = time.monotonic_ns() - began, time.process_time() - cpu
+        emit(event="done", began=began, took=took, cpu=cpu, times=times)
 
 
 async def work(peer: Peer, commands: asyncio.StreamReader, target: int) -> None:
@@ -85,8 +86,8 @@ if __name__ == "__main__":
     if role == "about":
         from importlib.metadata import version  # not in the memory of a worker
 
-        release = version(kind.ABOUT.distribution)
-        emit(event="about", version=release, **asdict(kind.ABOUT))
+        release, python = version(kind.ABOUT.distribution), ".".join(map(str, sys.version_info[:2]))
+        emit(event="about", version=release, python=python, **asdict(kind.ABOUT))
     else:
         url, settings, target = rest[0], json.loads(rest[1]), int(rest[2])
         asyncio.run(main(role, kind(url, settings), target))

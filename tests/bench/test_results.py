@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.__main__ import BEGIN, END, written
-from bench.goals import Goal, goals, most
+from bench.goals import BEST, GOALS, Goal, goals, most
 from bench.report import Key, Results, footer, tables
 from bench.server import BenchError
 
@@ -94,8 +94,27 @@ def test_a_goal_is_met_missed_or_not_measured(
 
 def test_goals_end_with_the_number_of_met_goals() -> None:
     results = Results()
-    results.add(OURS, {"rate": 1.0, "wal_bytes": 2800.0, "rss_mb": 45.1})
-    assert goals(results).endswith("\n1 of 34 goals met, 32 not measured")
+    results.add(OURS, {"rate": 1.0, "wal_bytes": 2000.0, "rss_mb": 45.1})
+    left = len(GOALS) - 2
+    assert goals(results).endswith(f"\n1 of {len(GOALS)} goals met, {left} not measured")
+
+
+def test_best_peer_is_the_fastest_of_those_measured(results: Results) -> None:
+    goal = most("idle", "p50_ms", 1.0, BEST)
+    assert goal.verdict(results)[-1] == "not measured"
+    for queue, times in (("slow", (5.0, 5.0, 1.0)), ("fast", (2.5, 1.0, 9.0))):
+        for time in times:
+            results.add(Key("idle", queue), {"p50_ms": time})
+    assert goal.verdict(results) == ("idle p50_ms / the best peer", "0.80", "<= 1", "met")
+    rate = Goal("drain100", "rate", 20, against=BEST)
+    results.add(Key("drain100", "slow"), {"rate": 1.0})
+    assert rate.verdict(results) == ("drain100 / the best peer", "20.0", ">= 20", "met")
+
+
+def test_answer_is_compared_with_the_submissions_between_the_answers(results: Results) -> None:
+    results.add(Key("answer", "draftsman"), {"p50_ms": 100.0, "pair": 2.5})
+    goal = most("answer", "pair", 2.0)
+    assert goal.verdict(results) == ("answer / idle", "2.50", "<= 2", "missed by 25%")
 
 
 def test_missing_measurements_are_counted_and_listed() -> None:

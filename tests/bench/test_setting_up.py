@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench import install
-from bench.__main__ import arguments
-from bench.queue_process import load_contestant, start_process
+from bench.arguments import arguments
+from bench.queue_process import Contestant, load_contestant, start_process
 from bench.resource_usage import resident_mb, server_cpu
 from bench.server import BenchError
 from draftsman.store.postgres.database import Connection
@@ -22,6 +22,27 @@ def test_without_node_its_queues_are_missing_with_the_reason(
     programs, missing = install.programs(["graphile"])
     assert programs == {}
     assert missing == {"graphile": "there is no node with npm on the PATH"}
+
+
+def test_without_a_newer_python_oban_is_missing_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shim = tmp_path / "python3.13"  # a version manager's program for a version that is not there
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(install, "OBAN_PYTHON", (99, 0))
+    programs, missing = install.programs(["oban"])
+    assert programs == {}
+    assert missing["oban"].startswith("it needs Python 99.0 or later; this is 3.")
+
+
+async def test_version_names_another_python() -> None:
+    about = {"distribution": "oban", "version": "0.7.0"}
+    own = ".".join(map(str, sys.version_info[:2]))
+    assert Contestant("oban", (), {}, about | {"python": own}).version == "oban 0.7.0"
+    assert Contestant("oban", (), {}, about | {"python": "4.0"}).version.endswith("(Python 4.0)")
+    assert Contestant("graphile", (), {}, about).version == "oban 0.7.0"
 
 
 async def test_queue_that_cannot_be_imported_is_listed_with_the_reason() -> None:
@@ -77,6 +98,6 @@ def test_invalid_command_line_lists_the_allowed_values(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", *line.split()])
     with pytest.raises(SystemExit) as ended:
-        arguments()
+        arguments(None)
     assert ended.value.code == 2
     assert wrong in capsys.readouterr().err.replace("\n", " ")
