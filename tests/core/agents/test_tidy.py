@@ -92,7 +92,7 @@ def script(name: str, code: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "command": ("{python}", "-c", code), **more}
 
 
-async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path) -> None:
+async def test_question_shows_the_number_of_changes_of_the_fixers(sample: Path) -> None:
     host = Host(sample)
     heard = await run_to_end(host, {})
     assert heard.code == 0
@@ -154,7 +154,7 @@ async def run_to_end(host: Host, answers: dict[str, str | None]) -> AgentTranscr
     return host.heard
 
 
-async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> None:
+async def test_tree_passes_and_works_after_all_fixes(sample: Path) -> None:
     workspace, heard = await tidy(sample, {"apply": "all fixes"})
     [result] = heard.of(ResultMessage)
     assert result.summary == "all fixes applied to 4 files; all validators pass"
@@ -169,7 +169,7 @@ async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> Non
     assert len(first["output"]) < 5000
 
 
-async def test_it_only_looks_where_it_may_not_write(sample: Path) -> None:
+async def test_investigate_mode_changes_no_file(sample: Path) -> None:
     workspace, heard = await tidy(sample, {}, mode="investigate")
     [result] = heard.of(ResultMessage)
     assert result.summary.startswith("safe fixes: ")
@@ -177,7 +177,7 @@ async def test_it_only_looks_where_it_may_not_write(sample: Path) -> None:
     assert (await workspace.snapshot("nothing")).files_changed == 0
 
 
-async def test_a_tidy_repository_is_not_asked_about(tmp_path: Path) -> None:
+async def test_a_tidy_repository_causes_no_question(tmp_path: Path) -> None:
     clean = make_repository(tmp_path / "clean", {"code.py": '"""Nothing."""\n'})
     _, heard = await tidy(clean, {})
     assert heard.of(AskMessage) == []
@@ -185,7 +185,7 @@ async def test_a_tidy_repository_is_not_asked_about(tmp_path: Path) -> None:
     assert result.summary == "nothing to fix; all validators pass"
 
 
-async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path) -> None:
+async def test_a_repository_without_matching_files_gets_a_clear_result(repository: Path) -> None:
     _, heard = await tidy(repository, {})
     [result] = heard.of(ResultMessage)
     assert result.summary == (
@@ -193,7 +193,7 @@ async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path
     )
 
 
-async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
+async def test_configured_fixers_run_and_new_files_are_counted(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('ONE\\nTWO\\n')"
     make = "import pathlib; pathlib.Path('index.txt').write_text('1')"
     profile = ProfileSettings(
@@ -222,7 +222,7 @@ MISSING: dict[str, tuple[tuple[str, ...], str]] = {
 """Commands of tools that are not installed, and how the errors name them."""
 
 
-async def test_a_tool_that_is_missing_is_named(repository: Path) -> None:
+async def test_a_missing_tool_is_named(repository: Path) -> None:
     for name, (command, named) in MISSING.items():
         profile = ProfileSettings(
             validation_commands=(CommandSettings(name=name, command=command),), fix_commands=()
@@ -236,7 +236,7 @@ async def test_a_tool_that_is_missing_is_named(repository: Path) -> None:
         assert heard.code == 1, name
 
 
-async def test_an_optional_tool_that_is_missing_is_named_in_the_result(repository: Path) -> None:
+async def test_a_missing_optional_tool_is_named_in_the_result(repository: Path) -> None:
     optional = tuple(
         CommandSettings(name=name, command=command, required=False)
         for name, (command, _) in MISSING.items()
@@ -250,7 +250,7 @@ async def test_an_optional_tool_that_is_missing_is_named_in_the_result(repositor
         assert named in result.summary
 
 
-async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_it_up(
+async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_block_the_agent(
     repository: Path,
 ) -> None:
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
@@ -270,7 +270,7 @@ async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_
     assert len(payload["output"]) < 4100
 
 
-async def test_a_fixer_that_takes_too_long_is_stopped(repository: Path) -> None:
+async def test_a_slow_fixer_is_stopped_at_its_timeout(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
@@ -284,7 +284,7 @@ async def test_a_fixer_that_takes_too_long_is_stopped(repository: Path) -> None:
     )
 
 
-async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
+async def test_a_park_stops_a_running_command(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
     hang = script("hang", f"import signal; {(mark := repr(str(workspace.home)))}; signal.pause()")
     quick = CommandSettings(**script("quick", ""))
@@ -302,7 +302,7 @@ async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> N
     assert running_with(mark) == []
 
 
-async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> None:
+async def test_a_refused_checkpoint_ends_the_agent_with_one_line(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
 
     def reply(message: FromAgent) -> ToAgent | None:
@@ -314,7 +314,7 @@ async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> Non
     assert (error.error_class, error.message, heard.code) == ("PERMANENT", "it is too large", 1)
 
 
-async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
+async def test_agent_ends_when_its_worker_is_gone(sample: Path) -> None:
     tidy = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "draftsman.agents.tidy"),
         stdin=subprocess.DEVNULL,
@@ -325,7 +325,7 @@ async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
     assert (output, tidy.returncode) == (b"", 0)
 
 
-def test_it_starts_without_anything_heavy() -> None:
+def test_agent_starts_without_heavy_imports() -> None:
     code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "dataclasses"}
@@ -333,7 +333,7 @@ def test_it_starts_without_anything_heavy() -> None:
     assert heavy.isdisjoint(shown.stdout.split())
 
 
-async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) -> None:
+async def test_agent_killed_in_any_stage_has_the_same_result(repository: Path) -> None:
     """Each run stores the stage in which the run before it was killed, and dies in the next."""
     apply: dict[str, str | None] = {"apply": "all fixes"}
     undisturbed = Host(repository, SED)
@@ -352,7 +352,7 @@ async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) ->
     assert (await host.workspace.snapshot("done")).tree == expected
 
 
-async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(repository: Path) -> None:
+async def test_agent_killed_during_a_fixer_restarts_that_stage(repository: Path) -> None:
     code = (
         "import os, pathlib, signal\n"
         "notes = pathlib.Path('notes.txt')\n"

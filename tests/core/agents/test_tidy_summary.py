@@ -26,7 +26,7 @@ TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
     ],
     ids=["none", "for other files"],
 )
-async def test_what_did_not_run_does_not_pass(
+async def test_a_command_that_did_not_run_does_not_pass(
     validators: tuple[CommandSettings, ...], says: str, tmp_path: Path
 ) -> None:
     source = make_repository(tmp_path / "notes")

@@ -82,7 +82,7 @@ def question(**fields: object) -> Question:
 class ChannelContract:
     """The suite."""
 
-    async def test_a_message_is_seen_once_with_its_marker(self, place: ChannelHarness) -> None:
+    async def test_a_message_is_visible_once_with_its_marker(self, place: ChannelHarness) -> None:
         sent = message()
         done = await place.channel.send(sent)
         assert isinstance(done, Receipt), done
@@ -109,7 +109,9 @@ class ChannelContract:
         assert await place.channel.find(message()) is None
 
     @pytest.mark.parametrize("kind", DeliveryKind)
-    async def test_every_kind_can_be_said(self, place: ChannelHarness, kind: DeliveryKind) -> None:
+    async def test_every_kind_of_message_is_sent(
+        self, place: ChannelHarness, kind: DeliveryKind
+    ) -> None:
         sent = message(kind, payload={"text": "hello", "name": "report.txt"})
         call = (
             place.channel.upload(sent, File("report.txt", b"\x00\xff"))
@@ -118,7 +120,7 @@ class ChannelContract:
         )
         assert isinstance(await call, Receipt)
 
-    async def test_a_copy_is_rewritten(self, place: ChannelHarness) -> None:
+    async def test_a_copy_is_edited(self, place: ChannelHarness) -> None:
         first = await place.channel.send(message(DeliveryKind.QUESTION))
         assert isinstance(first, Receipt)
         closed = question(
@@ -132,13 +134,13 @@ class ChannelContract:
         assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"
         assert "was answered by anna: red" in (await place.seen())[-1][1]
 
-    async def test_dirty_text_is_said(self, place: ChannelHarness) -> None:
+    async def test_hostile_text_is_sent(self, place: ChannelHarness) -> None:
         text = "\u202e turned, 🙂, <!channel>, ```, \x1b[31m " + "x" * 20_000
         assert isinstance(
             await place.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})), Receipt
         )
 
-    async def test_a_lost_reply_is_unknown_and_reconciled(self, place: ChannelHarness) -> None:
+    async def test_a_lost_reply_is_unconfirmed_and_reconciled(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
         await place.drop_next_response()
@@ -148,7 +150,7 @@ class ChannelContract:
         found_ref = await place.channel.find(sent)
         assert isinstance(found_ref, Receipt) if place.finds else found_ref is None
 
-    async def test_a_refusal_says_when_to_come_back(self, place: ChannelHarness) -> None:
+    async def test_a_refusal_has_the_time_of_the_next_attempt(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
         await place.reject_next(429, "7")
@@ -156,7 +158,7 @@ class ChannelContract:
         assert isinstance(ended, Failure)
         assert (ended.http_status, ended.retry_after) == (429, 7)
 
-    async def test_a_refusal_for_good_is_permanent(self, place: ChannelHarness) -> None:
+    async def test_a_permanent_refusal_is_a_permanent_failure(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
         await place.reject_next(400)
@@ -164,7 +166,7 @@ class ChannelContract:
         assert isinstance(ended, Failure)
         assert classify(ended) is ErrorClass.PERMANENT
 
-    async def test_nobody_there_is_a_failure_that_never_arrived(
+    async def test_a_refused_connection_is_a_failure_without_a_delivery(
         self, place: ChannelHarness
     ) -> None:
         await place.stop_listening()
@@ -172,7 +174,7 @@ class ChannelContract:
             ended = await call
             assert isinstance(ended, Failure), ended
 
-    async def test_it_names_the_buckets_that_it_takes_from(self, place: ChannelHarness) -> None:
+    async def test_channel_names_its_rate_limit_buckets(self, place: ChannelHarness) -> None:
         sent = message()
         closed = place.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
         assert closed.startswith(str(place.channel.name))

@@ -49,7 +49,7 @@ class TestLog(ChannelContract):
     """The contract, kept by a file."""
 
 
-async def test_a_line_that_a_crash_cut_off_is_ended_and_not_found(place: LogPlace) -> None:
+async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(place: LogPlace) -> None:
     whole, torn = message(), message()
     await place.channel.send(whole)
     line = place.path.read_bytes()
@@ -73,7 +73,7 @@ async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogPlace) -> Non
     assert await place.channel.find(message()) is None
 
 
-async def test_lines_of_many_at_once_stay_whole(place: LogPlace) -> None:
+async def test_concurrent_lines_stay_whole(place: LogPlace) -> None:
     others = [LogChannel(place.path) for _ in range(4)]
     text = {"text": "x" * 10_000}
     sent = [message(DeliveryKind.NOTICE, payload=text) for _ in range(40)]
@@ -81,12 +81,12 @@ async def test_lines_of_many_at_once_stay_whole(place: LogPlace) -> None:
     assert sorted(marker for marker, _ in await place.seen()) == sorted(x.marker for x in sent)
 
 
-async def test_only_its_owner_can_read_it(place: LogPlace) -> None:
+async def test_log_file_is_readable_by_its_owner_only(place: LogPlace) -> None:
     await place.channel.send(message())
     assert place.path.stat().st_mode & 0o077 == 0
 
 
-async def test_a_pipe_that_nobody_reads_fails_at_once(place: LogPlace) -> None:
+async def test_a_pipe_without_a_reader_fails_at_once(place: LogPlace) -> None:
     place.path.parent.mkdir()
     os.mkfifo(place.path)
     async with asyncio.timeout(5):

@@ -105,7 +105,9 @@ class TestWebhook(ChannelContract):
     """The contract, kept by an endpoint."""
 
 
-async def test_an_independent_receiver_accepts_it_and_no_changed_one(place: WebhookPlace) -> None:
+async def test_another_implementation_accepts_the_signature_and_refuses_a_changed_body(
+    place: WebhookPlace,
+) -> None:
     await place.channel.send(message())
     (request,) = place.requests
     receiver = Webhook(SECRET)
@@ -136,7 +138,7 @@ def test_openssl_computes_the_same_signature() -> None:
     assert headers["webhook-signature"] == expected
 
 
-async def test_every_repetition_has_the_same_id_and_a_time_of_its_own(
+async def test_every_retry_has_the_same_id_and_a_new_timestamp(
     place: WebhookPlace,
 ) -> None:
     now = [time.time() - 100]
@@ -152,7 +154,7 @@ async def test_every_repetition_has_the_same_id_and_a_time_of_its_own(
         Webhook(SECRET).verify(request.content, dict(request.headers))
 
 
-async def test_the_secret_may_be_in_a_file_and_is_read_anew(
+async def test_a_secret_file_is_read_again_for_each_request(
     place: WebhookPlace, tmp_path: Path
 ) -> None:
     file = tmp_path / "secret"
@@ -184,7 +186,7 @@ async def test_without_a_secret_nothing_is_sent(
     assert "plain words" not in str(ended)
 
 
-async def test_an_unknown_webhook_is_a_failure_for_good(place: WebhookPlace) -> None:
+async def test_an_unknown_webhook_is_a_permanent_failure(place: WebhookPlace) -> None:
     ended = await place.channel.send(message(target="nobody"))
     assert isinstance(ended, Failure)
     assert (ended.code, classify(ended)) == ("no_such_webhook", ErrorClass.PERMANENT)
@@ -216,33 +218,33 @@ async def test_a_redirect_is_not_followed(place: WebhookPlace) -> None:
     assert len(place.requests) == 1
 
 
-async def test_an_endless_refusal_is_cut(place: WebhookPlace) -> None:
+async def test_an_endless_error_body_is_truncated(place: WebhookPlace) -> None:
     place.hook.respond(400, content=endless(b"x" * 65536))
     ended = await place.channel.send(message())
     assert isinstance(ended, Failure)
     assert str(ended) == f"HTTP 400: {'x' * 500}"
 
 
-async def test_an_acknowledgement_counts_whatever_follows_it(place: WebhookPlace) -> None:
+async def test_status_200_is_a_receipt_despite_an_endless_body(place: WebhookPlace) -> None:
     place.hook.respond(200, content=endless(b"x" * 65536))
     assert isinstance(await place.channel.send(message()), Receipt)
 
 
-async def test_no_reply_in_time_is_unknown(site: FaultyServer) -> None:
+async def test_a_timeout_is_unconfirmed(site: FaultyServer) -> None:
     site.routes["/"] = site.stall(b"")
     ended = await channel_to(site.url(), 0.2).send(message())
     assert isinstance(ended, Unconfirmed)
     assert len(site.requests) == 1
 
 
-async def test_a_refusal_that_never_ends_is_a_refusal(site: FaultyServer) -> None:
+async def test_an_error_status_is_a_failure_despite_a_stalled_body(site: FaultyServer) -> None:
     site.routes["/"] = site.stall(head(400, "Bad Request", content_length="9") + b"no")
     ended = await channel_to(site.url(), 0.3).send(message())
     assert isinstance(ended, Failure)
     assert (ended.http_status, str(ended)) == (400, "HTTP 400")
 
 
-async def test_only_an_address_that_the_configuration_names_is_reached(
+async def test_only_configured_addresses_are_reached(
     place: WebhookPlace,
 ) -> None:
     url = place.url.replace("127.0.0.1", "127.1")  # a name, for a resolver

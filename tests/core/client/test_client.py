@@ -58,7 +58,7 @@ def blocking(draftsman: Draftsman) -> Iterator[BlockingClient]:
         yield client
 
 
-async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(client: Client) -> None:
+async def test_a_request_creates_one_job_of_the_current_user(client: Client) -> None:
     made = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
     again = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
     assert (made.outcome, again.outcome, again.number) == ("created", "deduplicated", made.number)
@@ -82,7 +82,7 @@ async def test_a_job_is_named_in_any_form(client: Client, form: str) -> None:
     assert (await client.get(names[form])).id == made.id
 
 
-async def test_many_requests_become_jobs_in_their_order(client: Client) -> None:
+async def test_many_requests_create_jobs_in_their_order(client: Client) -> None:
     made = await client.submit_many({"type": "noop", "key": f"k-{n}"} for n in range(20))
     assert [(await client.get(job)).idempotency_key for job in made] == [
         f"k-{n}" for n in range(20)
@@ -221,12 +221,14 @@ async def test_a_connection_without_a_transaction_is_refused(
     assert (await client.get(made)).number == made.number
 
 
-async def test_what_is_no_connection_is_refused(client: Client) -> None:
+async def test_an_object_that_is_no_connection_is_refused(client: Client) -> None:
     with pytest.raises(UsageError, match="psycopg 3"):
         await client.submit(type="noop", connection="postgresql://")  # type: ignore[arg-type]
 
 
-def test_the_blocking_client_does_the_same(blocking: BlockingClient, database_url: str) -> None:
+def test_the_blocking_client_has_the_same_methods(
+    blocking: BlockingClient, database_url: str
+) -> None:
     with psycopg.connect(database_url) as conn:
         made = blocking.submit(type="noop", key="tx", connection=conn)
         with pytest.raises(NotFound):
@@ -278,7 +280,7 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
         await running
 
 
-def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
+def test_a_closed_client_raises_a_clear_error(draftsman: Draftsman) -> None:
     with draftsman as client:
         with pytest.raises(UsageError, match="already open"), draftsman:
             pass
