@@ -24,7 +24,7 @@ from draftsman.domain.messages.action_text import action_text
         ({"action": {"push": "x"}}, "action (push x)"),
     ],
 )
-def test_an_action_is_said_in_words_and_no_value_reads_as_a_key(
+def test_an_action_is_displayed_in_words_and_no_value_looks_like_a_key(
     action: dict[str, Any], words: str
 ) -> None:
     assert action_text(action) == words

@@ -52,7 +52,7 @@ def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -
     return replace(made, subject=replace(made.subject, status=Status.COMPLETED, result=result))
 
 
-def test_a_result_is_told_in_words_and_its_data_is_in_a_file() -> None:
+def test_a_result_is_displayed_as_text_and_its_data_is_attached() -> None:
     message = _message(RESULT)
     for text in (render_plain(message), spans_text(brief_spans(message))):
         assert "Tidied.\nhttps://git.example/pr/7" in text
@@ -104,7 +104,7 @@ def test_a_pull_request_is_a_page(result: dict[str, Any], found: str | None) -> 
         {"many": {f"n{number}": number for number in range(13)}},
     ],
 )
-def test_what_has_no_words_is_in_the_file(result: dict[str, Any]) -> None:
+def test_a_result_without_text_is_attached(result: dict[str, Any]) -> None:
     assert raw_data(result)
     said = change_summary(result) + counts_summary(result)
     assert "/root" not in said

@@ -47,9 +47,7 @@ def shown(quiet: QuietHours, at: datetime) -> bool:
 
 
 @given(st.one_of(anywhere, near), hours)
-def test_what_the_clock_shows_when_they_are_over_is_not_quiet(
-    where: tuple[str, datetime], text: str
-) -> None:
+def test_quiet_hours_end_at_a_time_outside_them(where: tuple[str, datetime], text: str) -> None:
     (zone, now), quiet = where, parse(text, where[0])
     assert quiet is not None
     over = quiet.over(now)
@@ -66,7 +64,7 @@ def _shown_again(quiet: QuietHours, now: datetime, over: datetime) -> bool:
 
 
 @given(st.one_of(anywhere, near), hours)
-def test_nobody_is_woken_in_between(where: tuple[str, datetime], text: str) -> None:
+def test_no_time_within_quiet_hours_is_allowed(where: tuple[str, datetime], text: str) -> None:
     (_, now), quiet = where, parse(text, where[0])
     assert quiet is not None
     over = quiet.over(now)
@@ -96,7 +94,7 @@ def test_in_berlin(hours: str, now: str, over: str | None) -> None:
     assert berlin(hours).over(at) == datetime.fromisoformat(over or now)
 
 
-def test_the_first_who_wakes_counts() -> None:
+def test_the_earliest_end_of_quiet_hours_is_the_next_allowed_time() -> None:
     now = datetime(2026, 1, 10, 23, tzinfo=UTC)  # 0:00 in Berlin, 8:00 in Tokyo
     west, east = parse("22:00-07:00", "Europe/Berlin"), parse("22:00-07:00", "Asia/Tokyo")
     assert next_allowed(now, [west]) == datetime(2026, 1, 11, 6, tzinfo=UTC)
@@ -106,6 +104,6 @@ def test_the_first_who_wakes_counts() -> None:
     assert next_allowed(now, []) == now
 
 
-def test_none_is_none() -> None:
+def test_no_quiet_hours_parse_to_none() -> None:
     assert parse(None, "UTC") is None
     assert parse("none", "UTC") is None

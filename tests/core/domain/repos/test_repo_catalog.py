@@ -71,7 +71,7 @@ def found(
     return result.method, RepoLocation(result.repo, result.path).name
 
 
-def test_each_method_gives_way_to_those_before_it() -> None:
+def test_methods_are_tried_in_their_order() -> None:
     everything = {"ids": ("L-pay",), "names": ("api",), "text": URL, "catalog": DEFAULT}
     assert found("zoe/pay", **everything) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
     assert found(None, ("L-pay",), ("api",), URL, DEFAULT) == ("label_id", "acme/pay")
@@ -83,7 +83,7 @@ def test_each_method_gives_way_to_those_before_it() -> None:
     assert [CONFIDENCE[method] for method in METHODS] == sorted(CONFIDENCE.values(), reverse=True)
 
 
-def test_where_a_method_finds_two_it_asks_and_guesses_nothing() -> None:
+def test_two_matches_of_a_method_are_ambiguous() -> None:
     assert found(None, ("L-pay", "L-api")) == ("ask", "acme/pay, acme/sub/mono//services/api")
     assert found(None, (), ("MONEY",), URL, DEFAULT) == ("ask", "acme/pay, zoe/pay")
     text = f"{URL} or https://github.com/acme/pay/issues/1?"
@@ -110,7 +110,7 @@ def test_an_explicit_name_or_address(name: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nobody", "acme", "ay", "me/pay", "mono//services/web", "-x"])
-def test_a_name_that_nobody_knows_is_told_what_is_known(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_names(name: str) -> None:
     with pytest.raises(NotFound, match="known: acme/pay, acme/shop, acme/sub/mono,"):
         found(name)
 
@@ -128,7 +128,7 @@ def test_urls_lead_into_known_repositories_only() -> None:
     assert found(text="https://github.com/acme/payments", catalog=DEFAULT)[0] == "default"
 
 
-def test_a_label_of_a_repository_that_is_gone_stands_for_nothing() -> None:
+def test_a_label_of_a_removed_repository_matches_nothing() -> None:
     catalog = Catalog([SHOP], MAPPINGS)
     assert found(None, ("L-pay",), (), URL, catalog) == ("url", "acme/shop")
 
@@ -158,7 +158,7 @@ def test_order_and_repetition_change_nothing(
         assert set(again.choices) == set(first.choices)
 
 
-def test_what_was_found_goes_into_the_request() -> None:
+def test_the_resolution_is_stored_in_the_request() -> None:
     result = resolve(CATALOG, labels=[("L-api", "api")])
     assert isinstance(result, ResolvedRepo)
     assert result.request == {

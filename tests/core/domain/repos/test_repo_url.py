@@ -75,7 +75,7 @@ def test_a_secret_is_refused_and_not_repeated(
 
 
 @pytest.mark.parametrize("text", ["git:t0ken@host:a/b", "https://t@host/a/b", "ssh://a:b@host/c"])
-def test_who_gives_a_secret_is_told_what_to_give(text: str) -> None:
+def test_a_url_with_a_secret_is_refused_with_an_alternative(text: str) -> None:
     with pytest.raises(UsageError, match="may not contain a password; use git@HOST:OWNER/NAME"):
         parse(text)
 
@@ -94,7 +94,7 @@ def test_who_gives_a_secret_is_told_what_to_give(text: str) -> None:
         *("ssh://git@ho|st/a/b", "ssh://a b@host/a/b", "host:a b", "https://host/\ufffd/b"),
     ],
 )
-def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
+def test_an_invalid_url_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(text)
     assert len(str(refused.value).splitlines()) == 1
@@ -102,7 +102,7 @@ def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
 
 
 @given(st.text())
-def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
+def test_no_text_breaks_the_parsers(text: str) -> None:
     list(find_repo_urls(text))
     is_repo_url(text)
     try:
@@ -125,7 +125,7 @@ def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
         ("host:/srv/git/pay.git", ("srv/git", "pay", "host:/srv/git/pay.git")),
     ],
 )
-def test_less_common_shapes(text: str, wanted: tuple[str, str, str | None]) -> None:
+def test_less_common_urls_are_parsed(text: str, wanted: tuple[str, str, str | None]) -> None:
     parsed = parse(text)
     assert (parsed.owner, parsed.name, parsed.url) == (*wanted[:2], wanted[2] or text)
 
@@ -150,7 +150,7 @@ def test_less_common_shapes(text: str, wanted: tuple[str, str, str | None]) -> N
         ),
     ],
 )
-def test_a_mention_is_found_wherever_it_stands(text: str) -> None:
+def test_a_mention_is_found_anywhere_in_a_text(text: str) -> None:
     [(host, path)] = find_repo_urls(text)
     assert (host, path[0], path[1].removesuffix(".git")) == ("github.com", "acme", "pay")
 
