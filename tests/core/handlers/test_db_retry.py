@@ -129,7 +129,7 @@ async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
 
 
 @pytest.mark.parametrize("wait", ["ask", "approve", "sleep"])
-async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
+async def test_a_park_with_a_lost_reply_ends_the_run(
     rt: Runtime, make: Factory, database_url: str, people: People, wait: str
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -157,7 +157,7 @@ async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
     assert await rt.read_model.job(number) == waits
 
 
-async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
+async def test_agent_messages_are_stored_once_despite_lost_replies(
     rt: Runtime, make: Factory, database_url: str, tmp_path: Path
 ) -> None:
     repo = make_repository(tmp_path / "repo")
@@ -203,7 +203,7 @@ class TestARealServer:
         yield db
         await db.close()
 
-    async def test_a_long_job_outlives_more_restarts_than_it_may_lose_runs(
+    async def test_a_long_job_survives_more_database_restarts_than_its_attempts(
         self,
         rt: Runtime,
         make: Factory,
@@ -236,7 +236,7 @@ class TestARealServer:
         await left(rt, number)
 
 
-async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
+async def test_a_run_that_waits_for_the_database_is_returned_by_a_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, log = BlockingHandler(), CapturedLog(caplog)
@@ -289,7 +289,7 @@ class Away:
         raise DatabaseUnreachable
 
 
-async def test_a_call_waits_until_there_is_a_database() -> None:
+async def test_a_call_waits_until_the_database_is_reachable() -> None:
     away = Away(9)
     assert await wait_for_database("D-1", away, PATIENT, lambda: False) == "there"
     assert away.tries == 10
@@ -304,22 +304,20 @@ async def test_a_call_waits_no_longer_than_the_lease() -> None:
     assert away.tries > 1
 
 
-async def test_a_run_that_is_stopped_tries_on_one_other_connection() -> None:
+async def test_a_stopped_run_retries_on_one_other_connection() -> None:
     away = Away()
     with pytest.raises(DatabaseUnreachable):
         await wait_for_database("D-1", away, PATIENT, lambda: True)
     assert away.tries == 2
 
 
-async def test_what_the_database_can_never_keep_is_not_waited_for(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_a_permanent_database_error_is_not_retried(rt: Runtime, make: Factory) -> None:
     ctx = RunContext(await make.running(), rt, 60)
     with pytest.raises(DraftsmanError, match="database error: index row"):
         await worker_run(ctx).note_step("".join(uuid4().hex for _ in range(500)))
 
 
-async def test_another_error_passes_at_once() -> None:
+async def test_other_errors_are_raised_at_once() -> None:
     async def lost() -> None:
         raise LeaseLost
 

@@ -75,7 +75,7 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
     ]
 
 
-async def test_the_same_key_with_another_text_is_asked_anew(rt: Runtime, make: Factory) -> None:
+async def test_the_same_key_with_another_text_is_a_new_question(rt: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         text = "Deploy it?" if ctx.job.run == 1 else "Deploy it, and the other one?"
         answer = await ctx.ask("sure", text, choices=["yes", "no"])
@@ -124,7 +124,7 @@ async def test_an_expired_question_of_a_handler_follows_its_rule(
     assert answer.outcome == ("expired" if isinstance(answer, NoAnswer) else "answered")
 
 
-async def test_a_question_that_expires_ends_the_job(rt: Runtime, make: Factory) -> None:
+async def test_a_question_that_expires_fails_the_job(rt: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         await ctx.ask("pick", "Which?", choices=["a"], expires_in=0.000001)
         return Done({})
@@ -207,7 +207,7 @@ async def test_another_action_needs_another_approval(
         ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in: must be "),
     ],
 )
-async def test_an_invalid_question_is_refused_with_a_single_line(
+async def test_an_invalid_question_is_refused_in_one_line(
     rt: Runtime, make: Factory, question: dict[str, Any], message: str
 ) -> None:
     ctx = context(rt, await make.running())
@@ -219,7 +219,7 @@ async def test_an_invalid_question_is_refused_with_a_single_line(
     assert await rt.questions.open(ctx.job.number) == []
 
 
-async def test_a_question_whose_reply_was_lost_was_asked(
+async def test_a_question_with_a_lost_reply_is_asked_once(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:

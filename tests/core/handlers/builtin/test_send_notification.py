@@ -53,9 +53,7 @@ async def notices(rt: Runtime, job: int) -> list[tuple[str, str]]:
         return await rows.fetchall()
 
 
-async def test_it_tells_the_targets_that_it_names_and_no_other(
-    mine: Runtime, make: Factory
-) -> None:
+async def test_notification_goes_to_its_named_targets_only(mine: Runtime, make: Factory) -> None:
     payload = {"text": "the mill is down", "targets": ["log", "webhook:ops"]}
     job = await sent(mine, make, payload, notify=("slack:C1",))
     assert (job.status, job.last_error) == (S.COMPLETED, None)
@@ -67,12 +65,14 @@ async def test_it_tells_the_targets_that_it_names_and_no_other(
     ]
 
 
-async def test_it_tells_the_targets_of_its_job(mine: Runtime, make: Factory) -> None:
+async def test_notification_goes_to_the_targets_of_its_job(mine: Runtime, make: Factory) -> None:
     job = await sent(mine, make, {"text": "up"}, notify=("slack:C1", "log"))
     assert await notices(mine, job.number) == [("slack:C1", "up"), ("log:log", "up")]
 
 
-async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> None:
+async def test_notification_is_written_to_the_log(
+    mine: Runtime, make: Factory, tmp_path: Path
+) -> None:
     job = await sent(mine, make, {"text": "a\u202e\x00b", "targets": ["log"]})
     [number] = (job.result or {})["deliveries"]
     file = tmp_path / "notifications.jsonl"
@@ -127,7 +127,7 @@ async def test_an_invalid_target_is_refused_at_submission(
     assert "\n" not in str(refused.value)
 
 
-async def test_a_webhook_that_this_worker_does_not_have_is_reported(
+async def test_a_webhook_that_the_worker_lacks_is_reported(
     rt: Runtime, mine: Runtime, make: Factory
 ) -> None:
     payload = {"text": "up", "targets": ["webhook:ops"]}
@@ -154,7 +154,7 @@ async def test_a_key_notifies_once_and_only_with_the_lease(rt: Runtime, make: Fa
     ]
 
 
-async def test_a_run_that_died_before_its_record_is_followed_by_no_second_message(
+async def test_a_run_lost_before_its_step_was_recorded_sends_no_second_message(
     mine: Runtime, make: Factory
 ) -> None:
     payload = {"text": "up", "targets": ["log"]}
@@ -170,7 +170,7 @@ async def test_a_run_that_died_before_its_record_is_followed_by_no_second_messag
     assert await notices(mine, work.number) == [("log:log", "up")]
 
 
-async def test_any_handler_may_tell_people(mine: Runtime, make: Factory) -> None:
+async def test_any_handler_can_send_a_notification(mine: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Done:
         return Done({"told": await ctx.notify("half way", ["log"])})
 

@@ -199,7 +199,7 @@ async def test_a_branch_that_is_checked_out_is_left_alone(source: Path, tmp_path
     assert (source / "one.txt").read_text() == "one\n"
 
 
-async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
+async def test_a_conflicting_branch_and_a_missing_source_are_reported(
     source: Path, tmp_path: Path
 ) -> None:
     run("branch", "draftsman", cwd=source)
@@ -214,7 +214,7 @@ async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
     assert raised.value.code == "source_gone"
 
 
-async def test_nothing_that_the_source_configures_runs(
+async def test_no_hook_or_filter_of_the_source_runs(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     traps(source / ".git", canary)
@@ -224,7 +224,9 @@ async def test_nothing_that_the_source_configures_runs(
     assert not canary.exists()
 
 
-async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_path: Path) -> None:
+async def test_a_source_that_its_owner_cannot_read_is_reported(
+    source: Path, tmp_path: Path
+) -> None:
     own(source)
     tmp_path.chmod(0o700)
     if os.geteuid() == STRANGER:
@@ -235,7 +237,7 @@ async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_p
     assert raised.value.code == "permission"
 
 
-def test_the_error_of_a_source_that_its_owner_cannot_reach_says_what_to_do() -> None:
+def test_the_error_for_a_source_that_its_owner_cannot_read_has_a_remedy() -> None:
     errors = f"warning: x\n{NO_ENTRY} 7 /srv/a b\nfatal: Could not read from remote repository.\n"
     assert str(explain_error("fetch", errors)) == (
         "git: fetch: uid 7 owns /srv/a b and cannot enter it; give that user access to the parent"
@@ -243,7 +245,7 @@ def test_the_error_of_a_source_that_its_owner_cannot_reach_says_what_to_do() -> 
     )
 
 
-def test_the_traps_are_real(source: Path, canary: Path) -> None:
+def test_the_traps_work_without_protection(source: Path, canary: Path) -> None:
     traps(source / ".git", canary)
     subprocess.run(["git", "status"], cwd=source, check=False, capture_output=True)
     assert canary.exists()
@@ -260,7 +262,7 @@ async def everything(workspace: Workspace) -> Snapshot:
     return unchanged
 
 
-async def test_nothing_that_an_agent_configures_in_its_clone_runs(
+async def test_no_hook_or_filter_of_an_agents_clone_runs(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     workspace = await work(tmp_path, source)
@@ -272,7 +274,7 @@ async def test_nothing_that_an_agent_configures_in_its_clone_runs(
     assert snapshot.files_changed == 3
 
 
-async def test_a_repository_inside_is_neither_run_nor_taken(
+async def test_a_nested_repository_is_neither_run_nor_included(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     workspace = await work(tmp_path, source)
@@ -291,7 +293,7 @@ async def test_a_repository_inside_is_neither_run_nor_taken(
     assert snapshot.files_changed == 1
 
 
-async def test_a_submodule_stays_as_it_was_and_is_not_run(
+async def test_a_submodule_is_unchanged_and_not_run(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     other = tmp_path / "other"
@@ -313,7 +315,7 @@ async def test_a_submodule_stays_as_it_was_and_is_not_run(
     assert snapshot.files_changed == 1
 
 
-async def test_a_repository_made_within_a_tracked_folder_hides_nothing(
+async def test_a_repository_created_in_a_tracked_folder_hides_no_changes(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     (source / "pkg").mkdir()

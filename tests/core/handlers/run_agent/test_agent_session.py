@@ -142,7 +142,7 @@ for _ in range(3):
     assert replies == [{"type": "ack", "id": id} for id in ("1", "2", "3")]
 
 
-async def test_events_logs_files_and_usage_are_kept_with_the_run(
+async def test_events_logs_files_and_usage_are_stored_with_the_run(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -181,7 +181,7 @@ say("log", id="d", text="by message"); hear()
     assert (job.result or {})["files_changed"] == 0
 
 
-async def test_all_that_an_agent_writes_on_standard_error_is_kept(
+async def test_standard_error_of_an_agent_is_logged_completely(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     """The agent has to wait when it writes faster than the log is stored."""
@@ -224,7 +224,7 @@ say("result", summary="", data=start["steps"])
 # --- questions -----------------------------------------------------------------------------------
 
 
-async def test_an_agent_that_ignores_its_parking_is_killed_and_its_question_asked(
+async def test_an_agent_that_ignores_the_park_is_killed_and_its_question_is_asked(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_session, "PARK_TIMEOUT", 0.05)
@@ -251,9 +251,7 @@ say("result", summary=start["answers"]["go"]["value"])
     assert ((job.result or {})["summary"], job.attempts) == ("blue", 0)
 
 
-async def test_a_parked_agent_may_still_save_its_work(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
+async def test_a_parked_agent_can_save_its_work(rt: Runtime, make: Factory, repo: Path) -> None:
     code = """
 if start["run"] == 1:
     open("half.txt", "w").write("half")
@@ -289,7 +287,7 @@ say("result", summary=" ".join(reply["value"] for reply in replies))
     assert ((job.result or {})["summary"], job.run_count) == ("b c", 3)
 
 
-async def test_the_same_key_with_another_text_is_asked_anew(
+async def test_the_same_key_with_another_text_is_a_new_question(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -305,7 +303,7 @@ say("result", summary=parked(ask("sure", text))["value"])
         assert ((await wait_for_end(rt, number)).result or {})["summary"] == "blue"
 
 
-async def test_free_text_and_its_question_without_an_end_are_passed_on_as_they_are(
+async def test_free_text_and_a_question_that_never_expires_are_passed_on_unchanged(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -362,7 +360,7 @@ def approve(key, on_deny):
 """
 
 
-async def test_an_approval_tells_the_agent_the_decision(
+async def test_an_approval_gives_the_agent_the_decision(
     rt: Runtime, make: Factory, people: People, repo: Path
 ) -> None:
     code = """

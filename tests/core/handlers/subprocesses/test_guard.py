@@ -115,7 +115,9 @@ AT_ONCE = 6
 """Workers that are hit at a time: most of the time passes until their leases expire."""
 
 
-async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(tmp_path: Path) -> None:
+async def test_an_agent_and_its_daemon_die_if_any_process_is_killed_or_stopped(
+    tmp_path: Path,
+) -> None:
     turns = asyncio.Semaphore(AT_ONCE)
     async with asyncio.TaskGroup() as tasks:
         for number, hits in enumerate((*HITS, *SANDBOXED)):
@@ -150,7 +152,7 @@ async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphor
                     target.kill()
 
 
-async def test_an_agent_outlives_its_lease_while_its_worker_shows_life(tmp_path: Path) -> None:
+async def test_an_agent_lives_while_its_worker_sends_heartbeats(tmp_path: Path) -> None:
     async with worker(FAMILY + TICK, LEASE, tmp_path) as process:
         family = await family_of(process)
         for _ in range(60):
@@ -158,7 +160,7 @@ async def test_an_agent_outlives_its_lease_while_its_worker_shows_life(tmp_path:
         assert all(member.is_running() for member in family.programs)
 
 
-async def test_an_agent_and_its_daemon_die_when_their_worker_stands_still(tmp_path: Path) -> None:
+async def test_an_agent_and_its_daemon_die_when_their_worker_is_suspended(tmp_path: Path) -> None:
     async with worker(FAMILY + TICK, LEASE, tmp_path) as process:
         family = await family_of(process)
         process.send_signal(signal.SIGSTOP)
@@ -168,7 +170,7 @@ async def test_an_agent_and_its_daemon_die_when_their_worker_stands_still(tmp_pa
             assert await process.wait() == 0
 
 
-async def test_an_agent_dies_when_its_worker_never_shows_life(tmp_path: Path) -> None:
+async def test_an_agent_dies_without_a_heartbeat_of_its_worker(tmp_path: Path) -> None:
     async with await start(FAMILY + PAUSE, tmp_path, lease=LEASE) as process:
         assert await anext(process.lines()) == b"ready"
         family = Family.below(process.pid)
@@ -187,7 +189,7 @@ async def test_a_signal_to_the_guard_kills_the_agent(
         await gone([family.guard, family.keeper, *family.programs])
 
 
-async def test_what_an_agent_leaves_behind_dies_with_it(tmp_path: Path) -> None:
+async def test_processes_of_an_agent_die_with_it(tmp_path: Path) -> None:
     async with await start(FAMILY + "input(); raise SystemExit(7)", tmp_path) as process:
         assert await anext(process.lines()) == b"ready"
         family = Family.below(process.pid)
