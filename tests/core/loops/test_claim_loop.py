@@ -45,7 +45,7 @@ async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
     assert started == len(numbers)
 
 
-async def test_claims_on_their_way_to_one_lane_are_not_returned_by_the_other(
+async def test_claims_in_flight_in_one_loop_are_not_returned_by_another(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = [await make.queued(queue="q") for _ in range(3)]

@@ -49,9 +49,7 @@ async def test_a_worker_claims_for_its_free_slots_and_no_more(rt: Runtime, make:
     assert blocking.most == 2
 
 
-async def test_only_its_own_queues_are_served_and_the_first_one_first(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_only_configured_queues_are_served_in_their_order(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     other = await make.queued(queue="other")
     slow, fast = await make.queued(queue="slow"), await make.queued(queue="fast")
@@ -64,7 +62,7 @@ async def test_only_its_own_queues_are_served_and_the_first_one_first(
         assert await statuses(rt, other) == [S.QUEUED]
 
 
-async def test_a_job_that_comes_later_is_heard_of_without_polling(
+async def test_a_later_job_is_claimed_by_notification_without_polling(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -118,7 +116,7 @@ async def test_a_job_canceled_ahead_of_its_slot_is_never_started(
     assert await rt.read_model.runs(second) == []
 
 
-async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
+async def test_a_finished_job_is_settled_by_the_statement_that_claims_the_next(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -136,7 +134,7 @@ async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
     assert same == 1
 
 
-async def test_a_finished_job_that_another_session_holds_is_settled_later(
+async def test_a_finished_job_locked_by_another_session_is_settled_later(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -178,7 +176,7 @@ async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, mak
     assert (await rt.read_model.job(number)).attempts == 0
 
 
-async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
+async def test_a_type_without_a_worker_fails_at_once_with_the_known_types(
     rt: Runtime, make: Factory
 ) -> None:
     await make.worker_row(types=["also"])
@@ -192,7 +190,7 @@ async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
     assert (await run_of(rt, number)).status == "failed"
 
 
-async def test_a_type_known_only_to_a_worker_that_drains_fails_at_once(
+async def test_a_type_of_a_draining_worker_only_fails_at_once(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     gone = await make.worker_row(types=["nope"])
@@ -204,7 +202,7 @@ async def test_a_type_known_only_to_a_worker_that_drains_fails_at_once(
         )
 
 
-async def test_one_result_that_the_database_refuses_fails_alone(
+async def test_a_result_refused_by_the_database_fails_only_its_job(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await conn.execute(
@@ -249,7 +247,7 @@ async def test_a_job_claimed_before_an_outage_is_not_forgotten(
 
 
 @pytest.mark.parametrize("prefetch", [0, 1])
-async def test_a_job_whose_claim_was_never_heard_of_is_claimed_again_and_spends_nothing(
+async def test_a_claim_with_a_lost_reply_is_repeated_without_using_an_attempt(
     rt: Runtime, make: Factory, database_url: str, prefetch: int
 ) -> None:
     blocking = BlockingHandler()
@@ -268,7 +266,7 @@ async def test_a_job_whose_claim_was_never_heard_of_is_claimed_again_and_spends_
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
 
 
-async def test_a_job_whose_start_was_never_heard_of_is_started_again_and_spends_nothing(
+async def test_a_start_with_a_lost_reply_is_repeated_without_using_an_attempt(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     blocking = BlockingHandler()
@@ -288,7 +286,7 @@ async def test_a_job_whose_start_was_never_heard_of_is_started_again_and_spends_
     assert (job.status, job.attempts) == (S.COMPLETED, 0)
 
 
-async def test_a_result_whose_reply_was_lost_is_settled_once_and_forgotten(
+async def test_a_result_with_a_lost_reply_is_settled_once(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     blocking = BlockingHandler()

@@ -57,7 +57,7 @@ async def later(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool
     return row is not None and (than is None or row.heartbeat_at > than)
 
 
-async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
+async def test_heartbeats_are_sent_for_the_worker_and_its_runs(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
@@ -72,7 +72,7 @@ async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
         assert (await run_of(rt, number)).heartbeat_at > run.heartbeat_at
 
 
-async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
+async def test_a_run_that_lost_its_lease_is_stopped_with_a_warning(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -86,7 +86,7 @@ async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
     assert await rt.read_model.job_events(number) == before
 
 
-async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
+async def test_a_heartbeat_does_not_include_a_run_that_lost_its_lease(
     rt: Runtime, make: Factory
 ) -> None:
     blocking = BlockingHandler()
@@ -102,7 +102,7 @@ async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
         assert (beats, worker_run(ctx).stopping) == ([1], "lost")
 
 
-async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs_up(
+async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -197,7 +197,7 @@ async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
         await db.close()
 
 
-async def test_the_heartbeat_connects_again_after_a_cut(
+async def test_the_heartbeat_reconnects_after_a_dropped_connection(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -211,7 +211,7 @@ async def test_the_heartbeat_connects_again_after_a_cut(
         await until(lambda: beaten_once(rt, number, before), "a beat after the cut")
 
 
-async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(
+async def test_a_worker_that_was_removed_as_dead_registers_and_locks_again(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     async with running_worker(runtime_with(rt), {"noop": noop}) as process:
@@ -224,7 +224,7 @@ async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(
         assert row.types == ["noop"]
 
 
-async def test_the_session_lock_is_held_as_long_as_the_worker_lives(
+async def test_the_session_lock_is_held_until_the_worker_ends(
     rt: Runtime, conn: Connection
 ) -> None:
     async with running_worker(runtime_with(rt), {"noop": noop}) as process:
@@ -248,7 +248,7 @@ async def locks(conn: Connection) -> int:
 
 
 @pytest.mark.parametrize("ear", [True, False])
-async def test_a_live_worker_elsewhere_keeps_its_runs_between_two_beats(
+async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
     rt: Runtime,
     make: Factory,
     conn: Connection,
@@ -279,7 +279,7 @@ async def is_there(rt: Runtime, crew: WorkerProcess, ear: bool) -> bool:
     return not ear or await connected(rt, crew.id)
 
 
-async def test_a_job_may_come_back_while_its_lost_run_is_still_ending(
+async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(
     rt: Runtime, make: Factory
 ) -> None:
     entered: asyncio.Queue[RunContext] = asyncio.Queue()
@@ -322,7 +322,7 @@ async def beaten(rt: Runtime, number: int, after: datetime) -> bool:
     return (await run_of(rt, number, 2)).heartbeat_at > after
 
 
-async def test_what_is_done_and_cannot_be_settled_keeps_beating(
+async def test_a_finished_run_that_cannot_be_settled_keeps_its_heartbeat(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -348,7 +348,7 @@ async def beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
     return (await run_of(rt, number)).heartbeat_at > after
 
 
-async def test_a_run_that_parked_may_tidy_up_in_peace(
+async def test_a_parked_run_can_clean_up_undisturbed(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     captured, tidying, go, tidied = CapturedLog(caplog), asyncio.Event(), asyncio.Event(), []

@@ -89,7 +89,7 @@ async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> Non
     assert await value(conn, query) is True
 
 
-async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
+async def test_a_leader_stopped_during_a_sweep_logs_no_error(
     rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     locking = await rt.db.dedicated_connection()
@@ -106,7 +106,7 @@ async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-async def test_a_sweep_that_is_due_as_the_leader_stops_is_no_error(
+async def test_a_sweep_due_while_the_leader_stops_is_no_error(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     shut_down = AsyncIOScheduler.shutdown
@@ -127,7 +127,7 @@ async def _has_resigned(conn: Connection) -> bool:
     return bool(await value(conn, "SELECT expires_at <= draftsman.now() FROM draftsman.leases"))
 
 
-async def test_the_lease_of_a_leader_whose_process_died_is_taken_at_once(
+async def test_the_lease_of_a_dead_leader_is_taken_over_at_once(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
 ) -> None:
     old = await worker_of(make, process)
@@ -138,7 +138,7 @@ async def test_the_lease_of_a_leader_whose_process_died_is_taken_at_once(
         assert await value(conn, "SELECT term FROM draftsman.leases") == 2
 
 
-async def test_the_lease_of_a_leader_that_lives_is_left_alone(
+async def test_the_lease_of_a_live_leader_is_not_taken_over(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     old = await worker_of(make, process)
@@ -151,7 +151,7 @@ async def test_the_lease_of_a_leader_that_lives_is_left_alone(
     assert captured.lines("leading") == []
 
 
-async def test_every_sweep_runs_when_somebody_begins_to_lead(
+async def test_every_sweep_runs_when_a_leader_is_elected(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     lost = await make.running(worker=await make.worker_row())
@@ -176,7 +176,7 @@ async def counts(conn: Connection, wanted: int) -> bool:
     return bool(await value(conn, COUNT) == wanted)
 
 
-async def test_sweeps_come_again_after_the_interval(
+async def test_sweeps_are_repeated_after_the_interval(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     async with running_worker(
@@ -230,7 +230,7 @@ async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> 
     assert 0 <= await promoted_late(rt, number, failed.next_retry_at) < 1.5
 
 
-async def test_a_question_that_nobody_answers_is_closed_in_time(rt: Runtime, make: Factory) -> None:
+async def test_an_unanswered_question_is_closed_at_its_expiry(rt: Runtime, make: Factory) -> None:
     got: list[object] = []
 
     async def handler(ctx: RunContext) -> Outcome:
@@ -261,7 +261,7 @@ async def test_a_question_that_nobody_answers_is_closed_in_time(rt: Runtime, mak
     assert (answer.value, answer.via) == ("b", "policy")
 
 
-async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
+async def test_the_runs_of_a_dead_local_worker_are_rescued_at_once(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
 ) -> None:
     old = await make.worker_row()
@@ -282,7 +282,7 @@ async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
     assert (await run_of(rt, work.number)).error == "the worker was lost"
 
 
-async def test_a_pid_that_another_process_has_by_now_does_not_save_a_dead_worker(
+async def test_a_reused_pid_does_not_count_as_the_dead_worker(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes]
 ) -> None:
     began = host.process_start_time(process.pid)
@@ -319,7 +319,7 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
     assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
 
 
-async def test_a_leader_that_cannot_renew_distrusts_its_lease(
+async def test_a_leader_that_cannot_renew_its_lease_stops_leading(
     rt: Runtime, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     captured = CapturedLog(caplog)
@@ -334,7 +334,7 @@ async def test_a_leader_that_cannot_renew_distrusts_its_lease(
         await captured.wait("became leader, term 2")
 
 
-async def test_two_that_both_think_they_lead_do_no_harm(
+async def test_two_leaders_at_once_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first renews its lease once in five minutes, so it does not notice the second."""

@@ -44,7 +44,7 @@ def held(crew: WorkerProcess) -> dict[str, int]:
     return {name: len(part) for name, part in parts.items() if isinstance(part, Collection)}
 
 
-async def test_nothing_of_a_job_stays_after_its_run(
+async def test_no_object_of_a_job_stays_after_its_run(
     rt: Runtime, owner: Actor, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "draftsman")  # captured logs keep the frames of errors

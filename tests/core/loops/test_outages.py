@@ -37,7 +37,7 @@ async def connected(rt: Runtime, worker: object) -> bool:
     return any(row.connected for row in await rt.read_model.workers() if row.id == worker)
 
 
-async def test_without_an_ear_jobs_are_found_by_polling(rt: Runtime, make: Factory) -> None:
+async def test_jobs_are_found_by_polling_without_notifications(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     blocking.go.set()
     async with running_worker(
@@ -49,7 +49,7 @@ async def test_without_an_ear_jobs_are_found_by_polling(rt: Runtime, make: Facto
         assert not await connected(rt, process.id)
 
 
-async def test_an_ear_that_was_cut_off_listens_again(
+async def test_a_listener_reconnects_after_a_dropped_connection(
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notification_listener, "RECONNECT", 0.02)
@@ -65,7 +65,7 @@ async def test_an_ear_that_was_cut_off_listens_again(
         assert (await wait_for_end(rt, number)).status is S.COMPLETED
 
 
-async def test_a_worker_whose_connections_are_all_cut_goes_on(
+async def test_a_worker_continues_after_all_its_connections_are_dropped(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -82,7 +82,7 @@ async def test_a_worker_whose_connections_are_all_cut_goes_on(
         assert (await wait_for_end(rt, later)).status is S.COMPLETED
 
 
-async def test_an_outage_is_said_once_and_its_end_too(
+async def test_an_outage_and_its_end_are_logged_once(
     rt: Runtime,
     make: Factory,
     database_url: str,
@@ -119,7 +119,7 @@ async def more(count: int, than: int) -> bool:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_what_ended_during_an_outage_is_written_after_it(
+async def test_results_of_an_outage_are_written_after_it(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -149,7 +149,7 @@ async def test_what_ended_during_an_outage_is_written_after_it(
     assert ("ValueError: it failed meanwhile" in kept) == fails
 
 
-async def test_a_server_that_only_reads_is_not_asked_all_the_time(
+async def test_a_read_only_server_is_not_polled_without_a_delay(
     rt: Runtime, conn: Connection, database_url: str, database: str
 ) -> None:
     await conn.execute(
@@ -165,7 +165,7 @@ async def test_a_server_that_only_reads_is_not_asked_all_the_time(
             assert clock() - began > 0.3
 
 
-async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
+async def test_a_failed_query_of_the_known_types_loses_no_claimed_job(
     rt: Runtime, make: Factory, conn: Connection, database_url: str
 ) -> None:
     """The claim brings both; the table that is asked next is locked for a while."""
@@ -183,7 +183,7 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
             assert (await wait_for_end(rt, known)).run_count == 1
 
 
-async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
+async def test_a_connection_is_available_at_once_after_a_long_outage(
     database_url: str,
 ) -> None:
     """The pool's retries back off for 1, 2, 4, 8 s; it stops before that, and starts over."""
@@ -202,7 +202,7 @@ async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
             pass
 
 
-async def test_a_session_that_breaks_while_it_is_set_up_is_an_outage_and_no_end(
+async def test_a_session_that_breaks_during_its_setup_is_an_outage(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     async with open_proxied(database_url) as (wire, db):

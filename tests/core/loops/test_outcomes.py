@@ -64,20 +64,20 @@ async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, *
     return await rt.read_model.job(number)
 
 
-async def test_a_result_is_kept_with_the_job(rt: Runtime, make: Factory) -> None:
+async def test_a_result_is_stored_with_the_job(rt: Runtime, make: Factory) -> None:
     job = await end_of(rt, make, returning(Done({"found": [1, "two"]})), S.COMPLETED)
     assert job.result == {"found": [1, "two"]}
     assert (await run_of(rt, job.number)).status == "completed"
 
 
-async def test_a_snooze_puts_the_job_off_and_spends_nothing(rt: Runtime, make: Factory) -> None:
+async def test_a_snooze_delays_the_job_without_using_an_attempt(rt: Runtime, make: Factory) -> None:
     at = datetime.now(UTC) + timedelta(hours=2)
     job = await end_of(rt, make, returning(Snooze(at)), S.SCHEDULED)
     assert (job.run_at, job.attempts, job.retry_count) == (at, 0, 0)
     assert (await run_of(rt, job.number)).status == "paused"
 
 
-async def test_a_handler_may_cancel_its_job(rt: Runtime, make: Factory) -> None:
+async def test_a_handler_can_cancel_its_job(rt: Runtime, make: Factory) -> None:
     job = await end_of(rt, make, returning(Cancel("not wanted\0")), S.CANCELED)
     assert job.cancel_reason == "not wanted\ufffd"
     assert (job.cancel_requested_by or "").startswith("worker:")
@@ -96,7 +96,7 @@ async def test_a_handler_may_cancel_its_job(rt: Runtime, make: Factory) -> None:
         (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
     ],
 )
-async def test_what_is_raised_decides_what_follows_and_what_is_spent(
+async def test_an_exception_determines_the_next_status_and_the_used_budget(
     rt: Runtime,
     make: Factory,
     error: Exception,
@@ -116,7 +116,7 @@ async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make:
     assert (await event_kinds(rt, job.number))[-1] == "job_dead_lettered"
 
 
-async def test_what_the_other_side_wants_to_wait_is_waited(rt: Runtime, make: Factory) -> None:
+async def test_the_retry_after_of_a_failure_is_respected(rt: Runtime, make: Factory) -> None:
     error = Failure("later", http_status=429, retry_after=1000)
     job = await end_of(rt, make, raising(error), S.RETRYING)
     assert job.next_retry_at is not None
@@ -133,7 +133,7 @@ async def test_no_exception_of_a_handler_ends_its_worker(
 
 
 @pytest.mark.parametrize("value", [None, "done", Done(cast(Any, None)), Done(cast(Any, [1]))])
-async def test_what_is_no_outcome_fails_the_job_and_says_so(
+async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
     rt: Runtime, make: Factory, value: Any
 ) -> None:
     job = await end_of(rt, make, returning(value), S.FAILED, S.COMPLETED)
@@ -149,7 +149,7 @@ async def test_what_is_no_outcome_fails_the_job_and_says_so(
         ({"nan": float("nan")}, "nan is not JSON"),
     ],
 )
-async def test_a_result_that_cannot_be_kept_is_invalid_output(
+async def test_a_result_that_cannot_be_stored_is_invalid_output(
     rt: Runtime, make: Factory, result: dict[str, Any], says: str
 ) -> None:
     job = await end_of(rt, make, returning(Done(result)), S.FAILED)
@@ -176,7 +176,7 @@ async def test_a_question_inside_a_task_group_parks_the_run(
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
-async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, make: Factory) -> None:
+async def test_a_run_that_times_out_fails_without_a_retry(rt: Runtime, make: Factory) -> None:
     number = await make.queued(type="it", queue="default")
     async with running_worker(
         runtime_with(rt, types={"it": {"timeout": 0.05}}), {"it": BlockingHandler()}
@@ -187,7 +187,7 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
 
 
 @pytest.mark.parametrize("fields", [{"overrides": {"timeout": 0.05}}, {"agent": "quick"}], ids=str)
-async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
+async def test_a_job_or_its_agent_can_have_a_shorter_timeout_than_the_type(
     rt: Runtime, make: Factory, fields: dict[str, Any]
 ) -> None:
     number = await make.queued(type="it", queue="default", **fields)
@@ -197,7 +197,7 @@ async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
 
 
-async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
+async def test_running_time_is_the_sum_of_runs_without_waiting(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     left: list[float] = []
@@ -241,7 +241,7 @@ async def lose(rt: Runtime, make: Factory, number: int) -> None:
 
 
 @pytest.mark.parametrize("then", [returning(Done({"late": 1})), raising(ValueError("late"))])
-async def test_a_run_that_lost_its_job_writes_nothing(
+async def test_a_run_that_lost_its_lease_writes_nothing(
     rt: Runtime, make: Factory, then: Handler
 ) -> None:
     entered, go = asyncio.Event(), asyncio.Event()
@@ -300,7 +300,7 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
     ],
     ids=["lines", "dirty", "secret", "empty"],
 )
-async def test_the_text_of_an_error_is_kept_in_job_run_and_event(
+async def test_the_text_of_an_error_is_stored_in_job_run_and_event(
     rt: Runtime, make: Factory, text: str, shown: str, own: bool
 ) -> None:
     job, log = await _error_of(rt, make, Failure(text) if own else ValueError(text))
@@ -314,7 +314,7 @@ async def test_the_text_of_an_error_is_kept_in_job_run_and_event(
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["failure", "exception"])
-async def test_a_huge_error_is_cut_where_people_look_and_whole_in_the_log(
+async def test_a_huge_error_is_truncated_in_the_job_and_complete_in_the_log(
     rt: Runtime, make: Factory, own: bool
 ) -> None:
     text = "begin " + "x" * 100_000 + " password=hunter2hunter2 end"
@@ -324,9 +324,7 @@ async def test_a_huge_error_is_cut_where_people_look_and_whole_in_the_log(
     assert "x" * 100_000 + " password=*** end" in log
 
 
-async def test_an_error_that_cannot_be_printed_ends_its_job_all_the_same(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_an_error_that_cannot_be_formatted_fails_its_job(rt: Runtime, make: Factory) -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")

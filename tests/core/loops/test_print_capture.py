@@ -44,7 +44,9 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-async def test_what_a_handler_prints_is_in_its_log_in_order(rt: Runtime, make: Factory) -> None:
+async def test_printed_lines_of_a_handler_are_in_its_log_in_order(
+    rt: Runtime, make: Factory
+) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         print("one,", "two")
         ctx.log("three")
@@ -82,7 +84,7 @@ async def test_what_a_handler_prints_is_in_its_log_in_order(rt: Runtime, make: F
     assert (out.getvalue(), err.getvalue()) == ("the worker itself\n", "says so\n")
 
 
-async def test_what_is_printed_before_a_question_is_kept_with_the_run_that_asked(
+async def test_lines_printed_before_a_question_are_in_the_log_of_that_run(
     rt: Runtime, make: Factory
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -99,7 +101,7 @@ async def test_what_is_printed_before_a_question_is_kept_with_the_run_that_asked
     assert [(chunk.run, chunk.text) for chunk in chunks] == [(1, "run 1\n"), (2, "run 2\n")]
 
 
-async def test_two_runs_at_a_time_and_the_workers_own_log_do_not_mix(
+async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
     rt: Runtime, make: Factory
 ) -> None:
     over, both = asyncio.Event(), asyncio.Barrier(2)
@@ -139,7 +141,7 @@ async def test_two_runs_at_a_time_and_the_workers_own_log_do_not_mix(
     assert err.getvalue().count("RuntimeError: on purpose") == 2
 
 
-async def test_a_thread_that_prints_without_end_waits_for_the_loop_and_is_bounded(
+async def test_a_thread_that_prints_endlessly_is_blocked_and_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(print_capture, "MAX_WAITING", 100)
@@ -163,7 +165,7 @@ def _flood(printed: PrintCapture) -> None:
         printed.write("out", "y" * 9 + "\n")
 
 
-async def test_a_line_without_end_is_passed_on_in_pieces() -> None:
+async def test_an_endless_line_is_split() -> None:
     kept: list[str] = []
     with PrintCapture(kept.append) as printed:
         for _ in range(3):

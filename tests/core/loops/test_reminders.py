@@ -38,7 +38,7 @@ async def _reminders(rt: Runtime, number: int) -> list[float]:
     return [(one.created_at - asked).total_seconds() for one in deliveries]
 
 
-async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
+async def test_people_are_reminded_to_the_second_before_an_escalation(
     rt: Runtime, make: Factory
 ) -> None:
     async with running_worker(
@@ -57,7 +57,7 @@ async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
     assert (escalated.created_at - question.asked_at).total_seconds() >= 4
 
 
-async def test_a_restart_repeats_none(rt: Runtime, make: Factory, clock: Clock) -> None:
+async def test_a_restart_repeats_no_reminder(rt: Runtime, make: Factory, clock: Clock) -> None:
     short, long = (QUESTION.model_copy(update={"expires_in": time}) for time in (10.0, 100.0))
     first = await make.asked(long, **LOG)
     await clock.forward(60)

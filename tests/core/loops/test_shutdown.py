@@ -56,7 +56,7 @@ class Stubborn(BlockingHandler):
         return Done({"anyway": 1})
 
 
-async def test_nothing_is_claimed_any_more_and_what_runs_may_finish(
+async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -78,7 +78,7 @@ async def draining(rt: Runtime, crew: WorkerProcess) -> bool:
     return row is not None and row.draining
 
 
-async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
+async def test_an_unfinished_run_is_returned_without_using_an_attempt(
     rt: Runtime, make: Factory
 ) -> None:
     blocking = BlockingHandler()
@@ -104,7 +104,7 @@ async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
     assert saved == [{"at": 7}]
 
 
-async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make: Factory) -> None:
+async def test_an_aborted_handler_can_save_its_state(rt: Runtime, make: Factory) -> None:
     entered = asyncio.Event()
 
     async def handler(ctx: RunContext) -> Outcome:
@@ -125,7 +125,7 @@ async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make
 
 
 @pytest.mark.parametrize("error", [DatabaseUnreachable, ValueError])
-async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
+async def test_a_run_that_fails_because_of_the_shutdown_is_returned(
     rt: Runtime, make: Factory, error: type[Exception]
 ) -> None:
     """A connection that breaks while a statement is being cancelled raises its own error."""
@@ -150,7 +150,7 @@ async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
     assert f"{error.__name__}: something else is gone" in kept
 
 
-async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) -> None:
+async def test_prefetched_jobs_are_returned(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     [_, second] = [await make.queued(queue="default") for _ in range(2)]
     async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1) as process:
@@ -162,9 +162,7 @@ async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) 
     assert (await last_event(rt, second, "job_returned")).payload == {"reason": "shutdown"}
 
 
-async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_a_handler_that_ignores_its_abort_is_abandoned(rt: Runtime, make: Factory) -> None:
     stubborn = Stubborn()
     number = await make.queued(queue="default")
     try:
@@ -196,7 +194,7 @@ class Ending(BlockingHandler):
         return Done({})
 
 
-async def test_a_handler_that_ends_its_processes_is_not_canceled_again_and_is_waited_for(
+async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_again(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish, waited = ClaimLoop._finish, asyncio.Event()
@@ -223,7 +221,7 @@ async def gone(task: str) -> bool:
     return task not in {other.get_name() for other in asyncio.all_tasks()}
 
 
-async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
+async def test_a_handler_that_finishes_during_its_abort_completes_its_job(
     rt: Runtime, make: Factory
 ) -> None:
     stubborn = Stubborn()
@@ -236,7 +234,7 @@ async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
         assert (await wait_for_end(rt, number)).result == {"anyway": 1}
 
 
-async def test_what_finishes_during_the_drain_is_settled_at_once(
+async def test_a_job_that_finishes_during_the_drain_is_settled_at_once(
     rt: Runtime, make: Factory
 ) -> None:
     short, long = BlockingHandler(), BlockingHandler()
@@ -254,7 +252,7 @@ async def test_what_finishes_during_the_drain_is_settled_at_once(
     assert (await rt.read_model.job(second)).status is S.COMPLETED
 
 
-async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_end(
+async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -276,7 +274,7 @@ async def nothing_runs(crew: WorkerProcess) -> bool:
     return not crew.worker.running
 
 
-async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
+async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -294,7 +292,7 @@ async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
-async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
+async def test_a_failed_loop_shuts_down_the_worker_and_its_runs(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -313,7 +311,7 @@ def odd() -> None:
     raise ValueError("odd")
 
 
-async def test_a_stop_does_not_wait_for_the_ear(rt: Runtime) -> None:
+async def test_a_stop_does_not_wait_for_the_listener(rt: Runtime) -> None:
     async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as process:
         await until(lambda: listening(rt, process), "the ear")
         began = asyncio.get_running_loop().time()
@@ -326,7 +324,7 @@ async def listening(rt: Runtime, crew: WorkerProcess) -> bool:
 
 
 @pytest.mark.parametrize(("why", "status"), [("shutdown", S.RESUMED), ("canceled", S.CANCELED)])
-async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
+async def test_a_run_stopped_before_its_first_step_is_settled(
     rt: Runtime, make: Factory, why: str, status: Status
 ) -> None:
     work = await make.running()
@@ -344,7 +342,7 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
     assert (await rt.read_model.job(work.number)).status is status
 
 
-async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_late(
+async def test_a_finished_handler_is_not_run_again_because_of_a_late_log(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -370,7 +368,7 @@ async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
 
 
-async def test_it_resigns_while_others_hold_every_connection_of_the_pool(
+async def test_a_leader_resigns_while_every_connection_of_the_pool_is_in_use(
     rt: Runtime, conn: Connection
 ) -> None:
     leader = Leader(rt.sweeps, rt.settings.sweeps, uuid4())

@@ -26,7 +26,7 @@ def never(code: int) -> None:
     pytest.fail(f"it ended with {code}")
 
 
-async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
+async def test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ended, codes = threading.Event(), []
@@ -45,7 +45,7 @@ async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
     assert "for a lease, " in last
 
 
-async def test_a_short_block_is_logged_once_and_its_end_too(
+async def test_a_short_block_and_its_end_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Heard(logging.Handler):

@@ -48,7 +48,7 @@ def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
     return wire(settings, rt.db, False)
 
 
-async def test_a_worker_writes_the_log(rt: Runtime, make: Factory, tmp_path: Path) -> None:
+async def test_a_worker_delivers_to_the_log(rt: Runtime, make: Factory, tmp_path: Path) -> None:
     mine = _configured(rt, tmp_path, notifications={"targets": ["log"], "poll": 60})
     file = tmp_path / "notifications.jsonl"
 
@@ -69,7 +69,7 @@ async def test_a_worker_writes_the_log(rt: Runtime, make: Factory, tmp_path: Pat
     assert (await rt.read_model.job(number)).status is Status.COMPLETED
 
 
-async def test_a_webhook_hears_of_failures_alone(
+async def test_a_webhook_gets_only_the_configured_outcomes(
     rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPS_SECRET", SECRET)
