@@ -13,7 +13,7 @@ from draftsman.store.postgres.database import Database
 from tests.support.waits import background, until
 
 
-async def test_it_is_woken_by_what_is_due(
+async def test_delivery_process_wakes_for_due_deliveries(
     settings: Settings, db: Database, owner: Actor, tmp_path: Path
 ) -> None:
     told = settings.notifications.model_copy(update={"poll": 60.0})

@@ -29,7 +29,7 @@ from tests.support.statements import rows, run
 from tests.support.waits import until
 
 
-async def test_the_last_try_is_the_end_and_the_fallback_says_it(
+async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     make: Factory,
     rt: Runtime,
     desk: ChatHarness,
@@ -74,7 +74,7 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     assert (await rows(conn, "SELECT count(*) FROM draftsman.job_targets"))[0][0] == 1
 
 
-async def test_what_passes_is_tried_again_up_to_a_limit(
+async def test_a_temporary_failure_is_retried_up_to_the_limit(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     async def fail(_: Request) -> Reply:
@@ -92,7 +92,7 @@ async def test_what_passes_is_tried_again_up_to_a_limit(
     )
 
 
-async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
+async def test_a_dead_delivery_is_searched_for_and_sent_again_on_request(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     asked: list[str] = []
@@ -116,7 +116,7 @@ async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
     assert (event.kind, event.actor) == ("redelivered", "cli:root")
 
 
-async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
+async def test_a_retry_after_delays_every_process_without_using_an_attempt(
     make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
 ) -> None:
     asked: list[str] = []
@@ -147,7 +147,7 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
     assert {item.job for item in await claim(rt, ChannelName.SLACK)} == {first, second, other}
 
 
-async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
+async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
     make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def later(_: Request) -> Reply:
@@ -178,7 +178,7 @@ async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
     assert all(targets == ["C1"] for targets in busy[before + 1 :])
 
 
-async def test_who_hangs_is_waited_for_by_nobody_else(
+async def test_a_hanging_call_delays_no_other_target(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     hanging = asyncio.Event()
@@ -205,7 +205,7 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
         await desk.quiet(job)
 
 
-async def test_a_limit_is_kept_by_all_processes_together(
+async def test_a_rate_limit_is_shared_by_all_processes(
     make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     """Two at once, then another every 0.2 s: each attempt takes a token, or waits for it."""
@@ -223,7 +223,7 @@ async def test_a_limit_is_kept_by_all_processes_together(
     assert attempts == 1, "waiting spends nothing"
 
 
-async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
+async def test_a_stop_finishes_calls_in_flight_and_claims_no_more(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     came, go = asyncio.Event(), asyncio.Event()
@@ -261,7 +261,7 @@ async def test_a_broken_channel_leaves_its_delivery_in_doubt(
     assert delivery.last_error == "no reply: ValueError: a bug"
 
 
-async def test_a_process_that_lost_the_database_goes_on(
+async def test_a_process_continues_after_an_outage_of_the_database(
     make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     await desk.open()
@@ -275,7 +275,7 @@ async def test_a_process_that_lost_the_database_goes_on(
     assert await kinds_and_statuses(rt, number) == [("status", "sent")]
 
 
-async def test_who_was_stopped_for_longer_than_its_lease_sends_nothing(
+async def test_a_process_suspended_longer_than_its_lease_sends_nothing(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     await make.queued(**CHAT)

@@ -18,7 +18,7 @@ from tests.support.http_server import Reply, Request
 from tests.support.people import People
 
 
-async def test_a_story_is_told_in_order_and_its_question_rewritten(
+async def test_messages_of_a_job_are_sent_in_order_and_its_question_is_edited(
     make: Factory, rt: Runtime, desk: ChatHarness, people: People
 ) -> None:
     work = await make.asked(GATE, **CHAT)
@@ -39,7 +39,7 @@ async def test_a_story_is_told_in_order_and_its_question_rewritten(
     assert kinds.count("delivery_sent") == 2, "the question and the result"
 
 
-async def test_a_lost_reply_is_looked_for_and_not_posted_again(
+async def test_a_message_with_a_lost_reply_is_found_and_not_posted_again(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     asked: list[str] = []
@@ -64,7 +64,7 @@ async def test_a_lost_reply_is_looked_for_and_not_posted_again(
     )
 
 
-async def test_one_that_did_not_arrive_is_posted_again_after_a_look(
+async def test_a_message_that_did_not_arrive_is_posted_again_after_a_search(
     make: Factory, desk: ChatHarness
 ) -> None:
     asked: list[str] = []
@@ -80,7 +80,7 @@ async def test_one_that_did_not_arrive_is_posted_again_after_a_look(
     assert asked == ["/post", "/find", "/post"]
 
 
-async def test_a_status_whose_message_was_deleted_is_posted_anew(
+async def test_a_status_whose_message_was_deleted_is_posted_again(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     number = await make.queued(**CHAT)
@@ -92,9 +92,7 @@ async def test_a_status_whose_message_was_deleted_is_posted_anew(
     assert [post.text for post in desk.chat.posts.values()] == ["D-1 'noop' is running"]
 
 
-async def test_a_copy_that_was_deleted_needs_no_rewriting(
-    make: Factory, rt: Runtime, desk: ChatHarness
-) -> None:
+async def test_a_deleted_copy_is_not_edited(make: Factory, rt: Runtime, desk: ChatHarness) -> None:
     work = await make.asked(**CHAT)
     await desk.open()
     await desk.quiet(work.number)
@@ -106,7 +104,7 @@ async def test_a_copy_that_was_deleted_needs_no_rewriting(
     assert "dead_letter" not in {status for _, status in found}
 
 
-async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
+async def test_a_dead_post_that_may_be_visible_is_found_and_edited(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     """It arrived without a reply, and the question closed after the last attempt."""
@@ -147,7 +145,7 @@ async def test_a_file_is_uploaded_once(make: Factory, rt: Runtime, desk: ChatHar
     assert kinds[-1] == "attachment_uploaded"
 
 
-async def test_a_reminder_is_rewritten_with_its_question(
+async def test_a_reminder_is_edited_with_its_question(
     make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 1000}), **CHAT)
@@ -161,7 +159,7 @@ async def test_a_reminder_is_rewritten_with_its_question(
     assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
 
 
-async def test_a_private_word_goes_to_one_target_and_names_who_may_see_it(
+async def test_a_private_notice_goes_to_one_target_and_names_its_reader(
     make: Factory, rt: Runtime
 ) -> None:
     number = await make.queued(notify=("log", "slack:C1", "slack:C1/9.5"))

@@ -41,7 +41,7 @@ async def count(rt: Runtime, job: int) -> int:
     return len(found)
 
 
-async def test_half_and_ninety_percent_of_the_time(
+async def test_reminders_are_due_at_half_and_at_90_percent_of_the_time(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
@@ -53,7 +53,7 @@ async def test_half_and_ninety_percent_of_the_time(
     assert seen == [0, 1, 1, 2, 2]
 
 
-async def test_it_is_said_with_the_question_and_once_for_each_target(
+async def test_a_reminder_follows_its_question_once_for_each_target(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, notify=("log", "slack:C1"))
@@ -77,7 +77,7 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     assert question.reminders == 1
 
 
-async def test_a_late_sweep_says_it_once(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_a_late_sweep_reminds_once(make: Factory, rt: Runtime, clock: Clock) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(95 * HOUR)
     assert [await rt.sweeps.names["remind"](LeaderTerm()) for _ in range(2)] == [1, 0]
@@ -85,7 +85,7 @@ async def test_a_late_sweep_says_it_once(make: Factory, rt: Runtime, clock: Cloc
 
 
 @pytest.mark.parametrize("item", [{"never_expires": True}, {"expires_in": 60.0}])
-async def test_what_never_expires_or_is_over_is_not_reminded_of(
+async def test_a_question_that_never_expires_or_is_overdue_gets_no_reminder(
     make: Factory, rt: Runtime, clock: Clock, item: dict[str, Any]
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update=item), **LOG)
@@ -95,9 +95,7 @@ async def test_what_never_expires_or_is_over_is_not_reminded_of(
     assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
 
 
-async def test_a_closed_question_is_not_reminded_of(
-    make: Factory, rt: Runtime, clock: Clock
-) -> None:
+async def test_a_closed_question_gets_no_reminder(make: Factory, rt: Runtime, clock: Clock) -> None:
     works = [await make.asked(LONG, **LOG) for _ in range(2)]
     await make.answer(works[0].number, "red")
     await rt.job_control.cancel(works[1].number, make.owner)
@@ -106,7 +104,7 @@ async def test_a_closed_question_is_not_reminded_of(
     assert [await count(rt, work.number) for work in works] == [0, 0]
 
 
-async def test_a_reminder_that_waits_is_unsaid_when_its_question_closes(
+async def test_a_pending_reminder_is_superseded_when_its_question_closes(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
@@ -117,7 +115,7 @@ async def test_a_reminder_that_waits_is_unsaid_when_its_question_closes(
     assert ("reminder", "superseded") in await kinds_and_statuses(rt, work.number)
 
 
-async def test_more_time_brings_its_own_but_three_are_all(
+async def test_an_extended_question_gets_at_most_three_reminders(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
@@ -136,7 +134,9 @@ async def test_more_time_brings_its_own_but_three_are_all(
     assert await rt.sweeps.next_due() is None
 
 
-async def test_for_ever_ends_them(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_a_question_that_no_longer_expires_gets_no_reminder(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     work = await make.asked(LONG, **LOG)
     await rt.questions.extend(work.number, 1, None, make.owner)
     await clock.forward(99 * HOUR)
@@ -146,7 +146,7 @@ async def test_for_ever_ends_them(make: Factory, rt: Runtime, clock: Clock) -> N
     assert await count(rt, work.number) == 0
 
 
-async def test_where_nobody_would_hear_it_the_point_passes(
+async def test_a_reminder_without_a_target_is_skipped(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG)
@@ -159,7 +159,7 @@ async def test_where_nobody_would_hear_it_the_point_passes(
     assert await count(rt, work.number) == 1
 
 
-async def test_it_is_bounded_and_the_oldest_come_first(
+async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     few = wire(
@@ -199,7 +199,7 @@ async def _due_at(conn: Connection) -> list[datetime]:
     return [at for (at,) in await rows(conn, due)]
 
 
-async def test_a_reminder_waits_for_the_morning(
+async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     make: Factory, rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     night = _night(rt)
@@ -223,7 +223,7 @@ async def test_a_reminder_waits_for_the_morning(
     assert 8.4 * HOUR < left.total_seconds() <= 8.6 * HOUR, "90 % is still to come"
 
 
-async def test_it_is_dropped_when_it_is_answered_in_the_night(
+async def test_a_delayed_reminder_is_superseded_by_an_answer(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     night = _night(rt)
@@ -254,7 +254,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("item", "where", "hour", "said"), CASES)
-async def test_the_night_of_those_who_may_answer_counts(
+async def test_quiet_hours_of_the_possible_responders_count(
     make: Factory,
     rt: Runtime,
     people: People,
@@ -274,7 +274,7 @@ async def test_the_night_of_those_who_may_answer_counts(
     assert await count(rt, work.number) == said
 
 
-async def test_a_question_is_escalated_once_whoever_writes(make: Factory, conn: Connection) -> None:
+async def test_a_question_is_escalated_once_by_any_writer(make: Factory, conn: Connection) -> None:
     await make.asked(
         QUESTION.model_copy(update={"on_expire": OnExpire.ESCALATE, "escalate_to": "leads"})
     )

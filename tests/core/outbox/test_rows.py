@@ -35,7 +35,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("status", Status)
-async def test_a_job_tells_its_target_and_one_without_tells_nobody(
+async def test_a_job_has_deliveries_for_its_targets_only(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status, **LOG)
@@ -46,7 +46,7 @@ async def test_a_job_tells_its_target_and_one_without_tells_nobody(
 
 
 @pytest.mark.parametrize("status", Status)
-async def test_the_newest_status_waits_once(
+async def test_only_the_newest_status_is_pending(
     make: Factory, rt: Runtime, conn: Connection, status: Status
 ) -> None:
     number = await make.job_in(status, **LOG)
@@ -59,7 +59,9 @@ async def test_the_newest_status_waits_once(
     assert found[0][0] == found[0][1], number
 
 
-async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Runtime) -> None:
+async def test_a_status_in_flight_is_followed_by_the_next_status(
+    make: Factory, rt: Runtime
+) -> None:
     number = await make.queued(**LOG)
     (first,) = await claim(rt)
     await make.running(number)
@@ -72,7 +74,7 @@ async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Ru
     ]
 
 
-async def test_what_is_rolled_back_is_told_to_nobody(
+async def test_a_rolled_back_change_has_no_delivery(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     work = await make.asked(**LOG)
@@ -97,7 +99,7 @@ async def test_what_is_rolled_back_is_told_to_nobody(
     assert await deliveries_of(rt, work.number) == before
 
 
-async def test_a_statement_by_hand_is_told_as_well(
+async def test_a_manual_statement_has_deliveries_too(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
@@ -137,7 +139,7 @@ def _item(how: str) -> QuestionSpec:
 
 
 @pytest.mark.parametrize("how", HOW)
-async def test_a_question_that_closes_unposted_stays_unsaid(
+async def test_a_question_closed_before_its_post_is_not_posted(
     make: Factory, rt: Runtime, people: People, how: str
 ) -> None:
     work = await make.asked(_item(how), **LOG)
@@ -176,7 +178,7 @@ async def test_a_question_that_closes_settles_every_copy_once(
     assert broken == {}
 
 
-async def test_who_joins_later_hears_where_it_is_and_what_it_asks(
+async def test_a_target_that_joins_later_gets_the_status_and_the_open_question(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.asked(subject_key="card")
@@ -208,7 +210,7 @@ async def test_a_retry_inherits_the_targets(make: Factory, rt: Runtime) -> None:
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
-async def test_a_target_that_wants_some_ends_hears_of_no_others(
+async def test_a_target_gets_only_its_selected_outcomes(
     make: Factory, rt: Runtime, conn: Connection, status: Status
 ) -> None:
     number = await make.queued(max_attempts=0, **LOG)
@@ -242,7 +244,7 @@ async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
     assert (await rt.read_model.job(number)).status is status
 
 
-async def test_what_was_sent_stays(conn: Connection, make: Factory, rt: Runtime) -> None:
+async def test_a_sent_delivery_is_immutable(conn: Connection, make: Factory, rt: Runtime) -> None:
     await make.queued(**LOG)
     await send_all(rt)
     again = "status = 'pending', sent_at = NULL, next_attempt_at = now()"

@@ -8,7 +8,7 @@ from tests.core.outbox.chaos import ChaosRun, ChatBackend
 from tests.factories import Factory
 
 
-async def test_each_is_visible_once_and_in_order_whatever_fails(
+async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     sky = ChatBackend(seed=1)

@@ -160,7 +160,7 @@ def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]],
         runner.run(db.close())
 
 
-def test_any_order_of_events_leaves_the_outbox_sound(run: Callable[[list[Any]], None]) -> None:
+def test_any_order_of_events_keeps_the_outbox_invariants(run: Callable[[list[Any]], None]) -> None:
     @effort(max_examples=20)
     @given(STEPS)
     def play(steps: list[Any]) -> None:

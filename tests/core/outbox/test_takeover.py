@@ -87,7 +87,7 @@ async def shown_once(rt: Runtime, desk: ChatHarness, number: int) -> None:
     assert list(desk.chat.seen().values()) == [1]
 
 
-async def test_killed_before_its_call_it_is_sent_without_a_search(
+async def test_a_delivery_killed_before_its_call_is_sent_without_a_search(
     make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start,
     conn: Connection,
 ) -> None:  # fmt: skip
@@ -110,7 +110,7 @@ async def test_killed_before_its_call_it_is_sent_without_a_search(
     assert asked == ["/post"]
 
 
-async def test_killed_in_its_call_it_is_looked_for_until_the_call_is_over(
+async def test_a_delivery_killed_during_its_call_is_searched_for_until_the_call_times_out(
     make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start
 ) -> None:
     """The chat shows the message of the dead process after the first search."""
@@ -142,7 +142,7 @@ async def test_killed_in_its_call_it_is_looked_for_until_the_call_is_over(
     assert asked == ["/post", "/find", "/find"]
 
 
-async def test_killed_in_a_call_that_never_arrives_it_is_sent_when_that_is_over(
+async def test_a_delivery_killed_in_a_lost_call_is_sent_after_its_timeout(
     make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start
 ) -> None:
     asked: list[str] = []
@@ -165,7 +165,7 @@ async def test_killed_in_a_call_that_never_arrives_it_is_sent_when_that_is_over(
     assert asked == ["/post", "/find", "/find", "/post"]
 
 
-async def test_a_sender_without_a_session_begins_no_call_of_what_another_took(
+async def test_a_sender_without_a_session_starts_no_call_for_a_reclaimed_delivery(
     make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     number = await make.queued(**CHAT)
@@ -186,7 +186,7 @@ async def test_a_sender_without_a_session_begins_no_call_of_what_another_took(
     assert (await deliveries_of(rt, number))[0].attempts == 2
 
 
-async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_for(
+async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits_for(
     make: Factory, rt: Runtime, desk: ChatHarness, told_settings: Settings, conn: Connection
 ) -> None:
     """A partition: its session is gone, the process lives, and its call hangs."""
@@ -220,7 +220,7 @@ async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_f
         await channel.close()
 
 
-async def test_a_call_is_renewed_while_it_lasts(
+async def test_the_lease_of_a_call_is_renewed_while_it_lasts(
     make: Factory, rt: Runtime, desk: ChatHarness, told_settings: Settings, conn: Connection
 ) -> None:
     came, go = asyncio.Event(), asyncio.Event()
@@ -250,7 +250,7 @@ async def test_a_call_is_renewed_while_it_lasts(
         await channel.close()
 
 
-async def test_what_a_live_session_holds_is_nobody_elses(
+async def test_a_delivery_of_a_live_session_is_not_reclaimed(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)
@@ -261,7 +261,7 @@ async def test_what_a_live_session_holds_is_nobody_elses(
     assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
 
 
-async def test_what_a_process_without_a_session_claimed_is_left_to_its_lease(
+async def test_a_delivery_claimed_without_a_session_is_reclaimed_after_its_lease(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)

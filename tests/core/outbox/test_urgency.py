@@ -35,7 +35,7 @@ async def finish(rt: Runtime, item: ClaimedDelivery) -> None:
     assert await rt.delivery_sender.record(item, RECEIPT) is DeliveryStatus.SENT
 
 
-async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
+async def test_the_thread_of_a_question_goes_before_statuses_that_were_due_earlier(
     make: Factory, rt: Runtime
 ) -> None:
     cards = [await make.queued(**CHAT) for _ in range(3)]
@@ -50,9 +50,7 @@ async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
 
 
 @pytest.mark.parametrize("what", ["question_closed", "result"])
-async def test_a_decision_and_a_result_are_urgent_too(
-    make: Factory, rt: Runtime, what: str
-) -> None:
+async def test_decisions_and_results_are_urgent(make: Factory, rt: Runtime, what: str) -> None:
     number = (await make.asked(**CHAT)).number
     while taken := await claim(rt):
         await finish(rt, taken[0])
@@ -68,7 +66,7 @@ async def test_a_decision_and_a_result_are_urgent_too(
         await finish(rt, item)
 
 
-async def test_what_precedes_an_urgent_one_is_urgent_and_what_follows_is_not(
+async def test_deliveries_before_an_urgent_delivery_are_urgent_and_later_ones_are_not(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = (await make.asked(**CHAT)).number
@@ -83,7 +81,7 @@ async def test_what_precedes_an_urgent_one_is_urgent_and_what_follows_is_not(
     ]  # fmt: skip
 
 
-async def test_a_card_that_was_due_earlier_by_the_head_start_goes_first(
+async def test_a_status_due_earlier_by_the_head_start_goes_first(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     """However many questions come: each of them is due later than the card."""
@@ -99,14 +97,14 @@ async def test_a_card_that_was_due_earlier_by_the_head_start_goes_first(
     assert second.urgent, "its call may take from the reserve"
 
 
-async def test_a_reserved_target_gives_its_urgent_ones_alone(make: Factory, rt: Runtime) -> None:
+async def test_a_reserved_target_gives_only_urgent_deliveries(make: Factory, rt: Runtime) -> None:
     await make.queued(**CHAT)
     assert await claim(rt, reserved=["C1"]) == []
     number = (await make.asked(**CHAT)).number
     assert [item.job for item in await claim(rt, reserved=["C1"], share=9)] == [number]
 
 
-async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
+async def test_the_last_call_of_a_bucket_is_reserved_for_an_urgent_delivery(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     """Two calls at once, then a call a minute."""
@@ -126,7 +124,9 @@ async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
 
 
 @pytest.mark.parametrize("how", ["our limit", "a refusal"])
-async def test_what_a_limit_puts_off_keeps_its_place(make: Factory, rt: Runtime, how: str) -> None:
+async def test_a_rate_limited_delivery_keeps_its_place(
+    make: Factory, rt: Runtime, how: str
+) -> None:
     outcome = Deferred(5) if how == "our limit" else Failure("HTTP 429", retry_after=5)
     await make.queued(**CHAT)
     second = await make.queued(**CHAT)
