@@ -36,7 +36,7 @@ def _answer(rt: Runtime, make: Factory, job: int) -> Any:
     return Factory(rt, make.owner).answer(job, "red")
 
 
-async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
+async def test_a_post_recorded_after_its_question_closed_is_edited(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     job, question = await _asking(make, rt)
@@ -45,7 +45,7 @@ async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
     assert [str(one.kind) for one in await send_all(rt)] == ["question_closed", "status"]
 
 
-async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
+async def test_a_post_that_failed_while_its_question_closed_is_not_retried(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     """It waited for the answer, and sees its effect: its own snapshot is older."""
@@ -68,7 +68,7 @@ async def test_an_answer_waits_for_a_post_that_is_being_recorded(
     assert [one.original for one in settles] == [question.seq]
 
 
-async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
+async def test_an_answer_waits_for_a_claim_and_closes_the_claimed_question(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(**LOG)
@@ -86,7 +86,7 @@ async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
     )
 
 
-async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
+async def test_a_claim_skips_a_delivery_that_an_answer_supersedes(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.asked(**LOG)
@@ -98,7 +98,7 @@ async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
     assert [str(one.kind) for one in await send_all(rt)] == ["status"]
 
 
-async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
+async def test_the_previous_status_is_not_claimed_while_the_next_is_committed(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
@@ -109,7 +109,7 @@ async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
     assert (status.kind, status.version) == (DeliveryKind.STATUS, 2)
 
 
-async def test_a_job_that_moves_waits_for_a_claim_and_is_told_again(
+async def test_a_status_change_waits_for_a_claim_and_adds_a_delivery(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
@@ -122,7 +122,7 @@ async def test_a_job_that_moves_waits_for_a_claim_and_is_told_again(
     assert found == [(1, "sending"), (2, "pending")]
 
 
-async def test_two_dispatchers_take_different_ones_and_none_waits(
+async def test_two_dispatchers_claim_different_deliveries_without_waiting(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     for _ in range(6):
@@ -134,7 +134,7 @@ async def test_two_dispatchers_take_different_ones_and_none_waits(
     assert (len(taken.result()), len(others), len(set(seqs))) == (4, 2, 6)
 
 
-async def test_many_dispatchers_at_once_take_each_once_and_one_of_a_thread(
+async def test_concurrent_dispatchers_claim_each_delivery_once_and_one_of_a_thread(
     make: Factory, rt: Runtime
 ) -> None:
     works = [await make.asked(**LOG) for _ in range(20)]
@@ -147,7 +147,7 @@ async def test_many_dispatchers_at_once_take_each_once_and_one_of_a_thread(
     assert len({item.thread_key for item in taken}) == len(taken) == len(works)
 
 
-async def test_the_lease_of_a_dead_dispatcher_runs_out_and_its_post_is_in_doubt(
+async def test_the_lease_of_a_dead_dispatcher_expires_and_its_post_is_in_doubt(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.queued(**LOG)
@@ -161,7 +161,7 @@ async def test_the_lease_of_a_dead_dispatcher_runs_out_and_its_post_is_in_doubt(
     assert await rt.delivery_sender.record(again, RECEIPT) is DeliveryStatus.SENT
 
 
-async def test_who_joins_while_the_job_moves_waits_and_hears_the_newest(
+async def test_a_target_that_joins_during_a_status_change_gets_the_newest_status(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(subject_key="card")
@@ -173,7 +173,7 @@ async def test_who_joins_while_the_job_moves_waits_and_hears_the_newest(
     assert found == [("status", version)]
 
 
-async def test_redelivering_twice_at_once_revives_once(
+async def test_two_concurrent_redeliveries_resend_once(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     await make.queued(**LOG)

@@ -45,7 +45,7 @@ FENCED: dict[str, Write] = {
 
 
 @pytest.mark.parametrize("write", FENCED)
-async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
+async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     stale = await make.running(on_lost="resume")
@@ -68,7 +68,7 @@ async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
 
 
 @pytest.mark.parametrize("write", sorted(FENCED.keys() - {"canceled", "start", "give_back"}))
-async def test_the_owner_of_the_job_does_write(
+async def test_the_owner_of_the_lease_can_write(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     """Else the test above would prove nothing."""
@@ -79,7 +79,7 @@ async def test_the_owner_of_the_job_does_write(
     assert await _everything(conn) != before
 
 
-async def test_a_guessed_token_is_of_no_use(make: Factory, rt: Runtime) -> None:
+async def test_a_guessed_token_is_refused(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     for token in (0, -1, work.token + 1, 2**62):
         with pytest.raises(LeaseLost):

@@ -45,7 +45,7 @@ async def _work(make: Factory, clock: Clock, jobs: int) -> None:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-async def test_a_second_sweep_passes_by_what_the_first_is_doing(
+async def test_a_second_sweep_skips_rows_of_the_first(
     make: Factory, rt: Runtime, clock: Clock, conn: Connection, name: str
 ) -> None:
     await _work(make, clock, 1)
@@ -64,7 +64,7 @@ async def test_a_second_sweep_passes_by_what_the_first_is_doing(
     assert await SWEEPS[name](rt, make) == 0
 
 
-async def test_many_leaders_sweeping_at_once_do_each_thing_once(
+async def test_concurrent_sweeps_make_each_change_once(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await _work(make, clock, 4)
@@ -81,7 +81,7 @@ async def test_many_leaders_sweeping_at_once_do_each_thing_once(
     assert done == {"expire": 4, "promote": 4, "rescue": 12}
 
 
-async def test_a_new_job_of_a_lost_one_is_made_once(
+async def test_the_new_job_of_a_lost_job_is_created_once(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     works = [await make.running(on_lost="new_job") for _ in range(5)]
@@ -92,7 +92,7 @@ async def test_a_new_job_of_a_lost_one_is_made_once(
     assert made == [(work.number,) for work in works]
 
 
-async def test_a_new_job_and_a_retry_by_hand_at_once_are_one(
+async def test_a_new_job_and_a_concurrent_manual_retry_are_one_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="new_job")
@@ -120,7 +120,7 @@ async def test_an_old_leaders_sweep_ends_with_its_term(
     assert await rt.sweeps.promote(LeaderTerm(new, 2)) == 1
 
 
-async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
+async def test_two_candidates_for_an_expired_lease_elect_one_leader(
     rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     one, two = uuid4(), uuid4()
@@ -137,7 +137,7 @@ async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
     assert taken.result() == 2
 
 
-async def test_partitions_made_twice_at_once_are_made_once(
+async def test_partitions_are_created_once_by_concurrent_sweeps(
     rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(100 * 86_400)
@@ -151,7 +151,7 @@ async def test_partitions_made_twice_at_once_are_made_once(
     assert after == before + made.result()
 
 
-async def test_events_are_written_while_partitions_are_made(
+async def test_events_are_written_while_partitions_are_created(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     """A concurrent insert of an event waits briefly, and neither fails."""

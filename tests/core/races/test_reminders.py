@@ -33,7 +33,7 @@ async def _done(rt: Runtime, job: int, name: str) -> int:
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_an_answer_first_and_nothing_is_said(
+async def test_a_question_answered_before_the_sweep_gets_no_message(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, name: str
 ) -> None:
     work = await make.asked(ASK, **LOG)
@@ -48,7 +48,7 @@ async def test_an_answer_first_and_nothing_is_said(
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_the_sweep_first_and_the_answer_counts(
+async def test_an_answer_after_the_sweep_is_accepted(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection, name: str
 ) -> None:
     work = await make.asked(ASK, **LOG)
@@ -65,7 +65,7 @@ async def test_the_sweep_first_and_the_answer_counts(
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_two_leaders_do_it_once(
+async def test_two_leaders_remind_once(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, name: str
 ) -> None:
     works = [await make.asked(ASK, **LOG) for _ in range(3)]
@@ -79,7 +79,7 @@ async def test_two_leaders_do_it_once(
     assert [await _done(rt, work.number, name) for work in works] == [1, 1, 1]
 
 
-async def test_what_a_leader_found_and_another_said_is_not_said_again(
+async def test_a_reminder_sent_by_another_leader_is_not_repeated(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     """It read, was suspended, and continues after the other leader: its data is outdated."""
@@ -94,7 +94,7 @@ async def test_what_a_leader_found_and_another_said_is_not_said_again(
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_an_old_leader_says_nothing(
+async def test_a_former_leader_sends_no_reminder(
     make: Factory, rt: Runtime, clock: Clock, name: str
 ) -> None:
     old = uuid4()
@@ -112,7 +112,7 @@ async def test_an_old_leader_says_nothing(
     assert await rt.sweeps.names[name](LeaderTerm()) == 1
 
 
-async def test_more_time_meanwhile_puts_the_reminder_off(
+async def test_a_concurrent_extension_postpones_the_reminder(
     make: Factory, rt: Runtime, clock: Clock, first: FirstSession
 ) -> None:
     work = await make.asked(ASK, **LOG)

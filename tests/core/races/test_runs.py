@@ -31,7 +31,7 @@ async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
     )
 
 
-async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
+async def test_a_cancel_before_the_end_of_a_run_cancels_the_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
@@ -43,7 +43,7 @@ async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
     assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
 
 
-async def test_a_cancel_that_comes_after_the_end_is_told(
+async def test_a_cancel_after_the_end_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
@@ -54,7 +54,7 @@ async def test_a_cancel_that_comes_after_the_end_is_told(
     assert (await rt.read_model.job(work.number)).result == {"n": 1}
 
 
-async def test_a_batch_of_ends_does_not_wait_for_a_cancel_and_settles_it_next_time(
+async def test_a_batch_of_results_skips_a_job_locked_by_a_cancel_and_settles_it_next(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running()
@@ -110,7 +110,7 @@ async def test_a_cancel_waits_for_the_claim_and_stops_the_run(
     assert (await rt.read_model.job(number)).status is Status.RUNNING
 
 
-async def test_a_claim_passes_by_what_is_being_canceled(
+async def test_a_claim_skips_a_job_that_is_being_canceled(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     number = await make.queued(queue="q")
@@ -131,7 +131,7 @@ async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
 
 
 @pytest.mark.parametrize("what", ["start", "give_back"])
-async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
+async def test_a_claim_of_another_worker_is_not_started(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, what: str
 ) -> None:
     """The job is claimed as before, but under another lease: only that tells."""
@@ -156,7 +156,7 @@ async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
     assert (job.status, job.lease_token) == (Status.CLAIMED, again.token)
 
 
-async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
+async def test_a_result_during_the_rescue_waits_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -166,7 +166,7 @@ async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
-async def test_a_rescue_during_the_end_passes_it_by(
+async def test_a_rescue_skips_a_run_that_is_ending(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -178,7 +178,7 @@ async def test_a_rescue_during_the_end_passes_it_by(
     assert (await rt.read_model.job(work.number)).status is Status.COMPLETED
 
 
-async def test_a_heartbeat_during_the_rescue_learns_that_the_run_is_lost(
+async def test_a_heartbeat_during_the_rescue_reports_the_lost_run(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     """It does not wait: the run is skipped, and the next beat tells."""
@@ -238,7 +238,7 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
 
 
 @pytest.mark.parametrize("write", sorted(WRITES.keys() - {"ask"}))
-async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
+async def test_a_rescue_skips_a_job_during_a_write_until_the_next_sweep(
     make: Factory, rt: Runtime, first: FirstSession, write: str
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -249,7 +249,7 @@ async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
     assert [job.number for job in await _rescue(rt, make)] == [work.number]
 
 
-async def test_two_uses_at_once_do_not_share_the_last_of_a_quota(
+async def test_concurrent_writes_do_not_exceed_a_quota(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
@@ -258,7 +258,7 @@ async def test_two_uses_at_once_do_not_share_the_last_of_a_quota(
     assert (one.result(), other) == (True, False)
 
 
-async def test_terminal_is_terminal_whoever_comes_late(
+async def test_a_finished_job_stays_finished_under_concurrent_changes(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     """Everything that could move a job comes at once with its end; the end stays."""

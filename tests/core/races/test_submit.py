@@ -26,7 +26,7 @@ def _request(**fields: str) -> Invocation:
     return invocation(**{"type": "noop", "key": "k"} | fields)
 
 
-async def test_a_hundred_at_once_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
+async def test_100_concurrent_requests_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
     made = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
     assert len({one.number for one in made}) == 1
     assert Counter(one.outcome for one in made) == {"created": 1, "deduplicated": 99}
@@ -34,7 +34,7 @@ async def test_a_hundred_at_once_with_one_key_are_one_job(rt: Runtime, owner: Ac
     assert len(await rt.read_model.job_events(made[0].number)) == 1
 
 
-async def test_a_twin_waits_for_the_first_and_finds_its_job(
+async def test_a_duplicate_request_waits_for_the_first_and_gets_its_job(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
@@ -52,7 +52,7 @@ async def test_another_request_with_the_key_waits_and_is_refused(
     assert created.result().outcome == "created"
 
 
-async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
+async def test_a_duplicate_of_a_rolled_back_request_creates_the_job(
     rt: Runtime, db: Database, owner: Actor, conn: Connection
 ) -> None:
     doomed = row(_request(), owner, rt.limits)
@@ -75,7 +75,7 @@ async def test_a_second_request_for_the_subject_waits_and_joins(
     assert (joined.outcome, joined.number) == ("joined", created.result().number)
 
 
-async def test_fifty_requests_for_one_subject_at_once_are_one_live_job(
+async def test_50_concurrent_requests_for_one_subject_are_one_live_job(
     rt: Runtime, owner: Actor
 ) -> None:
     requests = [_request(key=str(n), subject_key="card:1") for n in range(50)]
@@ -111,7 +111,7 @@ async def test_a_batch_that_waits_holds_no_key_that_comes_after_it(
             assert [one.outcome for one in await waiting] == ["deduplicated"] * 2
 
 
-async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
+async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.canceled(subject_key="card:1")
@@ -122,7 +122,7 @@ async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
     assert created.result().status is Status.QUEUED
 
 
-async def test_two_retries_at_once_make_one_job(
+async def test_two_concurrent_retries_create_one_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.canceled()
@@ -132,7 +132,7 @@ async def test_two_retries_at_once_make_one_job(
     assert second.number == created.result().number
 
 
-async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) -> None:
+async def test_50_concurrent_retries_create_one_job(make: Factory, rt: Runtime) -> None:
     number = await make.canceled()
     made = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
     assert Counter(one.outcome for one in made) == {"created": 1, "deduplicated": 49}
@@ -146,7 +146,7 @@ def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
     )
 
 
-async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_it(
+async def test_a_manual_retry_of_a_lost_job_waits_for_its_new_job_and_returns_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="new_job")

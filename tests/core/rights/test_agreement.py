@@ -102,7 +102,7 @@ async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("switch", [None, False, True])
-async def test_an_answer_counts_for_both(
+async def test_database_and_policy_agree_on_an_answer(
     as_role: As,
     session: Session,
     make: Factory,
@@ -134,7 +134,7 @@ async def test_an_answer_counts_for_both(
     assert set(said.values()) == {"ok", "42501"}
 
 
-async def test_a_verb_is_for_both(
+async def test_database_and_policy_agree_on_a_verb(
     as_role: As, session: Session, make: Factory, roles: Roles
 ) -> None:
     job, over = await _waiting(as_role, make)

@@ -24,7 +24,7 @@ from tests.support.clock import Clock
 from tests.support.waits import until
 
 
-async def test_each_role_does_its_part(as_role: As) -> None:
+async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
     anna, worker, bot, carol = [await as_role(who) for who in ("anna", "worker", "bot", "carol")]
     job = await anna.submissions.submit(
         invocation(type="noop", queue="q", notify=("log",)), await anna.actor()
@@ -119,7 +119,7 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
                 await session.execute(rename, names)
 
 
-async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
+async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> None:
     anna, worker = await as_role("anna"), await as_role("worker")
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
     job = await anna.submissions.submit(request, await anna.actor())
@@ -160,7 +160,7 @@ async def test_the_people_of_a_process_are_those_of_the_database(
     await until(gone, "the changed people")
 
 
-async def test_what_was_decided_stays_borne_out(
+async def test_decisions_stay_supported_by_their_votes(
     as_role: As, make: Factory, known: Runtime, clock: Clock
 ) -> None:
     carol, dave, ben = [await as_role(who) for who in ("carol", "dave", "ben")]

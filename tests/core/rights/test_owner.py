@@ -16,7 +16,7 @@ from tests.support.roles import Roles
 from tests.support.server import Server
 
 
-async def test_an_ordinary_owner_migrates_and_does_everything(
+async def test_an_owner_without_superuser_rights_can_migrate_and_run_jobs(
     server: Server, roles: Roles, settings: Settings, owner: Actor
 ) -> None:
     name = server.create(migrated=False)

@@ -108,7 +108,7 @@ REFUSED: Final = {
 
 
 @pytest.mark.parametrize("who", REFUSED)
-async def test_a_role_may_run_its_own_statements_alone(
+async def test_a_role_can_run_only_its_own_statements(
     session: Callable[[str], Awaitable[Connection]], who: str
 ) -> None:
     conn, refused = await session(who), set()
