@@ -55,7 +55,7 @@ async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime
 
 
 @pytest.mark.parametrize("notify", [("none",), ("slack:C1/1700000000.1",), ("trello:" + "5" * 24,)])
-async def test_who_has_a_target_or_wants_none_is_not_reported_to_the_fallback(
+async def test_a_request_with_targets_or_without_notifications_is_not_reported_to_the_fallback(
     make: Factory, rt: Runtime, conn: Connection, notify: tuple[str, ...]
 ) -> None:
     number = await make.dead(notify=notify)
@@ -64,7 +64,7 @@ async def test_who_has_a_target_or_wants_none_is_not_reported_to_the_fallback(
     assert await results(rt, number) == wanted
 
 
-async def test_a_target_that_wants_other_outcomes_does_not_count(
+async def test_a_target_for_other_outcomes_does_not_count(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = Targets((), {"ops": ("completed",)})
@@ -82,7 +82,7 @@ async def test_only_dead_letters_are_reported(
     assert await value(conn, NOTED) == 0
 
 
-async def test_a_retry_of_a_request_that_wants_none_wants_none(
+async def test_a_retry_of_a_request_without_notifications_has_none(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = await make.dead(notify=("none",))

@@ -35,9 +35,7 @@ class Model:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ops=st.lists(st.sampled_from(OPS), max_size=14))
-async def test_an_episode_begins_only_after_an_absence_that_was_seen(
-    rt: Runtime, ops: list[str]
-) -> None:
+async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops: list[str]) -> None:
     model, card, label = Model(), f"{next(CARDS):024x}", "a" * 24
     begun: list[Episode] = []
     start = await rt.boards.clock()

@@ -46,7 +46,7 @@ async def test_a_repository_is_known_once_however_it_is_written(
     assert [one.profile.path for one in await rt.repos.profiles(made)] == ["", "services/api"]
 
 
-async def test_two_at_once_make_one(rt: Runtime, people: People) -> None:
+async def test_concurrent_additions_create_one_repository(rt: Runtime, people: People) -> None:
     adding = [rt.repos.add(PAY, TESTED, people.olga) for _ in range(5)]
     made = await asyncio.gather(*adding, return_exceptions=True)
     assert sum(isinstance(one, Repo) for one in made) == 1
@@ -83,7 +83,7 @@ async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
         await rt.repos.set_default(None, people.olga)
 
 
-async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
+async def test_a_repository_is_removed_with_its_labels_and_profiles(
     rt: Runtime, people: People, conn: Connection
 ) -> None:
     pay = await rt.repos.add(PAY, TESTED, people.olga)
@@ -99,7 +99,7 @@ async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
         await rt.repos.place("acme/pay")
 
 
-async def test_only_operators_change_what_workers_run(rt: Runtime, people: People) -> None:
+async def test_only_operators_can_change_repositories(rt: Runtime, people: People) -> None:
     pay = await rt.repos.add(PAY, TESTED, people.olga)
     for actor in (people.anna, people.mallory):
         for change in (
@@ -118,7 +118,7 @@ async def test_only_operators_change_what_workers_run(rt: Runtime, people: Peopl
 @pytest.mark.parametrize(
     "url", ["https://t0ken@github.com/a/b", "https://u:pw@github.com/a/b", "ssh://git:pw@host/a/b"]
 )
-async def test_the_database_itself_keeps_no_secret(
+async def test_the_database_stores_no_secret(
     rt: Runtime, people: People, conn: Connection, url: str
 ) -> None:
     with pytest.raises(UsageError, match="may not contain a password"):
@@ -143,7 +143,7 @@ async def test_the_database_itself_keeps_no_secret(
         ({"budget": {"cost_usd": -1}}, "budget.cost_usd"),
     ],
 )
-def test_a_profile_that_cannot_be_meant_is_one_line(fields: dict[str, object], says: str) -> None:
+def test_an_invalid_profile_is_refused_in_one_line(fields: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as refused:
         profile(fields)
     assert says in str(refused.value)

@@ -47,7 +47,7 @@ def limited(rt: Runtime) -> Runtime:
     ],
     ids=["type", "agent", "overrides", "mixed", "option"],
 )
-async def test_budgets_are_those_of_the_most_particular_who_speaks(
+async def test_budgets_come_from_the_most_specific_setting(
     limited: Runtime, owner: Actor, fields: dict[str, Any], expected: tuple[int, int, OnLost]
 ) -> None:
     made = await limited.submissions.submit(invocation(type="noop", **fields), owner)
@@ -55,7 +55,7 @@ async def test_budgets_are_those_of_the_most_particular_who_speaks(
     assert (job.max_attempts, job.max_retries, job.on_lost) == expected
 
 
-async def test_budgets_stay_as_they_were_submitted(
+async def test_budgets_are_fixed_at_submission(
     rt: Runtime, limited: Runtime, make: Factory
 ) -> None:
     work = await make.running(agent="slow")

@@ -25,7 +25,7 @@ async def _submit(rt: Runtime, owner: Actor, **fields: Any) -> SubmittedJob:
     return await rt.submissions.submit(invocation(**{"type": "noop"} | fields), owner)
 
 
-async def test_a_new_request_makes_a_job(rt: Runtime, owner: Actor) -> None:
+async def test_a_new_request_creates_a_job(rt: Runtime, owner: Actor) -> None:
     made = await _submit(rt, owner)
     job = await rt.read_model.job(made.number)
     assert (made.outcome, made.status, made.name) == ("created", Status.QUEUED, f"D-{made.number}")
@@ -152,7 +152,7 @@ async def test_a_live_job_with_the_same_subject_is_joined(
     assert (await _submit(rt, owner, subject_key="card:1")).outcome == "created"
 
 
-async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
+async def test_a_joining_request_is_stored_once_for_each_key_and_text(
     rt: Runtime, owner: Actor, people: People, conn: Connection
 ) -> None:
     first = await _submit(rt, owner, subject_key="card:1")
@@ -192,7 +192,7 @@ async def test_a_batch_is_answered_in_its_order_with_rising_numbers_and_position
     assert positions == list(range(positions[0], positions[0] + 500, 100))
 
 
-async def test_what_a_batch_shares_is_not_confused_with_what_only_looks_equal(
+async def test_equal_looking_values_of_a_batch_are_stored_separately(
     rt: Runtime, owner: Actor
 ) -> None:
     payloads: list[dict[str, Any]] = [{"n": 1}, {"n": True}, {"n": 1.0}]
@@ -228,7 +228,7 @@ async def test_a_subject_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor
     assert made[0].number == made[1].number
 
 
-async def test_a_batch_of_old_and_new_says_which_is_which(rt: Runtime, owner: Actor) -> None:
+async def test_a_batch_reports_existing_and_new_jobs(rt: Runtime, owner: Actor) -> None:
     old = await _submit(rt, owner, key="old")
     batch = [invocation(type="noop", key=key) for key in ("new", "old", "newer")]
     made = await rt.submissions.submit_many(batch, owner)
@@ -246,20 +246,20 @@ async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner
     assert [one.outcome for one in again] == ["deduplicated", "deduplicated"]
 
 
-async def test_an_empty_batch_makes_nothing(rt: Runtime, owner: Actor) -> None:
+async def test_an_empty_batch_creates_no_job(rt: Runtime, owner: Actor) -> None:
     assert await rt.submissions.submit_many([], owner) == []
 
 
-async def test_a_thousand_at_once_are_a_thousand_jobs(rt: Runtime, owner: Actor) -> None:
+async def test_a_batch_of_a_thousand_requests_creates_a_thousand_jobs(
+    rt: Runtime, owner: Actor
+) -> None:
     made = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
     assert len({one.number for one in made}) == 1000
     assert (await rt.read_model.stats()).jobs["queued"] == 1000
 
 
 @pytest.mark.parametrize("due", [{"delay": 3600}, {"run_at": "2199-01-01T00:00:00Z"}])
-async def test_what_is_due_later_is_scheduled(
-    rt: Runtime, owner: Actor, due: dict[str, Any]
-) -> None:
+async def test_a_job_due_later_is_scheduled(rt: Runtime, owner: Actor, due: dict[str, Any]) -> None:
     made = await _submit(rt, owner, **due)
     job = await rt.read_model.job(made.number)
     assert made.status is job.status is Status.SCHEDULED
@@ -268,7 +268,7 @@ async def test_what_is_due_later_is_scheduled(
     assert job.queued_at is None
 
 
-async def test_what_was_due_before_is_queued(rt: Runtime, owner: Actor) -> None:
+async def test_a_job_due_earlier_is_queued(rt: Runtime, owner: Actor) -> None:
     made = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
     assert made.status is Status.QUEUED
 
@@ -283,7 +283,7 @@ async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Ac
     assert (mine.max_attempts, mine.max_retries, mine.on_lost) == (0, 9, OnLost.FAIL)
 
 
-async def test_every_field_of_the_request_is_kept(rt: Runtime, people: People) -> None:
+async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People) -> None:
     made = await _submit(
         rt,
         people.on(Source.SLACK, "anna"),

@@ -38,7 +38,7 @@ async def left(conn: Connection) -> list[int]:
     return [job for (job,) in found]
 
 
-async def test_old_logs_go_so_many_jobs_at_a_time_and_live_jobs_keep_theirs(
+async def test_old_logs_are_deleted_in_batches_and_logs_of_live_jobs_are_kept(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection
 ) -> None:
     live = await logged(rt, make, ends=False)

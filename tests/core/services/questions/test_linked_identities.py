@@ -47,7 +47,7 @@ async def test_a_terminal_a_dashboard_and_slack_are_one_voter(one: Runtime) -> N
     assert (await one.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
-async def test_a_self_approval_in_slack_is_refused_and_on_the_terminal_marked(one: Runtime) -> None:
+async def test_a_self_approval_is_refused_in_slack_and_marked_on_the_terminal(one: Runtime) -> None:
     make = Factory(one, await one.actor())
     work = await make.asked(GATE.model_copy(update={"approvers": ("anna", "carol")}))
     assert (await one.read_model.job(work.number)).invoker_id == "anna"
@@ -73,7 +73,7 @@ async def test_a_self_approval_in_the_dashboard_is_marked(one: Runtime) -> None:
     assert (question.resolution or {})["self_approved"] is True
 
 
-async def test_a_job_from_before_the_login_had_a_person_is_that_persons(
+async def test_an_older_job_of_a_login_belongs_to_its_later_person(
     settings: Settings, db: Database, one: Runtime
 ) -> None:
     before = embedded(settings, db, {})
@@ -86,7 +86,7 @@ async def test_a_job_from_before_the_login_had_a_person_is_that_persons(
     assert (approved.resolution or {})["self_approved"] is True
 
 
-async def test_people_of_the_database_do_not_make_the_owner_two(
+async def test_people_of_the_database_do_not_give_the_owner_a_second_vote(
     settings: Settings, db: Database, one: Runtime
 ) -> None:
     kept = embedded(settings, db, {})

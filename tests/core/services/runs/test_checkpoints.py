@@ -34,7 +34,7 @@ async def test_checkpoints_of_other_jobs_are_not_dropped(
 
 
 @pytest.mark.parametrize("size", [0, 1, 1024 * 1024, 1024 * 1024 + 1, 3_000_000])
-async def test_a_work_bundle_comes_back_as_it_was(make: Factory, rt: Runtime, size: int) -> None:
+async def test_a_work_bundle_is_returned_unchanged(make: Factory, rt: Runtime, size: int) -> None:
     bundle = bytes(range(256)) * (size // 256) + bytes(size % 256)
     work = await make.running()
     await rt.checkpoints.save(work.lease, {}, bundle)
@@ -44,7 +44,7 @@ async def test_a_work_bundle_comes_back_as_it_was(make: Factory, rt: Runtime, si
     assert await rt.checkpoints.artifacts(work.number) == [], "bundles are not shown"
 
 
-async def test_a_later_run_finds_the_checkpoint_of_an_earlier_one(
+async def test_a_later_run_gets_the_checkpoint_of_an_earlier_run(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -54,7 +54,7 @@ async def test_a_later_run_finds_the_checkpoint_of_an_earlier_one(
     assert await rt.checkpoints.latest(again.number) == ({"n": 1}, b"bundle")
 
 
-async def test_a_step_is_remembered_before_and_after_its_effect(make: Factory, rt: Runtime) -> None:
+async def test_a_step_is_recorded_before_and_after_its_effect(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     begun, new = await rt.checkpoints.begin_step(work.lease, "push")
     assert (begun.status, new) == ("pending", True)
@@ -77,7 +77,7 @@ async def test_the_first_result_of_a_step_stays(make: Factory, rt: Runtime) -> N
 
 
 @pytest.mark.parametrize("size", [0, 10, 1024 * 1024, 2_500_000])
-async def test_an_artifact_comes_back_as_it_was(make: Factory, rt: Runtime, size: int) -> None:
+async def test_an_artifact_is_returned_unchanged(make: Factory, rt: Runtime, size: int) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a.bin", "file", b"\xff" * size)
     artifact, data = await rt.checkpoints.read_artifact(work.number, "a.bin")
@@ -121,7 +121,9 @@ async def test_an_artifact_of_a_later_run_comes_first(make: Factory, rt: Runtime
     assert [artifact.run for artifact in await rt.checkpoints.artifacts(work.number)] == [1, 2]
 
 
-async def test_a_missing_artifact_is_told_with_those_there_are(make: Factory, rt: Runtime) -> None:
+async def test_a_missing_artifact_is_refused_with_the_existing_names(
+    make: Factory, rt: Runtime
+) -> None:
     work = await make.running()
     with pytest.raises(NotFound, match="artifacts: none"):
         await rt.checkpoints.read_artifact(work.number, "a")
@@ -147,14 +149,14 @@ async def test_logs_come_in_the_order_of_runs_and_chunks(make: Factory, rt: Runt
     assert [chunk.text for chunk in between] == ["1.2", "1.10"]
 
 
-async def test_a_chunk_sent_twice_is_kept_once(make: Factory, rt: Runtime) -> None:
+async def test_a_chunk_sent_twice_is_stored_once(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     for text in ("first", "again"):
         await rt.checkpoints.log(work.lease, 1, text)
     assert [chunk.text for chunk in await rt.checkpoints.logs(work.number)] == ["first"]
 
 
-async def test_what_a_run_used_is_kept_with_it(make: Factory, rt: Runtime) -> None:
+async def test_the_usage_of_a_run_is_stored(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.usage(work.lease, {"input_tokens": 10, "cost_usd": 0.25})
     (run,) = await rt.read_model.runs(work.number)

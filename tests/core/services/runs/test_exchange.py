@@ -27,7 +27,7 @@ async def _settle(claim: Claim, *done: tuple[Lease, dict[str, Any]]) -> dict[int
     return {work.number: work.status for work in got}
 
 
-async def test_what_is_done_is_settled_and_its_slot_filled(
+async def test_a_finished_job_is_settled_and_its_slot_filled(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
     work = await make.running(queue="default")
@@ -43,7 +43,7 @@ async def test_what_is_done_is_settled_and_its_slot_filled(
     assert (run.status, run.finished_at, run.result) == (RunStatus.COMPLETED, job.finished_at, None)
 
 
-async def test_a_settled_job_tells_its_lease_only(make: Factory, claim: Claim) -> None:
+async def test_a_settled_job_is_identified_by_its_lease(make: Factory, claim: Claim) -> None:
     work = await make.running()
     (ended,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
     assert (ended.number, ended.token, ended.run) == (work.number, work.token, 1)
@@ -61,7 +61,7 @@ async def test_a_canceled_job_settles_as_canceled_and_its_run_keeps_the_result(
     assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
 
 
-async def test_a_lost_id_is_left_out_and_the_others_are_settled(
+async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
     lost, good = await make.running(), await make.running()
@@ -73,7 +73,7 @@ async def test_a_lost_id_is_left_out_and_the_others_are_settled(
     assert (await rt.read_model.job(lost.number)).status is Status.RUNNING
 
 
-async def test_a_busy_id_is_left_for_the_next_call(
+async def test_a_locked_job_is_settled_by_the_next_call(
     make: Factory, rt: Runtime, claim: Claim, db: Database
 ) -> None:
     busy, good = await make.running(), await make.running()
@@ -95,7 +95,7 @@ async def test_settling_twice_changes_nothing(make: Factory, rt: Runtime, claim:
     assert await rt.read_model.job(work.number) == before
 
 
-async def test_a_locked_job_is_not_claimed_and_does_not_hold_up_the_next(
+async def test_a_locked_job_is_not_claimed_and_does_not_block_the_next_job(
     make: Factory, claim: Claim, db: Database
 ) -> None:
     locked = await make.queued(queue="default")
@@ -122,7 +122,7 @@ async def test_an_uncommitted_child_does_not_hide_its_job(
         assert [work.number for work in got] == [number]
 
 
-async def test_workers_that_claim_at_once_share_the_queue(make: Factory, rt: Runtime) -> None:
+async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) -> None:
     numbers = {await make.queued(queue="default") for _ in range(40)}
     claims = [rt.claim(uuid4(), ("default",)) for _ in range(8)]
     taken: list[ClaimedJob] = []
@@ -135,7 +135,7 @@ async def test_workers_that_claim_at_once_share_the_queue(make: Factory, rt: Run
     assert len({work.token for work in taken}) == len(numbers)
 
 
-async def test_a_heartbeat_tells_which_runs_are_ours_and_which_people_want_stopped(
+async def test_a_heartbeat_reports_owned_runs_and_cancel_requests(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
     mine, canceled, lost = [await make.running() for _ in range(3)]
@@ -150,7 +150,7 @@ async def test_a_heartbeat_tells_which_runs_are_ours_and_which_people_want_stopp
     }
 
 
-async def test_a_heartbeat_beats_for_the_worker_and_its_own_runs_only(
+async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
@@ -171,7 +171,7 @@ async def test_a_heartbeat_without_runs_keeps_the_worker_alive(make: Factory, rt
     assert await rt.claim(make.worker, ()).heartbeat([], draining=False) == (True, [])
 
 
-async def test_a_run_that_another_transaction_holds_is_still_ours(
+async def test_a_run_locked_by_another_transaction_is_still_owned(
     make: Factory, rt: Runtime, claim: Claim, db: Database, conn: Connection
 ) -> None:
     work = await make.running()
