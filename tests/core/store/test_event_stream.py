@@ -55,7 +55,7 @@ async def test_an_event_that_commits_after_a_later_one_is_not_missed(
     assert [event.job for event in await _follow(rt, start)] == [1, 2]
 
 
-async def test_what_committed_before_an_open_transaction_began_is_seen(
+async def test_events_committed_before_an_open_transaction_are_visible(
     rt: Runtime, db: Database, conn: Connection
 ) -> None:
     start = await rt.read_model.end_cursor()
@@ -72,7 +72,7 @@ async def test_what_committed_before_an_open_transaction_began_is_seen(
     assert [event.job for event in rest] == [2, 3]
 
 
-async def test_a_transaction_that_rolls_back_leaves_nothing_and_holds_up_nothing(
+async def test_a_rolled_back_transaction_leaves_no_event_and_blocks_none(
     rt: Runtime, db: Database, conn: Connection
 ) -> None:
     start = await rt.read_model.end_cursor()
@@ -84,7 +84,7 @@ async def test_a_transaction_that_rolls_back_leaves_nothing_and_holds_up_nothing
 
 
 @pytest.mark.parametrize("page", [1, 2, 3])
-async def test_pages_of_any_size_give_every_event_once(
+async def test_pages_of_any_size_contain_every_event_once(
     make: Factory, rt: Runtime, conn: Connection, page: int
 ) -> None:
     await asyncio.gather(*(make.running() for _ in range(8)))
@@ -94,7 +94,7 @@ async def test_pages_of_any_size_give_every_event_once(
     assert all(before.cursor < after.cursor for before, after in pairwise(events))
 
 
-async def test_one_jobs_events_come_in_the_order_of_its_trail(
+async def test_events_of_a_job_are_in_the_same_order_in_the_feed(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     numbers = await asyncio.gather(*(make.completed() for _ in range(5)))
@@ -105,7 +105,7 @@ async def test_one_jobs_events_come_in_the_order_of_its_trail(
         assert mine == await rt.read_model.job_events(number)
 
 
-async def test_the_end_of_the_feed_leaves_out_what_was_there(
+async def test_the_end_cursor_skips_existing_events(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.completed()
@@ -115,7 +115,7 @@ async def test_the_end_of_the_feed_leaves_out_what_was_there(
     assert [event.job for event in await _follow(rt, start)] == [number]
 
 
-async def test_a_restored_database_goes_on_in_a_new_epoch(
+async def test_a_restored_database_continues_in_a_new_epoch(
     make: Factory, rt: Runtime, conn: Connection, database_url: str
 ) -> None:
     """Transaction ids start low in a restored database: an epoch puts its events behind the old."""
@@ -138,7 +138,7 @@ async def _are(rt: Runtime, events: int) -> bool:
     return len(await _follow(rt, (0, 0, 0))) == events
 
 
-async def test_a_trail_is_paged_by_event_id(make: Factory, rt: Runtime) -> None:
+async def test_events_of_a_job_are_paged_by_id(make: Factory, rt: Runtime) -> None:
     number = await make.completed()
     whole = await rt.read_model.job_events(number)
     paged: list[Event] = []
@@ -160,7 +160,7 @@ async def test_following_a_job_yields_its_events_and_ends_with_it(
     assert seen == ["job_created", "job_claimed", "job_started", "job_released", "job_canceled"]
 
 
-async def test_following_everything_anew_yields_what_comes(
+async def test_following_without_a_cursor_yields_new_events(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     before = await make.completed()

@@ -57,7 +57,7 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
 
 
 @pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
-async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
+async def test_a_psql_session_needs_no_disabled_node_and_no_compilation(
     conn: Connection, make: Factory, sizes: tuple[int, int]
 ) -> None:
     async with planned(conn) as plans:
@@ -68,7 +68,7 @@ async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
     assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
 
 
-async def test_a_session_of_ours_compiles_nothing(server: Server, own_database: str) -> None:
+async def test_a_session_of_draftsman_compiles_nothing(server: Server, own_database: str) -> None:
     server.set(own_database, "jit", "on")
     db = Database(server.url(own_database), DatabaseSettings())
     await db.open()

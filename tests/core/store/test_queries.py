@@ -98,19 +98,19 @@ def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> N
     assert any(one and f'_Q["{name}"]' in inspect.getsource(one) for one in found)
 
 
-def test_every_query_has_a_case_over_a_long_past() -> None:
+def test_every_query_has_a_case_over_a_long_history() -> None:
     covered = {query_of(key) for key in CALLS}
     assert covered == {f"{family}.{name}" for family, name in QUERIES}
 
 
-def test_only_checks_of_everything_and_what_moves_a_month_may_read_that_much() -> None:
+def test_only_invariants_and_archives_may_read_whole_tables() -> None:
     free = {query_of(key) for key, call in CALLS.items() if call.everything}
     month = {f"archives.{name}" for name in ("count", "holders", "copy_out", "drop", "forget")}
     assert free == month | {f"invariants.{name}" for name in queries.load("invariants")}
 
 
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"invariants"}))
-def test_no_query_is_run_that_its_file_lacks(family: str) -> None:
+def test_every_executed_query_is_in_its_file(family: str) -> None:
     used = {
         part.split('"')[0]
         for module in _users(family)
@@ -172,7 +172,7 @@ async def test_a_hot_query_uses_the_index_made_for_it(
     assert index in await explain(conn, queries.load(family)[name], values)
 
 
-async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
+async def test_a_page_of_jobs_is_read_by_status_with_any_statistics(
     conn: Connection,
 ) -> None:
     await seed_draftsman(conn, Backlog(2000, 200))
@@ -196,7 +196,7 @@ async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
         ("deliveries.page", "deliveries_status"),
     ],
 )
-async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, query: str, index: str) -> None:
+async def test_the_outbox_is_read_by_its_indexes(conn: Connection, query: str, index: str) -> None:
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)

@@ -22,7 +22,7 @@ SITUATIONS = [*S, "paused", "claimed again"]
 """Every status, and the two whose past matters: scheduled after a run, claimed from `resumed`."""
 
 
-def test_the_steps_in_the_guard_are_rendered_from_the_table() -> None:
+def test_transitions_in_the_guard_are_rendered_from_the_table() -> None:
     lines = []
     for before in S:
         ones = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
@@ -55,7 +55,7 @@ async def test_the_function_knows_the_kind_of_every_pair(conn: Connection) -> No
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-async def test_the_database_allows_exactly_the_steps_of_the_table(
+async def test_the_database_allows_exactly_the_transitions_of_the_table(
     make: Factory, conn: Connection, situation: str
 ) -> None:
     number = await _situation(make, situation)
@@ -172,7 +172,7 @@ async def test_a_lease_changes_with_a_status_only(make: Factory, conn: Connectio
         await conn.execute(steal, (work.number,))
 
 
-async def test_a_claimed_job_starts_with_the_lease_it_was_claimed_with(
+async def test_a_claimed_job_starts_with_the_lease_of_its_claim(
     make: Factory, conn: Connection
 ) -> None:
     work = await make.claimed()
@@ -182,7 +182,7 @@ async def test_a_claimed_job_starts_with_the_lease_it_was_claimed_with(
         assert await outcome(conn, _UPDATE, columns | {"same_lease": False}) == TRANSITION
 
 
-async def test_what_ran_wakes_as_resumed_and_what_did_not_as_queued(
+async def test_a_job_that_ran_is_resumed_and_another_is_queued(
     make: Factory, conn: Connection
 ) -> None:
     allowed = {await make.paused(): S.RESUMED, await make.scheduled(): S.QUEUED}
@@ -269,9 +269,7 @@ async def test_started_job_is_refused_for_its_state_not_for_its_key(
         await run(conn, copy, {"job": await make.queued()})
 
 
-async def test_a_key_that_draftsman_makes_is_that_of_the_job_alone(
-    make: Factory, conn: Connection
-) -> None:
+async def test_a_reserved_key_belongs_to_its_job_only(make: Factory, conn: Connection) -> None:
     number, id = await make.queued(), f"'{UUID(int=7)}'"
     for key in (f"'auto:{UUID(int=8)}'", "'auto:'"):
         copy = _copy(id=id, idempotency_key=key)
