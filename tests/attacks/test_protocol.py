@@ -245,7 +245,7 @@ open("later.txt", "w").write("not in the checkpoint\\n")
     surface="approval",
     with_sandbox="the approval shows the checkpoint's diff, and the next run starts with that tree",
 )
-async def test_an_approval_shows_the_tree_that_the_next_run_starts_with(
+async def test_an_approval_shows_the_tree_of_the_next_run(
     rt: Runtime, make: Factory, repo: Path, people: People
 ) -> None:
     code = f"""

@@ -89,7 +89,7 @@ async def test_a_flood_of_messages_ends_at_its_quota(
         ("checkpoint", 'say("checkpoint", data="x" * 3000)'),
     ],
 )
-async def test_bytes_are_counted_too(
+async def test_bytes_of_messages_are_limited(
     rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str, code: str
 ) -> None:
     code = f"for n in range({MANY}):\n    {code}{RESULT}"
@@ -214,7 +214,7 @@ def test_disk_usage_is_measured(tmp_path: Path) -> None:
     assert quota_tracker.disk_usage(tmp_path, 5000) > 5000
 
 
-def test_a_tree_too_deep_to_be_measured_is_over(
+def test_a_tree_too_deep_to_be_measured_is_over_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -79,7 +79,7 @@ def refused(results: dict[str, str]) -> bool:
     return all(result.startswith("refused: ") for result in results.values())
 
 
-def test_the_attack_works_where_nothing_prevents_it() -> None:
+def test_the_attack_works_without_protection() -> None:
     sleep = str(shutil.which("sleep"))
     with subprocess.Popen([*WITHOUT_PTRACE, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
         while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
