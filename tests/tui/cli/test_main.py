@@ -61,7 +61,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert heavy & loaded == set()
 
 
-def test_every_command_explains_itself_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_a_description_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     found = dict(_commands())
     assert len(found) > len(main.COMMANDS)
     for name, command in found.items():
@@ -77,7 +77,7 @@ WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
 """They take nothing to show; their group has the example."""
 
 
-def test_the_list_says_the_same_as_the_command() -> None:
+def test_the_list_has_the_same_summary_as_the_command() -> None:
     found = dict(_commands())
     summaries = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
     assert summaries == {name: main.COMMANDS[name][1] for name in summaries}
@@ -90,7 +90,7 @@ def test_every_command_takes_json_and_the_global_options() -> None:
             assert {"--json", "--config", "--verbose", "--no-color"} <= options, name
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     done = process("--version")
     assert done.stdout.startswith("draftsman 0.")
 
@@ -107,7 +107,7 @@ def test_the_version_is_told() -> None:
         (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),
     ],
 )
-def test_a_typing_error_is_one_line_and_2(words: list[str], says: str) -> None:
+def test_an_unknown_command_is_one_line_and_2(words: list[str], says: str) -> None:
     done = process(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
@@ -140,7 +140,7 @@ async def test_a_database_that_is_down_or_empty_is_6(
     (await cli("jobs")).refused(6, "run: draftsman migrate")
 
 
-def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
+def test_an_unexpected_error_is_one_line_and_a_traceback_only_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A broken installation: the module of a command is gone.
@@ -157,13 +157,13 @@ def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
     assert "run with -v" not in error
 
 
-async def test_what_an_error_repeats_is_made_safe(cli: Cli) -> None:
+async def test_quoted_input_in_an_error_is_escaped(cli: Cli) -> None:
     done = await cli("why", "x\x1b[2J\ny\x07")
     assert not set(done.refused(2, "is not a job")[:-1]) & set("\x1b\x07\n")
     assert "hush" not in (await cli("why", "postgresql://me:hush@db/x")).refused(2, "is not a job")
 
 
-async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make: Factory) -> None:
+async def test_a_full_disk_at_stdout_is_reported_without_data_loss(cli: Cli, make: Factory) -> None:
     work = await make.asked()
     full = os.open("/dev/full", os.O_WRONLY)
     for words in (["jobs"], ["show", work.name, "--json"], ["jobs", "--help"], ["--version"]):
@@ -182,7 +182,7 @@ async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make
     assert (await cli(*request)).out == "D-2 deduplicated\n"
 
 
-async def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, make: Factory) -> None:
+async def test_a_closed_pipe_ends_the_command_quietly(cli: Cli, make: Factory) -> None:
     await make.queued()
     for words in (["events"], ["jobs", "--json"], ["--help"]):
         reader, writer = os.pipe()
@@ -192,7 +192,7 @@ async def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, make: Factory) -> 
         assert (done.returncode, done.stderr) == (141, ""), words
 
 
-async def test_closed_streams_do_no_harm(cli: Cli, make: Factory) -> None:
+async def test_closed_streams_cause_no_error(cli: Cli, make: Factory) -> None:
     request = ["submit", "--type", "noop", "--key", "k"]
     done = process("--config", cli.config, *request, shell='exec "$@" <&- >&- 2>&-')
     assert done.returncode == 0
@@ -218,7 +218,9 @@ async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: C
     assert (waiting.returncode, out, error) == (130, b"", b"draftsman: interrupted\n")
 
 
-async def test_ctrl_c_ends_what_follows(make: Factory, terminal: Callable[..., Terminal]) -> None:
+async def test_ctrl_c_ends_a_following_command(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
     number = await make.queued()
     shown = terminal("events", "-f", number)
     shown.expect("job_created")

@@ -63,7 +63,7 @@ def test_seeds_add_up() -> None:
     assert figures.findings == ["seed 1: D-2 is queued", "seed 2: D-2 is queued"]
 
 
-def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_person_reads_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
     figures.add(1, FinalState({1: RAN}), _ledger(), Violations())
     print_figures(CommandOutput(), figures)
@@ -84,7 +84,7 @@ def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
         assert words in said
 
 
-def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_soak_without_a_fault_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
     figures.add(1, FinalState(), Ledger(), Violations())
     print_figures(CommandOutput(), figures)
@@ -94,7 +94,7 @@ def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == ""
 
 
-def test_programs_read_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_report_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures(failed={1: "/tmp/soak/seed-1"})
     figures.add(1, FinalState({1: RAN}), _ledger(), Violations(doubled=("D-1: twice",)))
     with pytest.raises(click.exceptions.Exit) as end:

@@ -118,7 +118,7 @@ def finish(verdict: Violations, ledger: Ledger, seen: FinalState) -> int:
     return 0
 
 
-def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_data_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     seen = world()
     verdict = find_violations(seen, ledger)
     assert verdict.findings == ()
@@ -236,7 +236,7 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ("broken", FinalState(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
     ],
 )
-def test_a_broken_promise_is_found_and_fails(
+def test_a_violated_guarantee_is_detected(
     field: str, seen: FinalState, says: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     verdict = find_violations(seen, ledger)
@@ -255,14 +255,14 @@ def test_a_broken_promise_is_found_and_fails(
         (lambda ledger: ledger.retries.update({3: {7, 8}}), "D-3 was retried 2 times: [7, 8]"),
     ],
 )
-def test_one_request_that_made_two_jobs_is_found(
+def test_a_request_with_two_jobs_is_detected(
     break_it: Callable[[Ledger], object], says: str, ledger: Ledger
 ) -> None:
     break_it(ledger)
     assert says in find_violations(world(), ledger).jobs_lost
 
 
-def test_an_undecided_gate_keeps_its_votes(ledger: Ledger) -> None:
+def test_an_undecided_approval_keeps_its_votes(ledger: Ledger) -> None:
     seen = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
     ledger.cancel_tries.add(2)
     assert find_violations(seen, ledger).findings == ()
@@ -271,7 +271,7 @@ def test_an_undecided_gate_keeps_its_votes(ledger: Ledger) -> None:
     assert "did not decide it: open" in find_violations(seen, ledger).answers_lost[0]
 
 
-def test_a_surprise_fails(ledger: Ledger) -> None:
+def test_an_unexpected_error_fails_the_soak(ledger: Ledger) -> None:
     ledger.unexpected_errors.append("unexpected Refused: no")
     assert find_violations(world(), ledger).findings == ("unexpected Refused: no",)
 
@@ -280,7 +280,7 @@ def test_a_surprise_fails(ledger: Ledger) -> None:
     ("outcome", "resolved", "counts"),
     [("approved", True, True), ("canceled", True, False), (None, False, False)],
 )
-def test_a_vote_that_is_handed_in_again_after_a_cancel_decided_nothing(
+def test_a_vote_repeated_after_a_cancel_decides_nothing(
     outcome: str | None, resolved: bool, counts: bool
 ) -> None:
     resolution = None if outcome is None else {"outcome": outcome}

@@ -24,7 +24,7 @@ def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return with_retention(settings, tmp_path / "archive", events=12)
 
 
-async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
+async def test_a_dry_run_lists_the_months_and_the_jobs_that_block_them(
     cli: Cli, make: Factory, clock: Clock
 ) -> None:
     assert "older than retention.events" in (await cli("sweep", "prune", "--dry-run")).err
@@ -52,7 +52,7 @@ async def test_without_a_retention_nothing_is_pruned(
     (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "must be at least 1")
 
 
-async def test_whoever_looks_for_what_left_is_told_where_it_is(
+async def test_a_query_of_pruned_events_names_the_archive(
     cli: Cli, as_: As, rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     assert "no events" in (await cli("archives", "list")).err
@@ -90,7 +90,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     assert "left" not in (await cli("events", f"D-{job}")).err
 
 
-async def test_a_spoilt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
+async def test_a_corrupt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(b"no archive")
     for verb in ("check", "restore"):
         (await cli("archives", verb, tmp_path / "a.gz")).refused(

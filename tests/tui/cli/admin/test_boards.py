@@ -16,7 +16,7 @@ from tests.tui.cli.conftest import As
 from tests.tui.cli.trello_board import CliBoard
 
 
-async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_for(
+async def test_a_board_is_added_by_its_url_with_the_configured_labels(
     wall: CliBoard, rt: Runtime
 ) -> None:
     assert (await wall("list")).err.startswith("no boards configured; to add a board: draftsman")
@@ -36,7 +36,7 @@ async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_fo
     assert wall.writes == [], "to watch a board changes nothing there"
 
 
-async def test_everything_is_named_as_the_board_has_it(
+async def test_labels_and_lists_have_the_names_of_the_board(
     wall: CliBoard, rt: Runtime, tmp_path: Path
 ) -> None:
     file = tmp_path / "result.md"
@@ -112,7 +112,7 @@ async def test_add_takes_every_label_of_the_given_name(
         (["--template", "typo.md"], 2, "not a file, and a template text needs a field"),
     ],
 )
-async def test_what_does_not_fit_the_board_is_one_line_and_nothing_is_kept(
+async def test_an_option_that_does_not_match_the_board_is_refused_in_one_line(
     wall: CliBoard, trello: FakeTrello, rt: Runtime, args: list[str], code: int, says: str
 ) -> None:
     for _ in range(2):
@@ -121,9 +121,7 @@ async def test_what_does_not_fit_the_board_is_one_line_and_nothing_is_kept(
     assert await rt.boards.all() == []
 
 
-async def test_a_board_that_is_none_or_is_not_shown_is_told(
-    wall: CliBoard, trello: FakeTrello
-) -> None:
+async def test_an_invalid_or_invisible_board_is_refused(wall: CliBoard, trello: FakeTrello) -> None:
     hidden = trello.board_url(trello.board("Hidden", bot=False))
     (await wall("add", hidden)).refused(3, "the bot cannot see board", "invite the bot")
     (await wall("add", "aaaaaaaa")).refused(3, "the bot cannot see board aaaaaaaa")
@@ -140,7 +138,7 @@ async def test_a_board_that_is_none_or_is_not_shown_is_told(
     assert (shown.code, "never polled" in shown.out) == (0, True)
 
 
-async def test_without_trello_or_with_a_bad_token_is_one_line(
+async def test_missing_or_invalid_credentials_are_reported_in_one_line(
     wall: CliBoard, trello: FakeTrello, as_: As, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await wall.added()
@@ -163,7 +161,7 @@ async def test_without_trello_or_with_a_bad_token_is_one_line(
     (await wall("test", "Work")).refused(1, "cannot reach Trello", "http://127.0.0.1:1")
 
 
-async def test_set_replaces_what_is_given_and_leaves_the_rest(
+async def test_set_changes_only_the_given_options(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
     await wall.added("--ready", "Review", "--ignore", "To do", "--template", "{job}")
@@ -185,7 +183,7 @@ async def test_set_replaces_what_is_given_and_leaves_the_rest(
     (await wall("set", "Work", "--include-existing")).refused(1, "was already polled")
 
 
-async def test_who_may_not_change_boards_is_refused(
+async def test_a_board_change_requires_permission(
     wall: CliBoard, trello: FakeTrello, as_: As, ears: WebhookReceiver
 ) -> None:
     await wall.added()
@@ -201,7 +199,7 @@ async def test_who_may_not_change_boards_is_refused(
     assert trello.webhooks == []
 
 
-async def test_test_says_what_each_label_would_do_and_changes_nothing(
+async def test_test_reports_the_effect_of_each_label_without_changes(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
     await wall.added("--ignore", "Review", "--rule", "running=Doing from To do")
@@ -254,7 +252,7 @@ async def test_list_reports_deleted_labels_and_lists(wall: CliBoard, trello: Fak
     assert f"draftsman boards set {wall.board}" in listed.err
 
 
-async def test_preview_is_the_comment_that_a_result_would_be(
+async def test_preview_shows_the_comment_of_a_result(
     wall: CliBoard, make: Factory, rt: Runtime, trello: FakeTrello
 ) -> None:
     sample = (await wall("preview", "--sample")).out
@@ -322,7 +320,7 @@ async def test_webhooks_are_created_compared_and_repaired(
     assert "has no webhook" in (await wall("webhook", "remove", "Work", "--yes")).out
 
 
-async def test_a_webhook_whose_reply_was_lost_is_found_and_kept(
+async def test_a_webhook_with_a_lost_reply_is_found_and_kept(
     wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver, rt: Runtime
 ) -> None:
     await wall.added()

@@ -11,7 +11,7 @@ from draftsman.settings import load
 from tests.tui.cli.cli_runner import Cli, process
 
 
-async def test_what_is_printed_can_be_read_back(
+async def test_printed_configuration_can_be_loaded(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
@@ -39,7 +39,7 @@ async def test_no_secret_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
         assert "shown" in shown
 
 
-async def test_the_path_is_that_of_the_file_that_is_read(
+async def test_the_path_of_the_loaded_file_is_printed(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await cli("config", "--path")).out == f"{cli.config}\n"
@@ -48,7 +48,7 @@ async def test_the_path_is_that_of_the_file_that_is_read(
     assert done.stdout == f"{cli.config}\n"
 
 
-async def test_variables_win_over_the_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_variables_override_the_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write("\n[worker]\nslots = 3")
     assert tomllib.loads((await cli("config")).out)["worker"]["slots"] == 3

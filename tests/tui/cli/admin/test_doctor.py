@@ -50,7 +50,7 @@ async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in document["checks"]}
 
 
-async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
+async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
     checks_by_name = await _checks(cli)
     assert {name for name, check in checks_by_name.items() if check["status"] == "fail"} == set()
     assert {
@@ -74,7 +74,7 @@ async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
     )
 
 
-async def test_people_that_are_missing_are_told_how_to_be_added(
+async def test_missing_people_are_reported_with_the_way_to_add_them(
     as_: As, cli: Cli, tmp_path: Path, me: Any
 ) -> None:
     assert f'login = "{me.id}"' in (await _checks(as_(None)))["people"]["hint"]
@@ -86,7 +86,7 @@ async def test_people_that_are_missing_are_told_how_to_be_added(
     assert done.err == "draftsman: 1 check failed\n"
 
 
-async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
+async def test_an_unreachable_or_empty_database_is_a_finding(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
@@ -99,7 +99,7 @@ async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
     assert "draftsman migrate" in (await _checks(cli))["migrations"]["text"]
 
 
-async def test_who_is_notified_of_a_dead_letter_is_said(
+async def test_recipients_of_dead_letter_notifications_are_shown(
     as_: As, cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     await make.queued()
@@ -120,7 +120,7 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
     )
 
 
-async def test_programs_that_are_missing_are_named(
+async def test_missing_programs_are_named(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agents = [
@@ -150,7 +150,7 @@ async def test_programs_that_are_missing_are_named(
     )
 
 
-async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
+async def test_an_unknown_variable_is_reported_with_the_nearest_name(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
@@ -172,7 +172,7 @@ def shared() -> Iterator[Path]:
         yield Path(name)
 
 
-async def test_an_agent_that_a_run_could_not_start_is_no_ok(
+async def test_an_agent_that_cannot_be_started_is_reported(
     cli: Cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some of these are found here, and not by a run."""
@@ -235,7 +235,7 @@ def _program(path: Path, text: str, mode: int = 0o755) -> Path:
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.31.9", "fail"), ("2.32.0", "ok")])
-async def test_an_old_git_is_told(
+async def test_an_old_git_is_reported(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, status: str
 ) -> None:
     git = tmp_path / "git"
@@ -245,7 +245,7 @@ async def test_an_old_git_is_told(
     assert (await _checks(cli))["git"]["status"] == status
 
 
-async def test_a_listen_url_that_leads_nowhere_is_told(
+async def test_an_unreachable_listen_url_is_reported(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "postgresql://127.0.0.1:1/x")
@@ -253,7 +253,7 @@ async def test_a_listen_url_that_leads_nowhere_is_told(
     assert (checks_by_name["status"], checks_by_name["text"][:10]) == ("fail", "listen_url")
 
 
-async def test_invariants_hold_or_are_shown_with_their_rows(
+async def test_violated_invariants_are_shown_with_their_rows(
     cli: Cli, make: Factory, conn: Connection
 ) -> None:
     await make.completed()
@@ -279,7 +279,7 @@ async def _trello(cli: Cli) -> list[tuple[str, str]]:
     ]
 
 
-async def test_trello_is_looked_at_where_it_is_configured(
+async def test_a_configured_trello_is_checked(
     wall: CliBoard, trello: FakeTrello, rt: Runtime, conn: Connection
 ) -> None:
     [who, none, _] = await _trello(wall.cli)
@@ -299,7 +299,7 @@ async def test_trello_is_looked_at_where_it_is_configured(
     assert f"→ draftsman boards set {wall.board}" in done.out
 
 
-async def test_a_trello_that_hangs_is_said_to_hang(
+async def test_a_hanging_trello_is_reported(
     wall: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await wall.added()
@@ -346,7 +346,7 @@ async def test_doctor_compares_the_webhook_with_the_configuration(
     assert any("callback_url is not set" in text for _, text in await _trello(wall.cli))
 
 
-async def test_trello_that_refuses_or_is_away_hides_no_other_check(
+async def test_an_unreachable_trello_hides_no_other_check(
     wall: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trello.revoke()

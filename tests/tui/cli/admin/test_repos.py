@@ -48,7 +48,7 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     assert "t0ken" not in json.dumps(shown)
 
 
-async def test_a_check_tells_what_fails_that_is_required(cli: Cli, repo: Path) -> None:
+async def test_a_check_reports_failed_required_commands(cli: Cli, repo: Path) -> None:
     await cli("repos", "add", repo)
     assert "passed" in (await cli("repos", "check", "pay")).out
     (repo / "a.txt").unlink()
@@ -59,7 +59,9 @@ async def test_a_check_tells_what_fails_that_is_required(cli: Cli, repo: Path) -
     assert ("failed" in line, "required" in line) == (True, True)
 
 
-async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> None:
+async def test_invalid_repositories_are_refused_in_one_line(
+    cli: Cli, repo: Path, tmp_path: Path
+) -> None:
     for name in ("nothing", "empty"):
         (tmp_path / name).mkdir()
     git("init", "-q", ".", cwd=tmp_path / "empty")
@@ -80,7 +82,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
     assert (await cli("repos", "add", twin, "--name", "other")).code == 0
 
 
-async def test_a_folder_of_many_and_a_profile_from_a_file(
+async def test_a_monorepo_folder_gets_a_profile_from_a_file(
     cli: Cli, repo: Path, tmp_path: Path
 ) -> None:
     add_file(repo, "api/Makefile", "test:\n\t@test -f here\n")
@@ -121,7 +123,7 @@ async def test_a_tree_without_validators_keeps_those_of_the_configuration(
     assert says in (await cli("repos", "check", "notes")).err
 
 
-async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
+async def test_labels_default_and_removal_of_a_repository(cli: Cli, repo: Path) -> None:
     empty = await cli("repos", "list")
     assert (empty.out, "repos add PATH|URL" in empty.err) == ("", True)
     await cli("repos", "add", repo)

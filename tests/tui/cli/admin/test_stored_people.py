@@ -41,7 +41,7 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     assert "carol" not in (await rt.people.directory()).people
 
 
-async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) -> None:
+async def test_migrate_imports_people_with_permission(cli: Cli, rt: Runtime) -> None:
     output = await cli("migrate")
     assert "people import" in output.err
     assert "add person anna" in (await cli("migrate", "--yes")).out
@@ -50,5 +50,5 @@ async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) ->
     assert "privileges of the group roles granted" in (await cli("migrate", "--grant")).err
 
 
-async def test_doctor_says_who_enforces_rights(cli: Cli) -> None:
+async def test_doctor_shows_where_permissions_are_enforced(cli: Cli) -> None:
     assert "only the programs enforce rights" in (await cli("doctor")).out

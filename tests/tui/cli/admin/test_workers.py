@@ -55,7 +55,7 @@ async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> Non
     ] == []
 
 
-async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:
+async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
     for name in ("expire", "remind", "promote", "rescue", "reap", "notify", "partitions", "prune"):
@@ -67,7 +67,7 @@ async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory)
 
 
 @pytest.mark.parametrize("empty", [True, False])
-async def test_everything_is_counted(cli: Cli, make: Factory, empty: bool) -> None:
+async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool) -> None:
     if not empty:
         await make.queued()
         await make.asked()

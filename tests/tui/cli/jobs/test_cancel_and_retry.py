@@ -25,7 +25,7 @@ async def test_a_waiting_job_ends_at_once_with_the_reason(
     assert job.cancel_requested_by == f"cli:{(await rt.actor()).id}"
 
 
-async def test_a_running_job_is_told_to_stop_or_ended_by_force(
+async def test_a_running_job_is_canceled_normally_or_by_force(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     told, forced = await make.running(), await make.running()
@@ -37,17 +37,17 @@ async def test_a_running_job_is_told_to_stop_or_ended_by_force(
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
-async def test_what_ended_first_is_told(cli: Cli, make: Factory, status: Status) -> None:
+async def test_a_cancel_after_the_end_is_reported(cli: Cli, make: Factory, status: Status) -> None:
     number = await make.job_in(status)
     (await cli("cancel", number)).refused(1, f"D-{number} is already {status}")
 
 
-async def test_who_may_not_cancel_is_told_who_may(as_: As, make: Factory) -> None:
+async def test_an_unauthorized_cancel_names_the_permitted_people(as_: As, make: Factory) -> None:
     number = await make.queued()
     (await as_("ben")("cancel", number)).refused(1, "may not cancel", "olga")
 
 
-async def test_on_a_terminal_it_asks_first(
+async def test_a_cancel_is_confirmed_on_a_terminal(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.running(title="Pay")
@@ -61,7 +61,7 @@ async def test_on_a_terminal_it_asks_first(
     assert (await rt.read_model.job(work.number)).cancel_requested_at is not None
 
 
-async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_several_jobs_are_retried_once_each(cli: Cli, make: Factory, rt: Runtime) -> None:
     failed, dead = await make.failed(), await make.dead()
     done = await cli("retry", failed, dead)
     assert done.code == 0
@@ -74,7 +74,7 @@ async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: 
     assert (await rt.read_model.job(again[1]["number"])).retry_of == dead
 
 
-async def test_one_that_cannot_be_retried_does_not_hinder_the_others(
+async def test_a_job_that_cannot_be_retried_does_not_block_the_others(
     cli: Cli, make: Factory
 ) -> None:
     running, failed = await make.running(), await make.failed()
@@ -87,7 +87,7 @@ async def test_one_that_cannot_be_retried_does_not_hinder_the_others(
     assert done.err.count("\n") == 3
 
 
-async def test_a_completed_job_runs_again_only_when_told(
+async def test_a_completed_job_is_retried_only_with_its_option(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -98,6 +98,6 @@ async def test_a_completed_job_runs_again_only_when_told(
     assert await rt.checkpoints.latest(retries[0]["number"]) == (None, None)
 
 
-async def test_a_retry_without_a_late_answer_says_so(cli: Cli, make: Factory) -> None:
+async def test_a_retry_without_a_late_answer_is_refused(cli: Cli, make: Factory) -> None:
     (await cli("retry", await make.failed(), "--with-answer")).refused(1, "has no late answer")
     (await cli("retry")).refused(2, "specify either jobs or --status")

@@ -28,7 +28,9 @@ async def _dead(make: Factory, rt: Runtime, count: int = 1) -> list[int]:
     return sorted(item.seq for item in taken)
 
 
-async def test_nothing_told_says_how_to_be_told(cli: Cli, make: Factory) -> None:
+async def test_an_empty_list_of_deliveries_shows_how_to_add_a_target(
+    cli: Cli, make: Factory
+) -> None:
     for args in (("deliveries",), ("deliveries", "--job", await make.queued())):
         done = await cli(*args)
         assert (done.code, done.out) == (0, "")
@@ -72,7 +74,7 @@ async def test_a_former_name_of_a_status_is_accepted_with_a_warning(
     (await cli("deliveries", "--status", "gone")).refused(2, "'dead_letter'")
 
 
-async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_a_dead_letter_delivery_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await cli("redeliver", seq)
     assert done.out == f"1 queued for redelivery: {seq}\n"
@@ -84,7 +86,9 @@ async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) ->
     (await cli("redeliver", 999)).refused(3, "there is no delivery 999")
 
 
-async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_deliveries_of_a_job_or_of_all_jobs_are_sent_again(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
     seqs = await _dead(make, rt, 3)
     job = (await rt.outbox.all())[0].job
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
@@ -93,7 +97,7 @@ async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt:
     assert (done.code, done.out, done.err) == (0, "", "no dead deliveries\n")
 
 
-async def test_many_are_asked_about(
+async def test_sending_many_deliveries_again_is_confirmed(
     cli: Cli, make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
 ) -> None:
     seqs = await _dead(make, rt, 5)
@@ -107,18 +111,18 @@ async def test_many_are_asked_about(
 
 
 @pytest.mark.parametrize("args", [(), ("17", "--dead-letters"), ("--job", "D-1", "--dead-letters")])
-async def test_it_wants_to_know_which(cli: Cli, args: tuple[str, ...]) -> None:
+async def test_redeliver_requires_a_selection(cli: Cli, args: tuple[str, ...]) -> None:
     (await cli("redeliver", *args)).refused(2, "specify one of")
 
 
-async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime) -> None:
+async def test_only_an_operator_can_redeliver(as_: As, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await as_("anna")("redeliver", seq)
     done.refused(1, "may not redeliver", "operator")
     assert (await as_("olga")("redeliver", seq)).code == 0
 
 
-async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
+async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
     words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
     says = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
     (await cli("submit", *words)).refused(2, says)
@@ -144,7 +148,7 @@ def _configure(cli: Cli, *lines: str) -> None:
     cli.config.write_text("\n".join([text, *lines]), encoding="utf-8")
 
 
-async def test_the_configuration_names_whom_all_requests_tell(
+async def test_the_configuration_names_the_targets_of_all_requests(
     cli: Cli, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPS", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
@@ -187,12 +191,14 @@ async def test_the_configuration_names_whom_all_requests_tell(
         ),
     ],
 )
-async def test_a_wrong_configuration_is_named(cli: Cli, lines: list[str], words: str) -> None:
+async def test_an_invalid_target_of_the_configuration_is_named(
+    cli: Cli, lines: list[str], words: str
+) -> None:
     _configure(cli, *lines)
     (await cli("jobs")).refused(2, words)
 
 
-async def test_show_and_doctor_tell_of_them(
+async def test_show_and_doctor_report_deliveries(
     cli: Cli, make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (seq,) = await _dead(make, rt)
@@ -215,7 +221,9 @@ async def test_show_and_doctor_tell_of_them(
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
 
-async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock: Clock) -> None:
+async def test_doctor_reports_deliveries_without_a_sender(
+    cli: Cli, make: Factory, clock: Clock
+) -> None:
     await make.queued(**LOG)
     assert "no process sends" not in (await cli("doctor", "--json")).out
     await clock.forward(3600)

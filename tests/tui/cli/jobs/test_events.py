@@ -16,7 +16,7 @@ from tests.support.waits import background
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 
-async def test_the_trail_of_one_job(cli: Cli, make: Factory) -> None:
+async def test_events_of_a_job_are_printed(cli: Cli, make: Factory) -> None:
     work = await make.asked()
     await make.queued()
     events_shown = (await cli("events", work.name, "--json")).lines
@@ -32,7 +32,7 @@ async def test_the_trail_of_one_job(cli: Cli, make: Factory) -> None:
     assert after == events_shown[2:]
 
 
-async def test_a_cursor_goes_through_everything_without_a_gap(
+async def test_a_cursor_reads_all_events_without_a_gap(
     cli: Cli, rt: Runtime, make: Factory
 ) -> None:
     for _ in range(3):
@@ -68,7 +68,7 @@ async def test_following_one_job_ends_with_it(cli: Cli, make: Factory, rt: Runti
     assert [event["kind"] for event in done.lines][-2:] == ["noted", "job_completed"]
 
 
-async def test_following_all_starts_with_what_is_new(
+async def test_following_all_jobs_starts_with_new_events(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     old = await make.queued()
@@ -84,11 +84,11 @@ async def test_following_all_starts_with_what_is_new(
 
 
 @pytest.mark.parametrize("cursor", ["x", "1.2", "1.2.3.4", "-1", "9" * 30, "1..2", "5"])
-async def test_what_is_no_cursor_is_told(cli: Cli, cursor: str) -> None:
+async def test_an_invalid_cursor_is_refused(cli: Cli, cursor: str) -> None:
     (await cli("events", "--after", cursor)).refused(2, "cursor")
 
 
-async def test_logs_are_printed_as_they_are(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_logs_are_printed_unchanged(cli: Cli, make: Factory, rt: Runtime) -> None:
     work = await make.running()
     quiet = await cli("logs", work.name)
     assert (quiet.out, quiet.err.count("\n")) == ("", 1)
@@ -106,7 +106,7 @@ async def test_logs_are_printed_as_they_are(cli: Cli, make: Factory, rt: Runtime
     ]
 
 
-async def test_logs_cannot_drive_a_terminal_and_events_take_one_line(
+async def test_logs_cannot_control_a_terminal_and_events_take_one_line(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.running()

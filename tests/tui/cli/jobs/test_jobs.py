@@ -18,7 +18,7 @@ from tests.factories import GATE, QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 
-async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
+async def test_an_empty_list_of_jobs_shows_the_next_command(cli: Cli) -> None:
     done = await cli("jobs")
     assert (done.code, done.out) == (0, "")
     assert "draftsman submit" in done.err
@@ -26,7 +26,7 @@ async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
     assert "no jobs match the filters" in (await cli("jobs", "--tag", "x")).err
 
 
-async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make: Factory) -> None:
+async def test_every_status_has_a_line_with_the_next_step(cli: Cli, make: Factory) -> None:
     numbers = {status: await make.job_in(status) for status in Status}
     lines = (await cli("jobs")).out.splitlines()
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
@@ -44,7 +44,7 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
         assert says.get(status, "") in shown[f"D-{number}"]
 
 
-async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
+async def test_a_countdown_shows_the_attempt_and_the_error(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     busy = await make.retrying(overrides={"base_delay": 9, "max_delay": 9})
@@ -70,7 +70,7 @@ async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
     assert (await cli("why", busy, "--json")).json["due_in"] > 3500
 
 
-async def test_dead_letters_say_why_they_died(
+async def test_dead_letters_show_their_error(
     cli: Cli, make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     assert "no dead letters" in (await cli("jobs", "--status", "dead_letter")).err
@@ -115,7 +115,7 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     assert await numbers("--status", "waiting") == []
 
 
-async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
+async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
     document = (await cli("jobs", "--json", "--status", "waiting")).json
     assert [job["number"] for job in document] == [gate.number, asked.number]
@@ -132,7 +132,7 @@ async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
         (["extra"], "extra"),
     ],
 )
-async def test_a_wrong_argument_is_refused(cli: Cli, words: list[str], says: str) -> None:
+async def test_an_invalid_argument_is_refused(cli: Cli, words: list[str], says: str) -> None:
     (await cli("jobs", *words)).refused(2, says)
 
 
@@ -167,7 +167,7 @@ async def test_colour_can_be_switched_off(
     assert "\x1b" not in shown.screen
 
 
-async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
+async def test_why_shows_the_next_step(cli: Cli, make: Factory) -> None:
     asked = await make.asked()
     done = await cli("why", asked.name)
     assert done.code == 0
@@ -177,7 +177,7 @@ async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
     assert (document["number"], document["reason"]) == (asked.number, "question")
 
 
-async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_a_job_is_found_by_each_of_its_names(cli: Cli, make: Factory, rt: Runtime) -> None:
     number = await make.queued()
     id = str((await rt.read_model.job(number)).id)
     for name in (f"D-{number}", f"d-{number}", number, id, id.upper(), id[:20]):
@@ -185,7 +185,7 @@ async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: 
 
 
 @pytest.mark.parametrize("command", ["why", "show", "events", "logs", "diff", "wait", "cancel"])
-async def test_an_unknown_job_is_told_in_one_line(cli: Cli, command: str) -> None:
+async def test_an_unknown_job_is_reported_in_one_line(cli: Cli, command: str) -> None:
     (await cli(command, "D-99")).refused(3, "there is no job D-99")
     (await cli(command, uuid4())).refused(3, "no job id starts with")
     (await cli(command, "D-x")).refused(2, "'D-x' is not a job; use D-142")
@@ -219,7 +219,7 @@ async def test_the_next_page_keeps_the_filters(
     assert ("first" in out, "second" in out) == (True, False)
 
 
-async def test_titles_have_the_room_that_nothing_else_needs(
+async def test_titles_fill_the_remaining_width(
     make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     title = "A title that takes more than sixteen characters"

@@ -18,7 +18,7 @@ from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 
-async def test_a_job_with_a_history_is_shown_whole(
+async def test_a_job_with_a_history_is_shown_completely(
     cli: Cli, make: Factory, rt: Runtime, people: People
 ) -> None:
     words: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
@@ -61,7 +61,7 @@ async def test_a_job_with_a_history_is_shown_whole(
     assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]
 
 
-async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, rt: Runtime) -> None:
     failed, running = await make.failed(), await make.running()
     await rt.job_control.cancel(running.number, make.owner, "not needed")
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
@@ -95,7 +95,7 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     ]
 
 
-async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_both_ends_of_a_long_chain_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
     numbers = [await make.canceled()]
     for _ in range(9):
         retry_number = (await rt.job_control.retry(numbers[-1], make.owner)).number
@@ -106,7 +106,7 @@ async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: R
     assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
 
 
-async def test_text_from_outside_cannot_drive_the_terminal(
+async def test_external_text_cannot_control_the_terminal(
     make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x9b31m"
@@ -142,7 +142,7 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     assert "request_joined" in (await cli("events", "D-1")).out
 
 
-async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_used(
+async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     choices: Any = ({"value": "a", "label": "All of it", "description": "slow"}, "b")
@@ -177,7 +177,7 @@ async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_us
     assert runs[4] == f"all  {total}"
 
 
-async def test_a_long_result_is_cut_and_says_where_the_rest_is(
+async def test_a_long_result_is_truncated_with_the_command_for_the_rest(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -187,7 +187,7 @@ async def test_a_long_result_is_cut_and_says_where_the_rest_is(
     assert "\x1b" not in shown
 
 
-async def test_an_earlier_error_of_a_job_that_goes_on_is_not_red(
+async def test_an_earlier_error_of_a_live_job_is_not_red(
     make: Factory, rt: Runtime, clock: Clock, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.retrying()
@@ -204,7 +204,7 @@ async def test_an_earlier_error_of_a_job_that_goes_on_is_not_red(
     assert red not in shown.screen
 
 
-async def test_an_expired_job_says_when_by_which_rule_and_what_to_do(
+async def test_an_expired_job_shows_time_rule_and_next_step(
     cli: Cli, make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))

@@ -29,7 +29,7 @@ from tests.tui.cli.conftest import As
 PAY = "https://git.example/acme/pay"
 
 
-async def test_an_agent_needs_a_repository_where_none_is_known(
+async def test_an_agent_needs_a_repository_without_registered_ones(
     cli: Cli, rt: Runtime, owner: Actor
 ) -> None:
     expected = "no repositories yet; use --repo PATH or URL, or first run: draftsman repos add"
@@ -58,7 +58,7 @@ async def test_a_second_agent_needs_a_default_or_a_name(
     assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
 
 
-async def test_a_request_becomes_a_job_with_all_that_was_said(
+async def test_a_request_creates_a_job_with_all_its_options(
     cli: Cli, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pay").mkdir()
@@ -90,7 +90,7 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
     assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
 
 
-async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
+async def test_limits_of_a_job_are_set_at_submission(cli: Cli, rt: Runtime) -> None:
     words = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
     words += ["--run-timeout", "1h30m"]
     submitted = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
@@ -142,7 +142,7 @@ async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> Non
     assert (job.ticket_title, job.ticket_text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
 
 
-async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
+async def test_a_batch_creates_a_job_for_each_line_and_can_be_repeated(
     cli: Cli, rt: Runtime, tmp_path: Path
 ) -> None:
     lines = [{"type": "report", "key": f"r{n}", "title": f"Report {n}"} for n in range(1200)]
@@ -157,7 +157,7 @@ async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
     assert again.out.splitlines() == [f"D-{entry['number']} deduplicated" for entry in submitted]
 
 
-async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
+async def test_jobs_of_a_batch_before_a_conflict_are_reported(cli: Cli) -> None:
     await cli("submit", "--type", "report", "--key", "taken", "--title", "other")
     lines = [json.dumps({"type": "report", "key": f"r{n}"}) for n in range(1000)]
     lines.append('{"type": "report", "key": "taken", "title": "mine"}')
@@ -177,7 +177,9 @@ async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, says: str) -> None:
+async def test_an_invalid_line_is_named_and_no_job_is_created(
+    cli: Cli, line: str, says: str
+) -> None:
     good = '{"type": "report", "key": "good"}\n'
     (await cli("submit", "--batch", "-", stdin=good + line)).refused(2, "stdin:2", says)
     assert (await cli("jobs", "--json")).json == []
@@ -216,20 +218,20 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         (["x", "--title", "t" * 501], "at most 500"),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_in_one_line(
+async def test_an_invalid_option_is_refused_in_one_line(
     cli: Cli, words: list[str], says: str
 ) -> None:
     (await cli("submit", *words)).refused(2, says)
     assert (await cli("jobs", "--json")).json == []
 
 
-async def test_who_has_no_role_for_it_submits_nothing(as_: As) -> None:
+async def test_a_user_without_the_role_cannot_submit(as_: As) -> None:
     done = await as_("ben")("submit", "--repo", PAY, "x")
     done.refused(1, "may not submit", "allowed: anna")
     (await as_(None)("submit", "--repo", PAY, "x")).refused(1, "may not submit")
 
 
-async def test_wait_tells_what_happens_and_ends_well_with_the_job(
+async def test_wait_reports_progress_and_ends_with_the_job(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     waiting = cli("submit", "--type", "noop", "--queue", "q", "--wait", "--json", "--key", "k")
@@ -245,9 +247,7 @@ async def test_wait_tells_what_happens_and_ends_well_with_the_job(
     assert [f"D-{work.number} created"] == done.err.splitlines()[:1]
 
 
-async def test_wait_for_a_person_who_does_not_come_ends_with_5(
-    cli: Cli, make: Factory, rt: Runtime
-) -> None:
+async def test_wait_for_a_missing_answer_ends_with_5(cli: Cli, make: Factory, rt: Runtime) -> None:
     words = ["--type", "noop", "--queue", "q", "--wait", "--timeout", "2s"]
     async with background(cli("submit", *words)) as task:
         work = await make.running(await _first(rt))
@@ -294,18 +294,18 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
     ],
     ids=str,
 )
-async def test_a_wrong_payload_is_told_in_one_line(
+async def test_an_invalid_payload_is_refused_in_one_line(
     cli: Cli, type: str, payload: dict[str, object], says: str
 ) -> None:
     (await cli("submit", "--type", type, "--payload", json.dumps(payload))).refused(2, says)
 
 
-async def test_a_limit_that_cannot_be_meant_is_told(cli: Cli) -> None:
+async def test_an_invalid_limit_is_refused(cli: Cli) -> None:
     words = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
     (await cli("submit", *words, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
 
 
-async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, rt: Runtime) -> None:
+async def test_an_unknown_type_is_refused_with_the_nearest_name(cli: Cli, rt: Runtime) -> None:
     refused = await cli("submit", "--type", "http_requst", "--payload", "{}")
     says = "no handler in [handlers], and no worker is running; did you mean http_request?"
     refused.refused(2, "unknown job type 'http_requst': ", says, "; known types: execute_tool, ")
@@ -319,7 +319,7 @@ async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, r
     assert (await cli("submit", "--type", "report:weekly")).out == "D-2 created\n"
 
 
-async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime) -> None:
+async def test_a_type_of_a_live_worker_is_accepted(cli: Cli, rt: Runtime) -> None:
     about: dict[str, Any] = {"version": "1", "queues": ["default"], "slots": 1}
     worker = WorkerRegistration(rt.db, new_id(), types=["bill:month"], **about)
     await worker.register()
@@ -332,7 +332,7 @@ async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime
     (await cli("submit", "--type", "bill:month")).refused(2, "no worker is running")
 
 
-async def test_a_model_that_is_not_configured_is_not_asked(cli: Cli) -> None:
+async def test_an_unconfigured_model_is_refused(cli: Cli) -> None:
     words = ["submit", "--type", "llm_generate", "--payload", '{"prompt": "a"}']
     (await cli(*words)).refused(2, "no language model: [llm.NAME] is not configured")
     assert (await cli(*words, "--unchecked")).out == "D-1 created\n"
@@ -344,7 +344,7 @@ async def test_a_model_that_is_not_configured_is_not_asked(cli: Cli) -> None:
     (await cli(*words)).refused(2, "payload field llm is required: one, two")
 
 
-def test_what_the_only_configuration_does_not_have_is_refused() -> None:
+def test_an_unknown_tool_model_webhook_or_credential_is_refused() -> None:
     settings = Settings.model_validate({"tools": {"count": {"command": ["wc"]}}})
     for type, payload, says in (
         ("execute_tool", {"tool": "cuont"}, "unknown tool 'cuont'; configured: count"),

@@ -25,7 +25,9 @@ def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
             process.kill()
 
 
-async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:
+async def test_foreground_shows_activity_until_ctrl_c_stops_all_processes(
+    make: Factory, up: Terminal
+) -> None:
     family = family_of(up)
     up.expect("became leader, term")
     await make.asked()
@@ -45,7 +47,7 @@ async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: T
     assert "stopped" in up.plain
 
 
-async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
+async def test_ctrl_c_at_a_question_shuts_down_all_processes(up: Terminal) -> None:
     family = family_of(up)
     up.type("\x03")
     up.expect("or continue")

@@ -80,7 +80,7 @@ async def _gone(pid: int) -> bool:
     return not psutil.pid_exists(pid)
 
 
-async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
+async def test_a_worker_runs_the_jobs_of_its_queues_and_shuts_down(
     start: Start, make: Factory, rt: Runtime
 ) -> None:
     number = await make.queued(type="echo", queue="mine", title="hello")
@@ -101,7 +101,7 @@ async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
     assert [event.kind for event in await rt.read_model.job_events(other)] == ["job_created"]
 
 
-async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) -> None:
+async def test_a_worker_without_leadership_never_leads(start: Start, rt: Runtime) -> None:
     await start("worker", "--no-leader")
     leading = await start("worker")
 
@@ -115,7 +115,7 @@ async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) 
     ] == [leading.pid]
 
 
-async def test_a_closed_terminal_stops_all_in_order(start: Start, rt: Runtime) -> None:
+async def test_a_closed_terminal_shuts_down_all_processes(start: Start, rt: Runtime) -> None:
     up = await start("up", "--headless")
     worker = await _worker_of(up, rt)
     up.send_signal(signal.SIGHUP)
@@ -124,7 +124,7 @@ async def test_a_closed_terminal_stops_all_in_order(start: Start, rt: Runtime) -
     assert await rt.read_model.workers() == []
 
 
-async def test_a_second_signal_kills_what_does_not_stop(
+async def test_a_second_signal_kills_processes_that_do_not_stop(
     start: Start, rt: Runtime, tmp_path: Path
 ) -> None:
     up = await start("up", "--headless")
@@ -142,7 +142,7 @@ async def test_a_second_signal_kills_what_does_not_stop(
 
 
 @pytest.mark.parametrize("detached", [True, False])
-async def test_the_leash_stops_all_when_it_breaks_unless_it_was_let_go(
+async def test_a_lost_supervisor_stops_all_processes_unless_detached(
     start: Start, rt: Runtime, detached: bool
 ) -> None:
     up = await start("up", "--headless", "--attached")
@@ -157,7 +157,7 @@ async def test_the_leash_stops_all_when_it_breaks_unless_it_was_let_go(
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
 
 
-def test_what_lies_in_the_current_directory_is_not_imported(tmp_path: Path) -> None:
+def test_modules_in_the_current_directory_are_not_imported(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text("raise SystemExit('owned')")
     command = [*DRAFTSMAN_COMMAND, "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

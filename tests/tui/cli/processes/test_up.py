@@ -46,7 +46,7 @@ def ended(processes: list[psutil.Process]) -> bool:
     return not psutil.wait_procs(processes, timeout=0)[1]
 
 
-async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_stops_all(
+async def test_a_question_is_answered_and_ctrl_c_twice_stops_all_processes(
     make: Factory, rt: Runtime, up: TerminalScreen
 ) -> None:
     family = family_of(up)
@@ -71,7 +71,7 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
     assert "Traceback" not in up.screen
 
 
-async def test_a_worker_that_dies_is_reported_and_all_can_be_left_running_and_stopped_later(
+async def test_a_dead_worker_is_reported_and_detached_processes_can_be_stopped_later(
     up: TerminalScreen,
 ) -> None:
     supervisor, dead = family_of(up)
@@ -97,7 +97,7 @@ async def test_a_worker_that_dies_is_reported_and_all_can_be_left_running_and_st
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_nothing_is_left_behind_when_it_is_ended(up: TerminalScreen, number: int) -> None:
+async def test_no_process_remains_after_a_quit(up: TerminalScreen, number: int) -> None:
     family = family_of(up)
     os.kill(up.pid, number)
     assert up.end() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
@@ -105,14 +105,16 @@ async def test_nothing_is_left_behind_when_it_is_ended(up: TerminalScreen, numbe
     assert (ALT_SCREEN_LEFT in up.screen) is (number != signal.SIGKILL)
 
 
-async def test_nothing_is_left_behind_when_the_terminal_is_closed(up: TerminalScreen) -> None:
+async def test_no_process_remains_after_the_terminal_is_closed(up: TerminalScreen) -> None:
     family = [psutil.Process(up.pid), *family_of(up)]
     up.hang_up()
     until(lambda: ended(family[1:]), "the end of supervisor and worker")
     assert family[0].wait(DEADLINE) == -signal.SIGHUP
 
 
-async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: TerminalScreen) -> None:
+async def test_the_end_of_the_supervisor_ends_the_dashboard_with_the_reason(
+    up: TerminalScreen,
+) -> None:
     supervisor, worker = family_of(up)
     supervisor.kill()
     assert up.end() == 128 + signal.SIGKILL
@@ -121,7 +123,7 @@ async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: Termin
     until(lambda: ended([worker]), "the end of the worker")
 
 
-async def test_what_no_restart_mends_is_said_on_the_terminal(cli: Cli, window: Windows) -> None:
+async def test_fatal_exit_is_reported_on_the_terminal(cli: Cli, window: Windows) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nhandlers.none = "no.such:thing"\n')
     shown = window("up")

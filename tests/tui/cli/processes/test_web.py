@@ -56,7 +56,7 @@ async def test_a_key_in_a_tab_cancels_a_job_and_the_end_of_the_tab_ends_its_dash
         await asyncio.to_thread(process.wait, DEADLINE)
 
 
-async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_killed(
+async def test_a_killed_dashboard_closes_its_tab_and_a_hanging_dashboard_is_killed(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browser_tab, "STOP_TIMEOUT", 0.5)
@@ -73,13 +73,13 @@ async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_k
     assert not process.is_running()
 
 
-async def test_a_dashboard_that_cannot_begin_says_why_in_its_tab(cli: Cli) -> None:
+async def test_a_dashboard_that_cannot_start_shows_the_reason_in_its_tab(cli: Cli) -> None:
     async with served(cli.config, "--view", "nonsense") as address, tab(address) as shown:
         await shown.see("unknown table or saved view 'nonsense'")
         await shown.ended()
 
 
-async def test_who_is_not_our_own_page_on_this_machine_is_refused() -> None:
+async def test_requests_from_other_origins_are_refused() -> None:
     async with Web(["false"], 0).serving() as address, ClientSession() as session:
         ours = origin_of(address)
         port = ours.rsplit(":", 1)[1]
@@ -110,7 +110,7 @@ async def test_who_is_not_our_own_page_on_this_machine_is_refused() -> None:
             await session.ws_connect(f"{ours}/guessed/ws", origin=ours)
 
 
-async def test_the_page_needs_nothing_from_the_net() -> None:
+async def test_the_page_loads_no_external_resources() -> None:
     async with Web(["false"], 0).serving() as address, ClientSession() as session:
         async with session.get(address) as response:
             text = await response.text()
@@ -123,7 +123,7 @@ async def test_the_page_needs_nothing_from_the_net() -> None:
                 assert response.status == 200, file
 
 
-async def test_the_address_for_the_browser_works_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_url_for_the_browser_works_once(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     web = Web(["false"], 0)
@@ -136,7 +136,7 @@ async def test_the_address_for_the_browser_works_once(monkeypatch: pytest.Monkey
             assert response.status == 404
 
 
-async def test_the_command_hands_its_options_on_and_ctrl_c_ends_every_tab(cli: Cli) -> None:
+async def test_options_are_passed_to_the_dashboard_and_ctrl_c_ends_every_tab(cli: Cli) -> None:
     async with (
         started(cli, "--read-only", "--view", "workers") as (process, address),
         tab(address) as shown,
@@ -157,7 +157,7 @@ async def test_no_dashboard_outlives_a_server_that_is_killed(cli: Cli) -> None:
         until(lambda: not child.is_running(), "the end of the dashboard")
 
 
-async def test_what_cannot_be_served_is_one_line(cli: Cli) -> None:
+async def test_an_invalid_port_or_address_is_refused_in_one_line(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         output = await cli("dashboard", "--web", "--port", port)
