@@ -102,7 +102,7 @@ def test_the_defaults_are_those_of_the_models() -> None:
     assert PersonSettings().model_dump() == basic_settings.PERSON
 
 
-def test_a_setting_that_is_not_read_here_is_that_of_the_models() -> None:
+def test_a_setting_that_is_not_read_directly_is_that_of_the_models() -> None:
     models = load()
     settings = basic(None, lambda: models)
     assert settings.sweeps.reap_after == models.sweeps.reap_after
@@ -150,7 +150,7 @@ def test_other_variables_and_invalid_values_need_the_models(
     assert read(None, no_models) is None
 
 
-def test_a_file_is_read_here_only_after_its_validation(config: Path) -> None:
+def test_a_file_is_read_directly_only_after_its_validation(config: Path) -> None:
     assert read(config, no_models) is None
     stamp(config)
     assert read(config, no_models) is not None

@@ -70,7 +70,9 @@ def running(made: Path) -> EmbeddedServer:
     return server
 
 
-def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: Path) -> None:
+def test_the_first_start_creates_a_database_without_a_locale_and_a_network_port(
+    empty: Path,
+) -> None:
     server = EmbeddedServer(empty / "new" / "data", 0)
     assert server.status().running is False
     url = server.ensure()
@@ -104,7 +106,7 @@ def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> Non
     assert running.status().pid == pid
 
 
-def test_processes_that_start_at_once_share_one_server(empty: Path) -> None:
+def test_processes_that_start_concurrently_share_one_server(empty: Path) -> None:
     told = [said(one) for one in [report(empty / "data") for _ in range(4)]]
     assert len(set(told)) == 1
 
@@ -115,7 +117,7 @@ def test_data_outlives_the_server(server: EmbeddedServer) -> None:
     do(server.ensure(), "DROP TABLE kept")
 
 
-def test_stop_and_status_say_what_is(server: EmbeddedServer) -> None:
+def test_stop_and_status_report_the_state(server: EmbeddedServer) -> None:
     assert server.stop() is False
     url = server.ensure()
     with psycopg.connect(url):
@@ -130,7 +132,7 @@ def test_stop_and_status_say_what_is(server: EmbeddedServer) -> None:
     assert (down.running, down.pid, down.version, down.connections) == (False, None, None, 0)
 
 
-def test_a_killed_server_is_recovered_even_with_a_statement_at_work(server: EmbeddedServer) -> None:
+def test_a_killed_server_is_recovered_during_a_statement(server: EmbeddedServer) -> None:
     url = server.ensure()
     do(url, "CREATE TABLE IF NOT EXISTS survivor ()")
     pid = server.status().pid
@@ -146,7 +148,7 @@ def test_a_killed_server_is_recovered_even_with_a_statement_at_work(server: Embe
     assert value(url, "SELECT count(*) FROM survivor") == 0
 
 
-def test_a_starter_killed_at_work_is_succeeded(empty: Path) -> None:
+def test_a_killed_start_is_completed_by_the_next(empty: Path) -> None:
     server = EmbeddedServer(empty / "data", 0)
     for done in ("postgres18/data.new/base", "postgres18/data/postmaster.pid"):
         starter = report(empty / "data")
@@ -157,7 +159,7 @@ def test_a_starter_killed_at_work_is_succeeded(empty: Path) -> None:
         server.stop("immediate")
 
 
-def test_a_stale_pid_that_is_a_strangers_now_is_left_alone(server: EmbeddedServer) -> None:
+def test_a_stale_pid_of_another_process_is_not_signaled(server: EmbeddedServer) -> None:
     url = server.ensure()
     status = server.status()
     assert status.pid is not None
@@ -178,7 +180,7 @@ def test_a_stale_pid_that_is_a_strangers_now_is_left_alone(server: EmbeddedServe
         stranger.kill()
 
 
-def test_a_server_whose_socket_was_removed_is_started_anew(server: EmbeddedServer) -> None:
+def test_a_server_whose_socket_was_removed_is_restarted(server: EmbeddedServer) -> None:
     server.ensure()
     status = server.status()
     (status.socket_dir / ".s.PGSQL.5432").unlink()
@@ -186,7 +188,7 @@ def test_a_server_whose_socket_was_removed_is_started_anew(server: EmbeddedServe
     assert server.status().pid != status.pid
 
 
-def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: Path) -> None:
+def test_an_idle_server_stops_after_its_last_connection(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
     url = server.ensure()
     pid = server.status().pid
@@ -205,7 +207,7 @@ def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: P
     wait_for_end(server)
 
 
-def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> None:
+def test_a_server_requested_at_its_idle_timeout_stays_up(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
     url, path = server.ensure(), copied / "postgres18" / "lock"
     with server_process.lock_file(
@@ -217,7 +219,7 @@ def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> N
         connection.execute("SELECT pg_sleep(1)")
 
 
-def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> None:
+def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(made: Path) -> None:
     server = EmbeddedServer(made, 600)
     down(server)
     starter = report(made, 600, start_new_session=True, stderr=subprocess.PIPE)
@@ -234,7 +236,7 @@ def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> N
     down(server)
 
 
-def test_variables_for_another_postgresql_do_not_lead_away(
+def test_variables_for_another_postgresql_are_ignored(
     running: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, wrong in {
@@ -247,7 +249,7 @@ def test_variables_for_another_postgresql_do_not_lead_away(
     assert value(running.ensure(), "SELECT current_database()") == "draftsman"
 
 
-def test_psql_takes_over_the_process(running: EmbeddedServer, made: Path) -> None:
+def test_psql_replaces_the_process(running: EmbeddedServer, made: Path) -> None:
     running.ensure()
     script = (
         "from pathlib import Path; from draftsman.embedded import EmbeddedServer\n"
@@ -259,7 +261,7 @@ def test_psql_takes_over_the_process(running: EmbeddedServer, made: Path) -> Non
 
 
 @pytest.mark.usefixtures("copied_initdb")
-def test_a_dump_carries_the_data_into_another_cluster(running: EmbeddedServer, empty: Path) -> None:
+def test_a_dump_is_restored_in_another_cluster(running: EmbeddedServer, empty: Path) -> None:
     do(running.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
     file = empty / "draftsman.dump"
     running.dump(file)
@@ -284,7 +286,7 @@ def test_a_dump_that_cannot_be_written_leaves_nothing(running: EmbeddedServer, e
 
 
 @pytest.mark.usefixtures("copied_initdb")
-def test_data_of_another_major_version_is_refused_with_the_way_over(
+def test_data_of_another_major_version_is_refused_with_the_upgrade_steps(
     running: EmbeddedServer, empty: Path
 ) -> None:
     running.ensure()
@@ -312,7 +314,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
         ("archive_mode = on\nwal_level = minimal", "WAL archival cannot be enabled"),
     ],
 )
-def test_a_server_that_does_not_start_says_why(
+def test_a_server_that_does_not_start_is_reported_with_the_reason(
     server: EmbeddedServer, broken: str, reason: str
 ) -> None:
     settings = server.status().data_dir / "postgresql.auto.conf"

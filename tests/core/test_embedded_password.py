@@ -70,7 +70,7 @@ def make_old(server: EmbeddedServer) -> None:
         pass  # as every version without passwords could
 
 
-def test_nobody_connects_without_the_password(
+def test_a_connection_without_the_password_is_refused(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PGPASSWORD", "PGPASSFILE"):
@@ -82,7 +82,7 @@ def test_nobody_connects_without_the_password(
     assert stored.startswith("SCRAM-SHA-256$")
 
 
-def test_only_its_owner_reads_the_password(server: EmbeddedServer) -> None:
+def test_the_password_is_readable_by_its_owner_only(server: EmbeddedServer) -> None:
     file = password_file(server)
     found = file.stat()
     assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o600, os.geteuid())
@@ -106,7 +106,7 @@ def test_no_setting_opens_a_port(server: EmbeddedServer) -> None:
 
 
 @pytest.mark.parametrize("how", ["lost", "cut short", "open to others", "a link", "a folder"])
-def test_a_password_that_is_lost_or_exposed_is_replaced(server: EmbeddedServer, how: str) -> None:
+def test_a_lost_or_exposed_password_is_replaced(server: EmbeddedServer, how: str) -> None:
     file, before = password_file(server), server.secret_url()
     do(server.url(), "CREATE TABLE IF NOT EXISTS kept ()")
     moved = file.with_name("moved")
@@ -131,7 +131,9 @@ def test_a_password_that_is_lost_or_exposed_is_replaced(server: EmbeddedServer, 
     assert stat.S_IMODE(file.lstat().st_mode) == 0o600
 
 
-async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: EmbeddedServer) -> None:
+async def test_a_wrong_password_is_reported_in_one_line_with_a_remedy(
+    server: EmbeddedServer,
+) -> None:
     file = password_file(server)
     right = file.read_text()
     secret = right.strip().rpartition(":")[2]
@@ -155,7 +157,7 @@ async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: Embe
     ],
     ids=".".join,
 )
-def test_a_server_without_passwords_gets_one_whenever_the_upgrade_is_killed(
+def test_a_server_without_a_password_gets_one_despite_a_killed_upgrade(
     server: EmbeddedServer, point: tuple[str, str, str]
 ) -> None:
     make_old(server)
@@ -168,7 +170,7 @@ def test_a_server_without_passwords_gets_one_whenever_the_upgrade_is_killed(
         psycopg.connect(without_password(server))
 
 
-def test_data_that_is_started_by_hand_lets_nobody_in(server: EmbeddedServer) -> None:
+def test_a_manually_started_server_refuses_all_connections(server: EmbeddedServer) -> None:
     rules = server.status().data_dir / "pg_hba.conf"
     methods = [line.split()[-1] for line in rules.read_text().splitlines() if line[:4] == "loca"]
     assert set(methods) == {"reject"}

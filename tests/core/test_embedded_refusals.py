@@ -45,7 +45,7 @@ def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
             server.ensure()
 
 
-def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> None:
+def test_an_unwritable_data_directory_is_refused_in_one_line(empty: Path) -> None:
     (empty / "file").write_text("")
     with pytest.raises(
         EmbeddedServerError, match=r"Not a directory.*DRAFTSMAN_DATA_DIR"
@@ -54,7 +54,7 @@ def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> N
     assert "\n" not in str(refused.value)
 
 
-def test_a_platform_without_binaries_is_told_what_todo(
+def test_a_platform_without_binaries_is_refused_with_an_alternative(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binaries, "PACKAGE", "no_such_package")
@@ -63,7 +63,7 @@ def test_a_platform_without_binaries_is_told_what_todo(
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
-def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
+def test_an_ordinary_user_gets_a_separate_server(empty: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     python, environment = copy_python(empty / "copy")
     data_dir = empty / "data"
@@ -91,7 +91,7 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as another user")
 @pytest.mark.usefixtures("copied_initdb")
-def test_as_root_no_directory_is_opened_that_was_there_before(
+def test_root_opens_no_existing_directory(
     tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")

@@ -27,7 +27,7 @@ def server(folder: Path, pytestconfig: pytest.Config) -> Iterator[EmbeddedServer
     down(made)
 
 
-async def test_a_servers_clients_are_cut_off_and_its_clock_is_shifted(
+async def test_clients_of_a_server_are_disconnected_and_its_clock_is_shifted(
     server: EmbeddedServer,
 ) -> None:
     url = server.ensure()

@@ -65,7 +65,7 @@ class Order(BaseModel):
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said_in_words(fields: dict[str, Any], said: tuple[str, str]) -> None:
+def test_a_problem_is_described_in_words(fields: dict[str, Any], said: tuple[str, str]) -> None:
     with pytest.raises(ValidationError) as caught:
         Order.model_validate(fields)
     assert first_error(caught.value) == said
@@ -96,7 +96,7 @@ def test_an_error_names_its_field_in_the_text_and_as_data(
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
-def test_no_type_of_error_keeps_the_words_of_the_library(kind: dict[str, Any]) -> None:
+def test_no_type_of_error_has_the_text_of_the_library(kind: dict[str, Any]) -> None:
     context = kind["example_context"] or {}
     message = re.sub(r"\{\w+\}", "7", kind["message_template_python"])
     details: ErrorDetails = {"type": kind["type"], "loc": (), "msg": message, "input": None}
@@ -114,7 +114,7 @@ def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Resp
         read("key", text="x" * 1_000_000)
 
 
-def test_a_handler_that_makes_a_wrong_model_fails_in_words() -> None:
+def test_an_invalid_model_of_a_handler_is_described_in_words() -> None:
     with pytest.raises(ValidationError) as caught:
         Choice(value="")
     assert str(as_failure(caught.value)) == "ValidationError: Choice: value: must not be empty"

@@ -53,7 +53,7 @@ async def test_jobs_are_submitted_while_a_migration_waits_for_a_lock(
     assert (await make.rt.read_model.job(number)).number == number
 
 
-async def test_a_migration_that_cannot_get_its_lock_gives_up_and_names_the_holder(
+async def test_a_migration_without_its_lock_times_out_and_names_the_holder(
     db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MAX_ATTEMPTS", 2)
