@@ -120,7 +120,7 @@ class DeliverySender:
         """Send a delivery, unless it was sent before or is obsolete.
 
         Nothing is sent after `until`, by the monotonic clock: another process may have claimed the
-        delivery while this one was suspended.
+        delivery while this process was suspended.
         """
         async with self._db.connection() as conn:
             facts = await store.message_facts(conn, item.seq)
