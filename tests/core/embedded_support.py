@@ -81,7 +81,7 @@ def said(started: subprocess.Popen[str]) -> tuple[str, int]:
 
 
 def do(url: str, statement: str) -> psycopg.Cursor[Any]:
-    """Run one statement in a transaction of its own."""
+    """Run a statement in its own transaction."""
     with psycopg.connect(url) as connection:
         return connection.execute(statement.encode())
 

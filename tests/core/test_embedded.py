@@ -1,4 +1,4 @@
-"""The embedded server: made once, kept, shared, recovered, stopped, and refused in one line."""
+"""The embedded server: creation, sharing, recovery, stop, and refusals in one line."""
 
 from __future__ import annotations
 

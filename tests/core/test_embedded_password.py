@@ -27,7 +27,7 @@ OLD_RULES = {"pg_hba.conf": "local all all peer map=draftsman\n", "pg_ident.conf
 
 @pytest.fixture(scope="module")
 def made(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
-    """Give a server that one test has after another."""
+    """Give a server that the tests share."""
     with open_folder() as path:
         server = EmbeddedServer(path, 0)
         with shared_initdb(pytestconfig.stash[SERVER].home):

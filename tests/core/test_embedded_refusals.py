@@ -1,4 +1,4 @@
-"""Conditions under which the embedded server is refused, and who owns it."""
+"""Conditions under which the embedded server is refused, and its owner."""
 
 from __future__ import annotations
 

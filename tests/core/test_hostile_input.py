@@ -1,4 +1,4 @@
-"""Input that is long, crooked or secret: bounded time, one clear line, and nothing shown."""
+"""Long, malformed or secret input: bounded time, one clear line, and no secret in it."""
 
 from __future__ import annotations
 

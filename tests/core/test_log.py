@@ -1,4 +1,4 @@
-"""One line a record, keys in order, no secret, and never a reason to stop working."""
+"""The log: a line for each record, keys in order, no secret, and no error of its own."""
 
 from __future__ import annotations
 

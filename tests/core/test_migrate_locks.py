@@ -21,7 +21,7 @@ ALTER TABLE draftsman.job_states ADD COLUMN test_extra int"""
 
 @pytest.fixture(autouse=True)
 def _one_more(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a database that has all migrations want one more."""
+    """Add a migration that the database does not have."""
     found = [*resources.migrations(), (NAME, SQL)]
     monkeypatch.setattr(resources, "migrations", lambda: found)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.5)

@@ -26,7 +26,7 @@ def bomb(doublings: int = 40) -> dict[str, Any]:
 
 
 def children() -> list[psutil.Process]:
-    """Return the processes that check schemas for this one."""
+    """Return the processes that check schemas for this process."""
     found = psutil.Process().children()
     return [process for process in found if checker_process.__name__ in " ".join(process.cmdline())]
 

@@ -1,4 +1,4 @@
-"""Where a setting comes from, and the one line that a wrong one gets."""
+"""Sources of a setting, and the one-line errors of invalid settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a home of its own, and neither variables nor a file of the system's."""
+    """Give the test its own home, without variables and a system file."""
     for name in [name for name in os.environ if name.upper().startswith("DRAFTSMAN_")]:
         monkeypatch.delenv(name)
     for name in [name for name in os.environ if name.startswith("XDG_")]:
@@ -52,7 +52,7 @@ def _refusal(config: Path | None = None) -> str:
     return message.replace(str(config), "FILE")
 
 
-class TestWhereASettingComesFrom:
+class TestSources:
     def test_defaults_are_complete(self) -> None:
         assert load() == Settings()
         assert load().worker.slots == 10
@@ -99,7 +99,7 @@ class TestWhereASettingComesFrom:
         assert load() == Settings()
 
     def test_an_unreadable_home_has_no_settings(self, home: Path) -> None:
-        """As when root's home is kept by `sudo -u somebody`."""
+        """The case of `sudo -u USER` with root's home."""
         closed = home / "closed"
         (closed / ".config" / "draftsman").mkdir(parents=True)
         closed.chmod(0)
@@ -141,9 +141,9 @@ class TestWhereASettingComesFrom:
         assert load().questions.expires_in is None
 
 
-class TestWhatARefusalSays:
+class TestRefusals:
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "parts"),
         [
             ("slotz = 3", ["FILE: unknown key 'slotz'; allowed here: ", "database_url", "worker"]),
             ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'", "prefetch, queues, slots"]),
@@ -174,15 +174,13 @@ class TestWhatARefusalSays:
             ("x =", ["FILE: not valid TOML"]),
         ],
     )
-    def test_an_invalid_file_is_refused_with_its_position(
-        self, text: str, said: list[str], write: Write
-    ) -> None:
+    def test_an_invalid_file_is_refused(self, text: str, parts: list[str], write: Write) -> None:
         message = _refusal(write(text))
         assert message.startswith("FILE: ")
-        assert [part for part in said if part not in message] == []
+        assert [part for part in parts if part not in message] == []
 
     @pytest.mark.parametrize(
-        ("variable", "value", "said"),
+        ("variable", "value", "parts"),
         [
             (
                 "DRAFTSMAN_WORKER__SLOTS",
@@ -204,14 +202,14 @@ class TestWhatARefusalSays:
         self,
         variable: str,
         value: str,
-        said: list[str],
+        parts: list[str],
         write: Write,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setenv(variable, value)
         message = _refusal(write(""))
         assert message.startswith(f"{variable}: ")
-        assert [part for part in said if part not in message] == []
+        assert [part for part in parts if part not in message] == []
 
     @pytest.mark.parametrize(
         ("name", "reason"), [("missing.toml", "No such file"), ("", "Is a directory")]
@@ -360,14 +358,12 @@ class TestSlack:
             ("api_url = 'slack.com'", "slack.api_url: must be a URL"),
         ],
     )
-    def test_an_invalid_value_is_refused_in_one_line(
-        self, write: Write, text: str, words: str
-    ) -> None:
+    def test_an_invalid_value_is_refused(self, write: Write, text: str, words: str) -> None:
         keys = "" if "bot_token" in text else self.SOCKET.removeprefix("[slack]\n")
-        said = _refusal(write(f"[slack]\n{keys}{text}\n"))
-        assert words in said
-        assert "abcdefgh" not in said
-        assert "pattern" not in said
+        parts = _refusal(write(f"[slack]\n{keys}{text}\n"))
+        assert words in parts
+        assert "abcdefgh" not in parts
+        assert "pattern" not in parts
 
 
 class TestTrello:
@@ -386,7 +382,7 @@ class TestTrello:
         assert trello.address == ("::1", 0)
 
     @pytest.mark.parametrize(
-        ("text", "wanted"),
+        ("text", "expected"),
         [
             ("callback_url = 'https://x.org'", "callback_url needs secret"),
             ("callback_url = 'https://x.org'\nsecret = { env = 'S' }", "needs listen"),
@@ -399,6 +395,6 @@ class TestTrello:
             ("secret = 'abcdef'", 'trello.secret: must be a reference, { env = "NAME" }'),
         ],
     )
-    def test_an_invalid_value_is_named(self, write: Write, text: str, wanted: str) -> None:
+    def test_an_invalid_value_is_named(self, write: Write, text: str, expected: str) -> None:
         error = _refusal(write(f"[trello]\n{self.KEYS}{text}\n"))
-        assert (wanted in error, "abcdef" in error) == (True, False)
+        assert (expected in error, "abcdef" in error) == (True, False)

@@ -49,7 +49,7 @@ takes a second to lead again; the tests have no time."""
 VIOLATED: Final = " UNION ALL ".join(
     f"SELECT '{name}' WHERE EXISTS (\n{query}\n)" for name, query in load("invariants").items()
 )
-"""The names of the invariants that do not hold, in one query instead of one for each."""
+"""The names of the invariants that do not hold, in a single query."""
 
 FaultAction = Callable[[Process, Reached], Awaitable[bool]]
 """Does harm at a point, and lets the process go on; returns whether it lives."""
@@ -106,7 +106,7 @@ class Campaign:
             pass
 
     async def ask(self, script: str, **jobs: int) -> None:
-        """Run clients with a script until one finishes without a fault."""
+        """Run clients with a script until a client finishes without a fault."""
         for _ in range(len(self.pending) + 5):
             before = len(self.struck)
             client = await self._fork(script, **jobs)

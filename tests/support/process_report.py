@@ -1,4 +1,4 @@
-"""Prints what its process inherited, as JSON, or ends as `--end` requires."""
+"""Prints the inherited state of its process, as JSON, or ends as `--end` requires."""
 
 from __future__ import annotations
 

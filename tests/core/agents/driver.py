@@ -69,7 +69,7 @@ async def listen(
     reply: Reply,
     heard: AgentTranscript,
 ) -> AsyncGenerator[Message]:
-    """Yield the agent's messages, each replied to when the next one is wanted."""
+    """Yield the agent's messages; each is replied to before the next is read."""
 
     async def log(chunk: bytes) -> None:
         heard.log += chunk

@@ -25,7 +25,7 @@ JOBS = 500
 DEADLINE = 60.0
 """Seconds that they may take."""
 FAILING, TALKING = 20, 10
-"""One in so many."""
+"""Every twentieth job fails, and every tenth prints."""
 
 
 async def handle(ctx: RunContext) -> Outcome:

@@ -57,7 +57,7 @@ async def endless(piece: bytes, pause: float = 0) -> AsyncIterator[bytes]:
 
 
 class Names:
-    """A resolver: each name has a list of addresses, one after the other."""
+    """A resolver: each lookup of a name returns its next address."""
 
     def __init__(self, **names: list[str]) -> None:
         self.names = {name.replace("_", "."): list(found) for name, found in names.items()}
@@ -162,7 +162,7 @@ async def test_an_allowed_address_is_called(respx_mock: MockRouter) -> None:
 
 
 async def test_a_rebound_name_is_not_called() -> None:
-    """The address that was checked is the one that is connected to, and each hop is checked."""
+    """The connection goes to the checked address, and each hop is checked."""
     async with web() as good, web("127.0.0.2") as inner:
         inner.routes["/"] = answer(b"secret")
         good.routes["/"] = answer(b"", 302, "Found", location=f"http://name.test:{inner.port}/")

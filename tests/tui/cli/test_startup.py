@@ -1,4 +1,4 @@
-"""Start-up of the command line: what a command imports before it does its work."""
+"""Start-up of the command line: the modules that a command imports."""
 
 from __future__ import annotations
 

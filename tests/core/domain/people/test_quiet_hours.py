@@ -25,7 +25,7 @@ changes = st.sampled_from(
         ("America/Nuuk", datetime(2026, 3, 29, 1, tzinfo=UTC)),
     ]
 )
-"""Instants at which the clocks of a zone jump: one skips a whole day."""
+"""Instants at which the clocks of a zone jump, in one case by a whole day."""
 near = st.builds(
     lambda change, off: (change[0], change[1] + off * MINUTE), changes, st.integers(-2000, 2000)
 )

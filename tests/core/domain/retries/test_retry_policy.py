@@ -214,7 +214,7 @@ def test_retry_after_is_a_minimum_of_at_most_a_day(
 
 @given(st.booleans(), st.integers(0, 100), st.integers(0, 100))
 def test_a_job_is_a_dead_letter_when_a_budget_is_spent(app: bool, most: int, others: int) -> None:
-    """However much is left of the other one."""
+    """The other budget does not matter."""
     error, budgets = E.TRANSIENT_INFRA, (("attempts", most), ("retries", others))
     if app:
         error, budgets = E.TRANSIENT_APP, (("retries", most), ("attempts", others))

@@ -44,7 +44,7 @@ async def beat(process: AgentProcess) -> None:
 
 
 async def forward(chunk: bytes) -> None:
-    """Pass on what the agent writes on standard error."""
+    """Pass on the standard error of the agent."""
     sys.stderr.buffer.write(chunk)
 
 

@@ -112,7 +112,7 @@ async def test_answer_rejects_several_marked_questions(
             await seen.dialog("MainScreen")
         await seen.press(
             "escape", "g", "space", "down", "a"
-        )  # the marked question, not the one under the cursor
+        )  # the marked question, not the question under the cursor
         await seen.see(f"{asked[0]}/1 for ben, root")
 
 
