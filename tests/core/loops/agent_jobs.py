@@ -136,9 +136,9 @@ parked(hear())
     number = await submit_agent_job(make, repo, notify=notify)
     async with agent_worker(rt, folder / "data", code):
         await wait_for_question(rt, number)
-    found = await rt.checkpoints.patch(number, 1)
-    assert found is not None
-    patch = await rt.checkpoints.content(found)
+    stored = await rt.checkpoints.patch(number, 1)
+    assert stored is not None
+    patch = await rt.checkpoints.content(stored)
     assert b"later.txt" not in patch
     (folder / "patch").write_bytes(patch)
     if patch:
@@ -192,9 +192,9 @@ async def wait_for_agent(folder: Path, name: str) -> int:
             words = process.cmdline()
             if "handlers.subprocesses.guard" in " ".join(words) and run in " ".join(words):
                 below = process.children(recursive=True)
-                found: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
-                if found:
-                    return found[0]
+                pids: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
+                if pids:
+                    return pids[0]
     raise AssertionError(f"no agent runs in {run}")
 
 

@@ -128,15 +128,15 @@ class CuttableProxy:
 async def open_proxied(url: str, **settings: Any) -> AsyncIterator[tuple[CuttableProxy, Database]]:
     """Give a line to a database, and a pool on it that notices within a second when it is cut."""
     with tempfile.TemporaryDirectory() as folder:
-        wire = CuttableProxy(url, folder)
-        server = await asyncio.start_unix_server(wire.pass_on, Path(folder, ".s.PGSQL.5432"))
+        proxy = CuttableProxy(url, folder)
+        server = await asyncio.start_unix_server(proxy.pass_on, Path(folder, ".s.PGSQL.5432"))
         values = {"connect_timeout": 1, "pool_size": 20} | settings
-        db = Database(wire.url, DatabaseSettings.model_validate(values))
+        db = Database(proxy.url, DatabaseSettings.model_validate(values))
         try:
             await db.open()
-            yield wire, db
+            yield proxy, db
         finally:
             await db.close()
-            wire.cut()
+            proxy.cut()
             server.close()
             await server.wait_closed()

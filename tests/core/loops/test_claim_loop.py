@@ -51,12 +51,12 @@ async def test_claims_in_flight_in_one_loop_are_not_returned_by_another(
     numbers = [await make.queued(queue="q") for _ in range(3)]
     executed, gate, exchange = asyncio.Event(), asyncio.Event(), Claim.exchange
 
-    async def late(self: Claim, *given: Any, **more: Any) -> list[ClaimedJob]:
-        got = await exchange(self, *given, **more)
-        if got and not executed.is_set():
+    async def late(self: Claim, *args: Any, **more: Any) -> list[ClaimedJob]:
+        claimed = await exchange(self, *args, **more)
+        if claimed and not executed.is_set():
             executed.set()
             await gate.wait()
-        return got
+        return claimed
 
     async def noop(_: RunContext) -> Outcome:
         return Done({})

@@ -233,15 +233,15 @@ async def test_a_job_claimed_before_an_outage_is_not_forgotten(
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     first, second = [await make.queued(queue="default") for _ in range(2)]
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, prefetch=1), {"noop": blocking}, slots=1),
     ):
         await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
-        wire.cut()
+        proxy.cut()
         blocking.go.set()
         await captured.wait("worker: database unavailable, retrying")
-        wire.mend()
+        proxy.mend()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await wait_for_end(rt, second)).status is S.COMPLETED
 
@@ -252,15 +252,15 @@ async def test_a_claim_with_a_lost_reply_is_repeated_without_using_an_attempt(
 ) -> None:
     blocking = BlockingHandler()
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, prefetch=prefetch), {"noop": blocking}, slots=1),
     ):
         if prefetch:
             await make.queued(queue="default")
             await blocking.next()
-        wire.drop_reply(b"unheard")
+        proxy.drop_reply(b"unheard")
         number = await make.queued(queue="default", tags=("unheard",))
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         blocking.go.set()
         job = await wait_for_end(rt, number)
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
@@ -273,14 +273,14 @@ async def test_a_start_with_a_lost_reply_is_repeated_without_using_an_attempt(
     first = await make.queued(queue="default")
     second = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, prefetch=1), {"noop": blocking}, slots=1),
     ):
         await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
-        wire.drop_reply_to(b"COMMIT")
+        proxy.drop_reply_to(b"COMMIT")
         blocking.go.set()
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         job = await wait_for_end(rt, second)
     assert (job.status, job.attempts) == (S.COMPLETED, 0)
@@ -292,17 +292,17 @@ async def test_a_result_with_a_lost_reply_is_settled_once(
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": blocking}, slots=1) as process,
     ):
         await blocking.next()
-        wire.drop_reply(b"completed")
+        proxy.drop_reply(b"completed")
         blocking.go.set()
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         await until(lambda: nothing_left(process), "the result forgotten")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert (await event_kinds(rt, number)).count("job_completed") == 1
 
 
-async def nothing_left(crew: WorkerProcess) -> bool:
-    return not crew.worker.leases()
+async def nothing_left(process: WorkerProcess) -> bool:
+    return not process.worker.leases()

@@ -108,15 +108,15 @@ async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": blocking}),
     ):
         ctx = await blocking.next()
-        wire.cut()
+        proxy.cut()
         await captured.wait("stopping all runs")
         assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
-        wire.mend()
+        proxy.mend()
         assert (await blocking.next()).job.run == 2
     assert (await rt.read_model.job(number)).attempts == 0
 
@@ -239,12 +239,12 @@ async def is_free(conn: Connection) -> bool:
 
 
 async def locks(conn: Connection) -> int:
-    found: int = await value(
+    count: int = await value(
         conn,
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
         " (SELECT oid FROM pg_database WHERE datname = current_database())",
     )
-    return found
+    return count
 
 
 @pytest.mark.parametrize("ear", [True, False])
@@ -275,8 +275,8 @@ async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
         assert (await wait_for_end(rt, number)).run_count == 1
 
 
-async def is_there(rt: Runtime, crew: WorkerProcess, ear: bool) -> bool:
-    return not ear or await connected(rt, crew.id)
+async def is_there(rt: Runtime, process: WorkerProcess, ear: bool) -> bool:
+    return not ear or await connected(rt, process.id)
 
 
 async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(
@@ -314,8 +314,8 @@ async def told(ctx: RunContext) -> bool:
     return worker_run(ctx).stopping == "lost"
 
 
-async def only(crew: WorkerProcess, run: int) -> bool:
-    return [lease.run for lease in crew.worker.leases()] == [run]
+async def only(process: WorkerProcess, run: int) -> bool:
+    return [lease.run for lease in process.worker.leases()] == [run]
 
 
 async def beaten(rt: Runtime, number: int, after: datetime) -> bool:
@@ -340,8 +340,8 @@ async def test_a_finished_run_that_cannot_be_settled_keeps_its_heartbeat(
         await wait_for_status(rt, number, S.COMPLETED)
 
 
-async def idle(crew: WorkerProcess) -> bool:
-    return not crew.worker.running
+async def idle(process: WorkerProcess) -> bool:
+    return not process.worker.running
 
 
 async def beaten_once(rt: Runtime, number: int, after: datetime) -> bool:

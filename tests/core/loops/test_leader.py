@@ -50,8 +50,8 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-async def leads(rt: Runtime, crew: WorkerProcess) -> bool:
-    row = await row_of(rt, crew.id)
+async def leads(rt: Runtime, process: WorkerProcess) -> bool:
+    row = await row_of(rt, process.id)
     return row is not None and row.leader
 
 
@@ -83,8 +83,8 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
 async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> None:
     async with running_worker(
         runtime_with(rt, sweeps={"lease": 600}), {"noop": noop}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
     query = "SELECT expires_at <= draftsman.now() FROM draftsman.leases"
     assert await value(conn, query) is True
 
@@ -94,13 +94,13 @@ async def test_a_leader_stopped_during_a_sweep_logs_no_error(
 ) -> None:
     locking = await rt.db.dedicated_connection()
     quick = runtime_with(rt, sweeps={"interval": 0.05, "lease": 600})
-    async with running_worker(quick, {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(quick, {"noop": noop}, leader=True) as process:
+        await until(lambda: leads(rt, process), "the leader")
         async with locking.transaction():
             await locking.execute("LOCK draftsman.job_states")
             await wait_blocked(conn, by=locking.info.backend_pid, sessions=2)
-            assert crew.leader is not None
-            crew.leader.stop.set()
+            assert process.leader is not None
+            process.leader.stop.set()
             await until(lambda: _has_resigned(conn), "the end of the lead")
     await locking.close()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
@@ -118,8 +118,8 @@ async def test_a_sweep_due_while_the_leader_stops_is_no_error(
         scheduler._process_jobs()
 
     monkeypatch.setattr(AsyncIOScheduler, "shutdown", late)
-    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as process:
+        await until(lambda: leads(rt, process), "the leader")
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -132,9 +132,9 @@ async def test_the_lease_of_a_dead_leader_is_taken_over_at_once(
 ) -> None:
     old = await worker_of(make, process)
     assert await rt.sweeps.acquire(old, 3600) == 1
-    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader_process:
         process.kill()
-        await until(lambda: leads(rt, crew), "the new leader")
+        await until(lambda: leads(rt, leader_process), "the new leader")
         assert await value(conn, "SELECT term FROM draftsman.leases") == 2
 
 
@@ -144,10 +144,10 @@ async def test_the_lease_of_a_live_leader_is_not_taken_over(
     old = await worker_of(make, process)
     captured = CapturedLog(caplog)
     assert await rt.sweeps.acquire(old, 3600) == 1
-    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
-        assert crew.leader is not None
-        await crew.leader._campaign()
-        assert crew.leader._term is None
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader_process:
+        assert leader_process.leader is not None
+        await leader_process.leader._campaign()
+        assert leader_process.leader._term is None
     assert captured.lines("leading") == []
 
 
@@ -172,8 +172,8 @@ async def test_every_sweep_runs_when_a_leader_is_elected(
 COUNT = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'draftsman.job_events'::regclass"
 
 
-async def counts(conn: Connection, wanted: int) -> bool:
-    return bool(await value(conn, COUNT) == wanted)
+async def counts(conn: Connection, expected: int) -> bool:
+    return bool(await value(conn, COUNT) == expected)
 
 
 async def test_sweeps_are_repeated_after_the_interval(
@@ -181,8 +181,8 @@ async def test_sweeps_are_repeated_after_the_interval(
 ) -> None:
     async with running_worker(
         runtime_with(rt, sweeps={"interval": 0.1}), {"other": noop}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         for _ in range(2):
             lost = await make.running(worker=await make.worker_row())
             await conn.execute(
@@ -201,8 +201,10 @@ async def promoted_late(rt: Runtime, number: int, due: datetime) -> float:
 
 
 async def test_a_scheduled_job_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
-    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(
+        runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         number = await make.queued(queue="default", delay=0.5)
         job = await wait_for_end(rt, number)
     assert job.run_at is not None
@@ -231,10 +233,10 @@ async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> 
 
 
 async def test_an_unanswered_question_is_closed_at_its_expiry(rt: Runtime, make: Factory) -> None:
-    got: list[object] = []
+    answers: list[object] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        got.append(
+        answers.append(
             await ctx.ask(
                 "pick",
                 "Which?",
@@ -248,15 +250,15 @@ async def test_an_unanswered_question_is_closed_at_its_expiry(rt: Runtime, make:
 
     async with running_worker(
         runtime_with(rt, sweeps=SELDOM), {"noop": handler}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         number = await make.queued(queue="default")
         await wait_for_end(rt, number)
     question = await rt.questions.get(number, 1)
     assert question.expires_at is not None
     closed = await last_event(rt, number, "question_expired")
     assert 0 <= (closed.created_at - question.expires_at).total_seconds() < 1.5
-    [answer] = got
+    [answer] = answers
     assert isinstance(answer, Answered)
     assert (answer.value, answer.via) == ("b", "policy")
 
@@ -307,8 +309,10 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
 ) -> None:
     captured = CapturedLog(caplog)
     other = await make.worker_row()
-    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(
+        runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         await conn.execute(
             "UPDATE draftsman.leases SET owner = %s, term = 2, expires_at = now() + interval '1 h'",
             (other,),
@@ -324,13 +328,13 @@ async def test_a_leader_that_cannot_renew_its_lease_stops_leading(
 ) -> None:
     captured = CapturedLog(caplog)
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
     ):
         await captured.wait("became leader, term 1")
-        wire.cut()
+        proxy.cut()
         await captured.wait("no longer leader, term 1")
-        wire.mend()
+        proxy.mend()
         await captured.wait("became leader, term 2")
 
 

@@ -38,9 +38,9 @@ async def handle(ctx: RunContext) -> Outcome:
     return Done({})
 
 
-def held(crew: WorkerProcess) -> dict[str, int]:
+def held(process: WorkerProcess) -> dict[str, int]:
     """Return the sizes of everything that a worker keeps."""
-    parts = vars(crew) | vars(crew.worker)
+    parts = vars(process) | vars(process.worker)
     return {name: len(part) for name, part in parts.items() if isinstance(part, Collection)}
 
 
@@ -51,20 +51,20 @@ async def test_no_object_of_a_job_stays_after_its_run(
     earlier = objects()  # of other tests in this process, whose errors pytest may keep
     async with running_worker(runtime_with(rt), {"leak": handle}, slots=50) as process:
         before = held(process)
-        wanted = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
-        jobs = await rt.submissions.submit_many(wanted, owner)
+        requests = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
+        jobs = await rt.submissions.submit_many(requests, owner)
 
         async with asyncio.timeout(DEADLINE):
-            for one in reversed(jobs):  # the others mostly ended before the last
-                await rt.read_model.wait(one.number)
+            for job in reversed(jobs):  # the others mostly ended before the last
+                await rt.read_model.wait(job.number)
         await until(lambda: _settled(process), "the worker to have settled")
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
         assert held(process) == before
     assert (await rt.read_model.stats()).jobs[Status.FAILED] == JOBS // FAILING
 
 
-async def _settled(crew: WorkerProcess) -> bool:
-    return not crew.worker.leases()
+async def _settled(process: WorkerProcess) -> bool:
+    return not process.worker.leases()
 
 
 async def _forgotten(earlier: int) -> bool:

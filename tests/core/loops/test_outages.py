@@ -93,16 +93,16 @@ async def test_an_outage_and_its_end_are_logged_once(
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": blocking}, slots=2) as process,
     ):
         await blocking.next()
-        wire.cut()
+        proxy.cut()
         await captured.wait("worker: database unavailable, retrying")
         await captured.wait("heartbeat: database unavailable, retrying")
-        refused = wire.refused
-        await until(lambda: more(wire.refused, refused + 2), "more tries")
-        wire.mend()
+        refused = proxy.refused
+        await until(lambda: more(proxy.refused, refused + 2), "more tries")
+        proxy.mend()
         await captured.wait("worker: database available again")
         await captured.wait("heartbeat: database available again")
         blocking.go.set()
@@ -133,15 +133,15 @@ async def test_results_of_an_outage_are_written_after_it(
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
         await blocking.next()
-        wire.cut()
+        proxy.cut()
         blocking.go.set()
         await captured.wait(f"D-{number}: database unreachable")
         assert (await run_of(rt, number)).status == "running"
-        wire.mend()
+        proxy.mend()
         job = await wait_for_status(rt, number, S.RETRYING if fails else S.COMPLETED)
     assert (job.attempts, job.run_count) == (int(fails), 1)
     kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
@@ -156,12 +156,12 @@ async def test_a_read_only_server_is_not_polled_without_a_delay(
         f'ALTER DATABASE "{database}" SET default_transaction_read_only = on'.encode()
     )
     clock = asyncio.get_running_loop().time
-    async with open_proxied(database_url) as (wire, db):
+    async with open_proxied(database_url) as (proxy, db):
         worker = runtime_with(rt, db, poll=0.1).worker_process({"noop": noop}).worker
         async with background(worker.run()):
-            await until(lambda: more(wire.errors, 1), "a refusal")
-            began, before = clock(), wire.errors
-            await until(lambda: more(wire.errors, before + 4), "four more")
+            await until(lambda: more(proxy.errors, 1), "a refusal")
+            began, before = clock(), proxy.errors
+            await until(lambda: more(proxy.errors, before + 4), "four more")
             assert clock() - began > 0.3
 
 
@@ -187,17 +187,17 @@ async def test_a_connection_is_available_at_once_after_a_long_outage(
     database_url: str,
 ) -> None:
     """The pool's retries back off for 1, 2, 4, 8 s; it stops before that, and starts over."""
-    async with open_proxied(database_url, pool_size=1) as (wire, db):
-        wire.cut()
+    async with open_proxied(database_url, pool_size=1) as (proxy, db):
+        proxy.cut()
 
         async def tried() -> bool:
             with contextlib.suppress(DatabaseUnreachable):
                 async with db.connection(0.05):
                     pass
-            return wire.refused >= 4
+            return proxy.refused >= 4
 
         await until(tried, "tries of the pool")
-        wire.mend()
+        proxy.mend()
         async with db.connection(6):
             pass
 
@@ -205,9 +205,9 @@ async def test_a_connection_is_available_at_once_after_a_long_outage(
 async def test_a_session_that_breaks_during_its_setup_is_an_outage(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    async with open_proxied(database_url) as (wire, db):
-        wire.drop_reply_to(b"plan_cache_mode")
+    async with open_proxied(database_url) as (proxy, db):
+        proxy.drop_reply_to(b"plan_cache_mode")
         async with running_worker(runtime_with(rt, db), {"noop": noop}):
             number = await make.queued(queue="default")
             assert (await wait_for_end(rt, number)).status is S.COMPLETED
-        assert wire.lost.is_set()
+        assert proxy.lost.is_set()

@@ -200,10 +200,10 @@ async def test_a_job_or_its_agent_can_have_a_shorter_timeout_than_the_type(
 async def test_running_time_is_the_sum_of_runs_without_waiting(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    left: list[float] = []
+    remaining: list[float] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        left.append(worker_run(ctx).deadline)
+        remaining.append(worker_run(ctx).deadline)
         await ctx.ask("pick", "Which?", choices=["a", "b"])
         await ctx.ask("more", "And now?", choices=["a", "b"])
         return Done({})
@@ -217,7 +217,7 @@ async def test_running_time_is_the_sum_of_runs_without_waiting(
         await set_run(conn, number, 2, "500 seconds", "430 seconds")
         await make.answer(number, "a", n=2)
         job = await wait_for_end(rt, number)
-    assert left == [100, pytest.approx(60, abs=0.01)]
+    assert remaining == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == "ran 110 s in total, over the job limit of 100 s"
 

@@ -105,7 +105,7 @@ async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
     rt: Runtime, make: Factory
 ) -> None:
     over, both = asyncio.Event(), asyncio.Barrier(2)
-    left: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[None]] = []
 
     async def late() -> None:
         await over.wait()
@@ -117,7 +117,7 @@ async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
             print(ctx.job.name, "a", line)
             await asyncio.to_thread(print, ctx.job.name, "b", line)
         logging.getLogger("draftsman.mine").error("a line of the worker's log")
-        left.append(asyncio.create_task(late()))
+        tasks.append(asyncio.create_task(late()))
         raise RuntimeError("on purpose")
 
     numbers = [await make.queued(type="it", queue="default") for _ in range(2)]
@@ -129,7 +129,7 @@ async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
                 for number in numbers:
                     await wait_for_status(rt, number, S.RETRYING)
                 over.set()
-                await before_deadline(asyncio.gather(*left))
+                await before_deadline(asyncio.gather(*tasks))
         finally:
             logging.getLogger("draftsman").removeHandler(own)
     for number in numbers:

@@ -73,8 +73,8 @@ async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
     assert await row_of(rt, process.id) is None
 
 
-async def draining(rt: Runtime, crew: WorkerProcess) -> bool:
-    row = await row_of(rt, crew.id)
+async def draining(rt: Runtime, process: WorkerProcess) -> bool:
+    row = await row_of(rt, process.id)
     return row is not None and row.draining
 
 
@@ -270,8 +270,8 @@ async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
-async def nothing_runs(crew: WorkerProcess) -> bool:
-    return not crew.worker.running
+async def nothing_runs(process: WorkerProcess) -> bool:
+    return not process.worker.running
 
 
 async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
@@ -280,15 +280,15 @@ async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, drain=60), {"noop": blocking}) as process,
     ):
         await blocking.next()
-        wire.cut()
+        proxy.cut()
         process.shut_down("test")
         blocking.go.set()
         await captured.wait("worker: database unavailable, retrying")
-        wire.mend()
+        proxy.mend()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
@@ -318,8 +318,8 @@ async def test_a_stop_does_not_wait_for_the_listener(rt: Runtime) -> None:
     assert asyncio.get_running_loop().time() - began < 0.5
 
 
-async def listening(rt: Runtime, crew: WorkerProcess) -> bool:
-    row = await row_of(rt, crew.id)
+async def listening(rt: Runtime, process: WorkerProcess) -> bool:
+    row = await row_of(rt, process.id)
     return row is not None and row.connected
 
 
@@ -382,5 +382,5 @@ async def test_a_leader_resigns_while_every_connection_of_the_pool_is_in_use(
         assert await value(conn, held) == 0
 
 
-async def _is(conn: Connection, query: str, wanted: int) -> bool:
-    return bool(await value(conn, query) == wanted)
+async def _is(conn: Connection, query: str, expected: int) -> bool:
+    return bool(await value(conn, query) == expected)

@@ -38,13 +38,13 @@ async def _fail(_: RunContext) -> Done:
 
 def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
     """Return the services with a log and a webhook, and a worker that looks often."""
-    given = {
+    values = {
         "worker": {"poll": 0.05, "drain": 0},
         "data_dir": tmp_path,
         "types": {"broken": {"max_attempts": 0, "max_retries": 0}},
         **notifications,
     }
-    settings = Settings.model_validate(rt.settings.model_dump() | given)
+    settings = Settings.model_validate(rt.settings.model_dump() | values)
     return wire(settings, rt.db, False)
 
 
