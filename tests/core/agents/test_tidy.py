@@ -82,10 +82,10 @@ async def tidy(
 ) -> tuple[Workspace, AgentTranscript]:
     workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
     start = start_in(workspace, profile, **more)
-    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
-    workspace = replace(workspace, sandbox=heard.sandbox)
-    assert heard.of(MalformedLine) == []
-    return workspace, heard
+    transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
+    workspace = replace(workspace, sandbox=transcript.sandbox)
+    assert transcript.of(MalformedLine) == []
+    return workspace, transcript
 
 
 def script(name: str, code: str, **more: Any) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def script(name: str, code: str, **more: Any) -> dict[str, Any]:
 
 async def test_question_shows_the_number_of_changes_of_the_fixers(sample: Path) -> None:
     host = Host(sample)
-    heard = await run_to_end(host, {})
-    assert heard.code == 0
-    [ask] = heard.of(AskMessage)
+    transcript = await run_to_end(host, {})
+    assert transcript.code == 0
+    [ask] = transcript.of(AskMessage)
     assert ask.key == "apply"
     assert ask.text == "Which fixes should be applied to sample?"
     assert [choice.value for choice in ask.choices] == ["safe fixes", "all fixes", "nothing"]
@@ -117,31 +117,31 @@ async def test_question_shows_the_number_of_changes_of_the_fixers(sample: Path) 
 
 async def safe_fixes_are_applied(host: Host) -> None:
     """Answer the question; the rest is reported, and nothing that was done is done again."""
-    heard = await run_to_end(host, {"apply": "safe fixes"})
-    workspace = replace(host.workspace, sandbox=heard.sandbox)
-    [result] = heard.of(ResultMessage)
+    transcript = await run_to_end(host, {"apply": "safe fixes"})
+    workspace = replace(host.workspace, sandbox=transcript.sandbox)
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("safe fixes applied to 4 files; lint: Found ")
     assert result.data["level"] == "safe fixes"
     assert result.data["files_changed"] == 4
-    assert [one["passed"] for one in result.data["before"]] == [False, False]
-    assert [one["passed"] for one in result.data["after"]] == [False, True]
+    assert [check["passed"] for check in result.data["before"]] == [False, False]
+    assert [check["passed"] for check in result.data["after"]] == [False, True]
     snapshot = await workspace.snapshot("safe")
     assert snapshot.files_changed == 4
     code = (workspace.path / "inventory" / "stock.py").read_text()
     assert "import os" not in code
     assert "item == None" in code
-    [artifact] = heard.of(ArtifactMessage)
+    [artifact] = transcript.of(ArtifactMessage)
     report = (await workspace.read_artifact(artifact.path)).decode()
     assert report.startswith("# tidy: sample\n\nsafe fixes applied to 4 files")
-    assert heard.code == 0
-    kinds = [event.kind for event in heard.of(EventMessage)]
+    assert transcript.code == 0
+    kinds = [event.kind for event in transcript.of(EventMessage)]
     assert kinds == 2 * ["command_executed"] + 2 * ["validation_ran"]
 
 
 async def nothing_is_applied(host: Host, answer: str | None) -> None:
     """Answer the question with nothing, or let it expire."""
-    heard = await run_to_end(host, {"apply": answer})
-    [result] = heard.of(ResultMessage)
+    transcript = await run_to_end(host, {"apply": answer})
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("nothing applied, as chosen; lint: Found ")
     assert (result.data["level"], result.data["files_changed"]) == ("nothing", 0)
     assert (await host.workspace.snapshot("nothing")).files_changed == 0
@@ -155,14 +155,14 @@ async def run_to_end(host: Host, answers: dict[str, str | None]) -> AgentTranscr
 
 
 async def test_tree_passes_and_works_after_all_fixes(sample: Path) -> None:
-    workspace, heard = await tidy(sample, {"apply": "all fixes"})
-    [result] = heard.of(ResultMessage)
+    workspace, transcript = await tidy(sample, {"apply": "all fixes"})
+    [result] = transcript.of(ResultMessage)
     assert result.summary == "all fixes applied to 4 files; all validators pass"
     assert "item is None" in (workspace.path / "inventory" / "stock.py").read_text()
     run_its_tests(workspace.path)
-    kinds = [event.kind for event in heard.of(EventMessage)]
+    kinds = [event.kind for event in transcript.of(EventMessage)]
     assert kinds == 2 * ["validation_ran"] + 3 * ["command_executed"] + 2 * ["validation_ran"]
-    first = heard.of(EventMessage)[0].payload
+    first = transcript.of(EventMessage)[0].payload
     assert (first["name"], first["exit_code"], first["passed"]) == ("lint", 1, False)
     assert first["command"].endswith("-m ruff check .")
     assert first["duration_seconds"] > 0
@@ -170,24 +170,24 @@ async def test_tree_passes_and_works_after_all_fixes(sample: Path) -> None:
 
 
 async def test_investigate_mode_changes_no_file(sample: Path) -> None:
-    workspace, heard = await tidy(sample, {}, mode="investigate")
-    [result] = heard.of(ResultMessage)
+    workspace, transcript = await tidy(sample, {}, mode="investigate")
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("safe fixes: ")
-    assert heard.of(AskMessage) == []
+    assert transcript.of(AskMessage) == []
     assert (await workspace.snapshot("nothing")).files_changed == 0
 
 
 async def test_a_tidy_repository_causes_no_question(tmp_path: Path) -> None:
     clean = make_repository(tmp_path / "clean", {"code.py": '"""Nothing."""\n'})
-    _, heard = await tidy(clean, {})
-    assert heard.of(AskMessage) == []
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(clean, {})
+    assert transcript.of(AskMessage) == []
+    [result] = transcript.of(ResultMessage)
     assert result.summary == "nothing to fix; all validators pass"
 
 
 async def test_a_repository_without_matching_files_gets_a_clear_result(repository: Path) -> None:
-    _, heard = await tidy(repository, {})
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(repository, {})
+    [result] = transcript.of(ResultMessage)
     assert result.summary == (
         "nothing to fix: the repository has no files that the profile applies to"
     )
@@ -203,11 +203,11 @@ async def test_configured_fixers_run_and_new_files_are_counted(repository: Path)
             FixSettings(**script("index", make, level="all")),
         ),
     )
-    workspace, heard = await tidy(repository, {"apply": "all fixes"}, profile)
-    safe, everything, _ = heard.of(AskMessage)[0].choices
+    workspace, transcript = await tidy(repository, {"apply": "all fixes"}, profile)
+    safe, everything, _ = transcript.of(AskMessage)[0].choices
     assert safe.description == "changes in 1 file, +2 -2 lines"
     assert everything.description == "changes in 2 files, +2 -2 lines"
-    assert heard.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
+    assert transcript.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
 
 
@@ -227,13 +227,13 @@ async def test_a_missing_tool_is_named(repository: Path) -> None:
         profile = ProfileSettings(
             validation_commands=(CommandSettings(name=name, command=command),), fix_commands=()
         )
-        _, heard = await tidy(repository, {}, profile)
-        [error] = heard.of(ErrorMessage)
+        _, transcript = await tidy(repository, {}, profile)
+        [error] = transcript.of(ErrorMessage)
         assert (error.error_class, error.code) == ("PERMANENT", "command_not_found"), name
         assert error.message.startswith(f"command {name!r}: ")
         assert f"{named}; install it" in error.message
         assert error.message.endswith("([sandbox] read_only), or change the profile"), name
-        assert heard.code == 1, name
+        assert transcript.code == 1, name
 
 
 async def test_a_missing_optional_tool_is_named_in_the_result(repository: Path) -> None:
@@ -242,8 +242,8 @@ async def test_a_missing_optional_tool_is_named_in_the_result(repository: Path) 
         for name, (command, _) in MISSING.items()
     )
     profile = ProfileSettings(validation_commands=optional, fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(repository, {}, profile)
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("nothing to fix; ")
     for name, (_, named) in MISSING.items():
         assert f"; {name}: command {name!r}: " in result.summary
@@ -258,10 +258,10 @@ async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_block
     long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
     commands = tuple(CommandSettings(**command) for command in (hang, daemon, long))
     profile = ProfileSettings(validation_commands=commands, fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(repository, {}, profile)
+    [result] = transcript.of(ResultMessage)
     assert result.summary == "nothing to fix; hang: timed out after 0 s; long: 9 errors"
-    outcomes = [event.payload for event in heard.of(EventMessage)]
+    outcomes = [event.payload for event in transcript.of(EventMessage)]
     assert [outcome["passed"] for outcome in outcomes] == [False, True, False]
     payload = outcomes[-1]
     assert payload["output"].startswith("first\nxxx")
@@ -275,8 +275,8 @@ async def test_a_slow_fixer_is_stopped_at_its_timeout(repository: Path) -> None:
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
     profile = ProfileSettings(validation_commands=(), fix_commands=(fixer,))
-    _, heard = await tidy(repository, {"apply": "safe fixes"}, profile)
-    [error] = heard.of(ErrorMessage)
+    _, transcript = await tidy(repository, {"apply": "safe fixes"}, profile)
+    [error] = transcript.of(ErrorMessage)
     assert (error.error_class, error.code) == ("TRANSIENT_APP", "command_timeout")
     assert (
         error.message
@@ -294,10 +294,10 @@ async def test_a_park_stops_a_running_command(repository: Path) -> None:
         return ParkMessage() if isinstance(message, EventMessage) else None
 
     start = start_in(workspace, profile)
-    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
-    assert heard.code == 0
+    transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
+    assert transcript.code == 0
     assert [
-        message.type for message in heard.messages if not isinstance(message, MalformedLine)
+        message.type for message in transcript.messages if not isinstance(message, MalformedLine)
     ] == ["event"]
     assert running_with(mark) == []
 
@@ -309,9 +309,13 @@ async def test_a_refused_checkpoint_ends_the_agent_with_one_line(repository: Pat
         return RefusedMessage(id=message.id, reason="it is too large") if message.id else None
 
     start = start_in(workspace, SED)
-    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
-    [error] = heard.of(ErrorMessage)
-    assert (error.error_class, error.message, heard.code) == ("PERMANENT", "it is too large", 1)
+    transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
+    [error] = transcript.of(ErrorMessage)
+    assert (error.error_class, error.message, transcript.code) == (
+        "PERMANENT",
+        "it is too large",
+        1,
+    )
 
 
 async def test_agent_ends_when_its_worker_is_gone(sample: Path) -> None:
@@ -339,7 +343,7 @@ async def test_agent_killed_in_any_stage_has_the_same_result(repository: Path) -
     undisturbed = Host(repository, SED)
     messages = [message async for message in undisturbed.run(apply)]
     expected = (await undisturbed.workspace.snapshot("done")).tree
-    stages = [one for one in messages if isinstance(one, CheckpointMessage | ResultMessage)]
+    stages = [item for item in messages if isinstance(item, CheckpointMessage | ResultMessage)]
     assert len(stages) == 5
     host = Host(repository, SED)
     for stage in range(len(stages)):

@@ -34,6 +34,6 @@ async def test_a_command_that_did_not_run_does_not_pass(
     profile = ProfileSettings(validation_commands=validators, fix_commands=(fix,))
     space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
     reply = reply_with({"apply": "safe fixes"})
-    heard = await run_agent(TIDY, start_in(space, profile), space.path, space.home, reply)
-    [result] = heard.of(ResultMessage)
+    transcript = await run_agent(TIDY, start_in(space, profile), space.path, space.home, reply)
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith(f"safe fixes applied to 1 file; {says}")

@@ -157,10 +157,10 @@ async def test_a_step_of_a_failed_run_is_not_repeated_by_the_next_run(
     outside = Outside()
 
     async def handler(ctx: RunContext) -> Outcome:
-        got = await ctx.step("pay", outside.effect)
+        result = await ctx.step("pay", outside.effect)
         if ctx.job.run == 1:
             raise TimeoutError
-        return Done({"got": got})
+        return Done({"got": result})
 
     number = await make.queued(queue="default")
     limits = {"noop": {"base_delay": 0.001, "max_delay": 0.001}}

@@ -113,16 +113,16 @@ async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
     rt: Runtime, make: Factory, database_url: str, lost: bytes
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        wire.drop_every_other_reply_to(lost)
+        proxy.drop_every_other_reply_to(lost)
         return Done(await everything(ctx))
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url, connect_timeout=10) as (wire, db),
+        open_proxied(database_url, connect_timeout=10) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
         job = await wait_for_end(rt, number)
-    assert wire.lost.is_set()
+    assert proxy.lost.is_set()
     assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
     assert job.result == READ
     await left(rt, number)
@@ -133,7 +133,7 @@ async def test_a_park_with_a_lost_reply_ends_the_run(
     rt: Runtime, make: Factory, database_url: str, people: People, wait: str
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        wire.drop_every_other_reply_to(COMMIT)
+        proxy.drop_every_other_reply_to(COMMIT)
         if wait == "sleep":
             await ctx.sleep("nap", 3600)
         elif wait == "approve":
@@ -144,12 +144,12 @@ async def test_a_park_with_a_lost_reply_ends_the_run(
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url, connect_timeout=10) as (wire, db),
+        open_proxied(database_url, connect_timeout=10) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}) as process,
     ):
         parked = {"ask": S.WAITING_FOR_INPUT, "approve": S.WAITING_FOR_APPROVAL}
         waits = await wait_for_status(rt, number, parked.get(wait, S.SCHEDULED))
-        assert wire.lost.is_set()
+        assert proxy.lost.is_set()
         assert (waits.attempts, waits.last_error) == (0, None)
         process.shut_down("test")
     assert len((await rt.questions.of_job(number))[0]) == int(wait != "sleep")
@@ -162,12 +162,12 @@ async def test_agent_messages_are_stored_once_despite_lost_replies(
 ) -> None:
     repo = make_repository(tmp_path / "repo")
     number = await submit_agent_job(make, repo)
-    async with open_proxied(database_url, connect_timeout=10) as (wire, db):
-        wire.drop_every_other_reply_to(COMMIT)
+    async with open_proxied(database_url, connect_timeout=10) as (proxy, db):
+        proxy.drop_every_other_reply_to(COMMIT)
         async with agent_worker(rt, tmp_path / "data", AGENT, db=db):
             await wait_for_question(rt, number)
             waits = await rt.read_model.job(number)
-    assert wire.lost.is_set()
+    assert proxy.lost.is_set()
     assert (waits.status, waits.attempts, waits.run_count) == (S.WAITING_FOR_INPUT, 0, 1)
     assert (await event_kinds(rt, number)).count("agent.looked") == 1
     assert (await event_kinds(rt, number)).count("repo_resolved") == 1
@@ -248,14 +248,14 @@ async def test_a_run_that_waits_for_the_database_is_returned_by_a_shutdown(
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}) as process,
     ):
         ctx = await blocking.next()
-        await _cut_and_wait(wire, blocking, log, f"D-{number}: database unreachable")
+        await _cut_and_wait(proxy, blocking, log, f"D-{number}: database unreachable")
         process.shut_down("test")
         await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
-        wire.mend()
+        proxy.mend()
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.last_error) == (0, None)
 
@@ -265,9 +265,9 @@ async def _is_told(ctx: RunContext) -> bool:
 
 
 async def _cut_and_wait(
-    wire: CuttableProxy, handler: BlockingHandler, log: CapturedLog, line: str
+    proxy: CuttableProxy, handler: BlockingHandler, log: CapturedLog, line: str
 ) -> None:
-    wire.cut()
+    proxy.cut()
     handler.go.set()
     await log.wait(line)
 

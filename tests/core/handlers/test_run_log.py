@@ -104,11 +104,11 @@ async def test_a_chunk_with_a_lost_reply_is_stored_once(
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
-    async with open_proxied(database_url) as (wire, db):
+    async with open_proxied(database_url) as (proxy, db):
         lines = RunLog(Checkpoints(db), work.lease)
-        wire.drop_reply_to(b"COMMIT")
+        proxy.drop_reply_to(b"COMMIT")
         lines.write("first")
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         lines.write("second")
         await until(lambda: holds(rt, work.number, "second"), "the second line")
         await lines.close()
@@ -124,14 +124,14 @@ async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     captured, work = CapturedLog(caplog), await make.running()
-    async with open_proxied(database_url) as (wire, db):
+    async with open_proxied(database_url) as (proxy, db):
         lines = RunLog(Checkpoints(db), work.lease)
-        wire.cut()
+        proxy.cut()
         for number in range(3 * BUFFER_LIMIT // 500):
             lines.write(f"{number:0499}")
         assert len(lines._text) <= BUFFER_LIMIT + len(run_log.TRUNCATION_MARK)
         await captured.wait(f"cannot store the log of D-{work.number}")
-        wire.mend()
+        proxy.mend()
         await until(lambda: holds(rt, work.number, f"{number:0499}\n"), "the last line")
         await lines.close()
     text = "".join(await stored(rt, work.number))

@@ -204,9 +204,9 @@ if start["run"] == 1:
 say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
 """
     number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, data, code) as crew:
+    async with agent_worker(rt, data, code) as process:
         await made_by_agent(data, "half.ready")
-        crew.shut_down("test")
+        process.shut_down("test")
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.retry_count) == (0, 0)
     async with agent_worker(rt, tmp_path / "elsewhere", code):
@@ -218,9 +218,9 @@ async def test_an_agent_that_ignores_the_shutdown_is_killed(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo, text="pids")
-    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as crew:
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as process:
         pids = await family(data)
-        crew.shut_down("test")
+        process.shut_down("test")
         await wait_for_status(rt, number, S.RESUMED)
         await wait_for_exit(*pids)
 
@@ -229,9 +229,9 @@ async def test_a_run_that_lost_its_lease_kills_its_agent(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo, text="pids", on_lost="fail")
-    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)") as crew:
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)") as process:
         pids = await family(data)
-        await rt.sweeps.rescue(LeaderTerm(), [crew.id])
+        await rt.sweeps.rescue(LeaderTerm(), [process.id])
         await wait_for_exit(*pids)
     assert (await rt.read_model.job(number)).last_error == "the worker was lost"
 

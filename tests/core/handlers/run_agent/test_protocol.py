@@ -133,8 +133,8 @@ def test_the_longest_line_is_read() -> None:
 
 def test_a_refused_message_keeps_its_id_for_the_reply() -> None:
     assert parse_line(b'{"type":"log","id":"7"}') == MalformedLine("log.text: is required", "7")
-    for odd in (7, None, "", "x" * 201, ["7"]):
-        result = parse_line(line(type="log", id=odd))
+    for invalid in (7, None, "", "x" * 201, ["7"]):
+        result = parse_line(line(type="log", id=invalid))
         assert isinstance(result, MalformedLine)
         assert result.id is None
 

@@ -214,9 +214,9 @@ if reply["type"] == "park":
 say("result", summary="got it", data={"told": start["answers"], "reply": reply})
 """
     number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, data, code) as crew:
+    async with agent_worker(rt, data, code) as process:
         await wait_for_question(rt, number)
-        await until(lambda: is_free(crew), "a free slot")
+        await until(lambda: is_free(process), "a free slot")
         assert guards() == []
         await make.answer(number, "blue")
         job = await wait_for_end(rt, number)
@@ -239,8 +239,8 @@ def guards() -> list[psutil.Process]:
     return processes
 
 
-async def is_free(crew: WorkerProcess) -> bool:
-    return not crew.worker.running
+async def is_free(process: WorkerProcess) -> bool:
+    return not process.worker.running
 
 
 # --- checkpoints ---------------------------------------------------------------------------------
