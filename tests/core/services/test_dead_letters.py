@@ -60,8 +60,8 @@ async def test_a_request_with_targets_or_without_notifications_is_not_reported_t
 ) -> None:
     number = await make.dead(notify=notify)
     assert await value(conn, NOTED) == 0
-    wanted = [ChannelName(one.partition(":")[0]) for one in notify if one != "none"]
-    assert await results(rt, number) == wanted
+    channels = [ChannelName(target.partition(":")[0]) for target in notify if target != "none"]
+    assert await results(rt, number) == channels
 
 
 async def test_a_target_for_other_outcomes_does_not_count(

@@ -32,10 +32,10 @@ async def test_a_request_is_stored_with_clean_text(make: Factory, rt: Runtime) -
 
 
 async def test_unusual_valid_text_is_stored_unchanged(make: Factory, rt: Runtime) -> None:
-    odd = "\u202eRTL \U0001f600 \ufffd \x01 \x7f e\u0301 %s {} '; DROP TABLE draftsman.jobs; --"
-    number = await make.queued(text=odd, payload={"t": odd}, key=odd)
+    text = "\u202eRTL \U0001f600 \ufffd \x01 \x7f e\u0301 %s {} '; DROP TABLE draftsman.jobs; --"
+    number = await make.queued(text=text, payload={"t": text}, key=text)
     job = await rt.read_model.job(number)
-    assert (job.ticket_text, job.payload["t"], job.idempotency_key) == (odd, odd, odd)
+    assert (job.ticket_text, job.payload["t"], job.idempotency_key) == (text, text, text)
 
 
 async def test_the_name_of_an_actor_is_stored_with_clean_text(rt: Runtime) -> None:

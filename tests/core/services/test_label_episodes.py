@@ -44,9 +44,9 @@ async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops:
         await _do(rt, op, card, label, start, begun)
         present = (card, label) in await rt.boards.present_on([card])
         assert (present, len(begun)) == (model.there, model.episode)
-    assert [one.episode for one in begun] == list(range(1, model.episode + 1))
-    assert len({one.key for one in begun}) == len(begun)
-    due = [(one.episode, one.stage) for one in await rt.boards.due_on(card)]
+    assert [item.episode for item in begun] == list(range(1, model.episode + 1))
+    assert len({item.key for item in begun}) == len(begun)
+    due = [(item.episode, item.stage) for item in await rt.boards.due_on(card)]
     stage = EpisodeStage.SUBMITTED if model.taken else EpisodeStage.PENDING
     assert due == ([(model.episode, stage)] if model.there else [])
 
@@ -65,11 +65,13 @@ async def _do(
             for episode in begun[-1:]:
                 if op == "take":
                     await boards.settle(episode, EpisodeStage.SUBMITTED)
-                elif EpisodeStage.SUBMITTED in [one.stage for one in await boards.due_on(card)]:
+                elif EpisodeStage.SUBMITTED in [item.stage for item in await boards.due_on(card)]:
                     await boards.end_swapped_episode(episode)
         case [*late, what]:
             began = start if late and begun else await boards.clock()
             if late and not begun:
                 return
-            found = await boards.observe(card, label, BOARD, present=what == "there", began=began)
-            begun += [found] if found else []
+            observed = await boards.observe(
+                card, label, BOARD, present=what == "there", began=began
+            )
+            begun += [observed] if observed else []

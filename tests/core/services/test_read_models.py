@@ -24,8 +24,8 @@ HANDLES = "draftsman.store.postgres."
 
 
 def _service_modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages(services.__path__, f"{services.__name__}.")
-    return [importlib.import_module(info.name) for info in found]
+    packages = pkgutil.walk_packages(services.__path__, f"{services.__name__}.")
+    return [importlib.import_module(info.name) for info in packages]
 
 
 def _public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:

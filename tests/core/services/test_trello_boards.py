@@ -152,8 +152,8 @@ async def test_a_label_removed_in_time_creates_no_job(rt: Runtime) -> None:
 
 async def test_a_thousand_labels_are_recorded_at_once(rt: Runtime) -> None:
     seen = [LabelSighting(f"{number:024x}", LABEL) for number in range(1200)]
-    found = await rt.boards.begin_episodes(BOARD, [*seen, *seen], await rt.boards.clock())
-    assert len(found) == len(await rt.boards.present(BOARD)) == 1200
+    begun = await rt.boards.begin_episodes(BOARD, [*seen, *seen], await rt.boards.clock())
+    assert len(begun) == len(await rt.boards.present(BOARD)) == 1200
     assert await rt.boards.end_episodes(seen, await rt.boards.clock()) == 1200
     assert await rt.boards.present_on([seen[0].card]) == set()
 

@@ -50,8 +50,8 @@ def limited(rt: Runtime) -> Runtime:
 async def test_budgets_come_from_the_most_specific_setting(
     limited: Runtime, owner: Actor, fields: dict[str, Any], expected: tuple[int, int, OnLost]
 ) -> None:
-    made = await limited.submissions.submit(invocation(type="noop", **fields), owner)
-    job = await limited.read_model.job(made.number)
+    submitted = await limited.submissions.submit(invocation(type="noop", **fields), owner)
+    job = await limited.read_model.job(submitted.number)
     assert (job.max_attempts, job.max_retries, job.on_lost) == expected
 
 

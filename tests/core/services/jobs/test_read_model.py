@@ -106,11 +106,11 @@ async def test_since_is_found_by_binary_search(
     since = await now(conn)
     await clock.forward(7200)
     late = await make.queued()
-    wanted = [since - timedelta(days=1), since - timedelta(minutes=30), since + timedelta(hours=2)]
-    found = [await store.first_since(conn, at) for at in wanted]
-    assert found == [old[0], new[0], late]
+    times = [since - timedelta(days=1), since - timedelta(minutes=30), since + timedelta(hours=2)]
+    numbers = [await store.first_since(conn, at) for at in times]
+    assert numbers == [old[0], new[0], late]
     assert await store.first_since(conn, since + timedelta(days=1)) == late + 1
-    assert [job.number for job in await rt.read_model.jobs(since=wanted[1])] == [late, *new[::-1]]
+    assert [job.number for job in await rt.read_model.jobs(since=times[1])] == [late, *new[::-1]]
 
 
 async def test_finished_jobs_are_counted_up_to_a_limit(
@@ -225,36 +225,36 @@ async def test_activity_is_counted_since_the_previous_call(
     await make.completed()
     await make.answer((await make.asked()).number, "red")
     since = datetime.now(UTC) - timedelta(minutes=30)
-    first = await _pulse_with(rt, since, None, (1, 1))
+    first = await _activity_with(rt, since, None, (1, 1))
     monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_PAGE_SIZE", 2)
     again = await rt.read_model.activity(since)
     assert (again.since, again.spans) == (first.since, first.spans)
     assert again.end >= first.end  # a vacuum moves it too
     await make.failed()
     await make.queued()
-    await _pulse_with(rt, since, first.end, (1, 0))
+    await _activity_with(rt, since, first.end, (1, 0))
     monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_MAX_PAGES", 1)
     cut = await rt.read_model.activity(since)
     assert cut.since > first.since
 
 
-async def _pulse_with(
-    rt: Runtime, since: datetime, after: store.EventCursor | None, felt: tuple[int, int]
+async def _activity_with(
+    rt: Runtime, since: datetime, after: store.EventCursor | None, expected: tuple[int, int]
 ) -> Activity:
     """Wait for the activity: the feed holds back events behind an open transaction."""
 
-    found: Activity | None = None
+    activity: Activity | None = None
 
     async def look() -> bool:
-        nonlocal found
-        found = await rt.read_model.activity(since, after)
-        return _felt(found) == felt
+        nonlocal activity
+        activity = await rt.read_model.activity(since, after)
+        return _counts(activity) == expected
 
-    await until(look, f"a pulse of {felt}")
-    assert found is not None
-    return found
+    await until(look, f"a pulse of {expected}")
+    assert activity is not None
+    return activity
 
 
-def _felt(pulse: Activity) -> tuple[int, int]:
+def _counts(pulse: Activity) -> tuple[int, int]:
     spans = pulse.spans.values()
     return sum(span.finished for span in spans), sum(len(span.answers) for span in spans)

@@ -25,9 +25,9 @@ async def test_a_finished_job_gets_one_successor(
     make: Factory, rt: Runtime, people: People, status: Status
 ) -> None:
     number = await make.job_in(status)
-    made = await rt.job_control.retry(number, people.olga)
-    job = await rt.read_model.job(made.number)
-    assert (made.outcome, job.status, job.retry_of, job.chain_length) == (
+    retry = await rt.job_control.retry(number, people.olga)
+    job = await rt.read_model.job(retry.number)
+    assert (retry.outcome, job.status, job.retry_of, job.chain_length) == (
         "created",
         Status.QUEUED,
         number,
@@ -35,7 +35,7 @@ async def test_a_finished_job_gets_one_successor(
     )
     assert job.idempotency_key == f"retry:{number}:1"
     again = await rt.job_control.retry(number, people.olga)
-    assert (again.number, again.outcome) == (made.number, "deduplicated")
+    assert (again.number, again.outcome) == (retry.number, "deduplicated")
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -76,12 +76,12 @@ async def test_a_chain_grows_from_its_root(make: Factory, rt: Runtime) -> None:
     first = await make.canceled()
     number = first
     for length in (1, 2, 3):
-        made = await rt.job_control.retry(number, make.owner)
-        await rt.job_control.cancel(made.number, make.owner)
-        job = await rt.read_model.job(made.number)
+        retry = await rt.job_control.retry(number, make.owner)
+        await rt.job_control.cancel(retry.number, make.owner)
+        job = await rt.read_model.job(retry.number)
         assert (job.retry_of, job.chain_length) == (number, length)
         assert job.idempotency_key == f"retry:{first}:{length}"
-        number = made.number
+        number = retry.number
 
 
 async def test_a_chain_of_retries_is_limited(
@@ -193,8 +193,8 @@ async def test_a_late_answer_can_be_used_by_a_retry(
     with pytest.raises(Refused, match="has no late answer"):
         await rt.job_control.retry(number, people.anna, with_answer=True)
     assert not (await make.answer(number, "2", people.ben)).accepted
-    made = await rt.job_control.retry(number, people.anna, with_answer=True)
-    assert (await rt.read_model.job(made.number)).overrides["answers"] == {"pick": "blue"}
+    retry = await rt.job_control.retry(number, people.anna, with_answer=True)
+    assert (await rt.read_model.job(retry.number)).overrides["answers"] == {"pick": "blue"}
 
 
 async def test_a_retry_of_a_retry_has_the_answers_of_the_request_only(
@@ -203,12 +203,12 @@ async def test_a_retry_of_a_retry_has_the_answers_of_the_request_only(
     number = await _expired(make, rt, people, overrides={"answers": {"colour": "red"}, "x": 1})
     await make.answer(number, "2", people.ben)
     late = await rt.job_control.retry(number, people.anna, with_answer=True)
-    given = (await rt.read_model.job(late.number)).overrides
-    assert given == {"answers": {"colour": "red", "pick": "blue"}, "x": 1}
+    overrides = (await rt.read_model.job(late.number)).overrides
+    assert overrides == {"answers": {"colour": "red", "pick": "blue"}, "x": 1}
     await rt.job_control.cancel(late.number, people.anna)
     plain = await rt.job_control.retry(late.number, people.anna)
-    given = (await rt.read_model.job(plain.number)).overrides
-    assert given == {"answers": {"colour": "red"}, "x": 1}
+    overrides = (await rt.read_model.job(plain.number)).overrides
+    assert overrides == {"answers": {"colour": "red"}, "x": 1}
 
 
 async def test_an_unauthorized_late_answer_is_not_used_by_a_retry(

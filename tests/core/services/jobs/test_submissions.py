@@ -26,11 +26,15 @@ async def _submit(rt: Runtime, owner: Actor, **fields: Any) -> SubmittedJob:
 
 
 async def test_a_new_request_creates_a_job(rt: Runtime, owner: Actor) -> None:
-    made = await _submit(rt, owner)
-    job = await rt.read_model.job(made.number)
-    assert (made.outcome, made.status, made.name) == ("created", Status.QUEUED, f"D-{made.number}")
-    assert (job.id, job.status, job.version, job.run_count) == (made.id, Status.QUEUED, 1, 0)
-    assert job.idempotency_key == f"auto:{made.id}"
+    submitted = await _submit(rt, owner)
+    job = await rt.read_model.job(submitted.number)
+    assert (submitted.outcome, submitted.status, submitted.name) == (
+        "created",
+        Status.QUEUED,
+        f"D-{submitted.number}",
+    )
+    assert (job.id, job.status, job.version, job.run_count) == (submitted.id, Status.QUEUED, 1, 0)
+    assert job.idempotency_key == f"auto:{submitted.id}"
     assert job.queued_at is not None
 
 
@@ -161,7 +165,7 @@ async def test_a_joining_request_is_stored_once_for_each_key_and_text(
         await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
     trail = await rt.read_model.job_events(first.number)
     kept = [event.payload for event in trail if event.kind == "request_joined"]
-    assert [(one["requester"], one["text"]) for one in kept] == [
+    assert [(entry["requester"], entry["text"]) for entry in kept] == [
         ("anna", "do it\ntwice"),
         ("erin", "do it\ntwice"),
     ]
@@ -184,8 +188,8 @@ async def test_a_batch_is_answered_in_its_order_with_rising_numbers_and_position
     rt: Runtime, owner: Actor
 ) -> None:
     batch = [invocation(type="noop", key=key, title=key) for key in "dbeac"]
-    made = await rt.submissions.submit_many(batch, owner)
-    jobs = [await rt.read_model.job(one.number) for one in made]
+    results = await rt.submissions.submit_many(batch, owner)
+    jobs = [await rt.read_model.job(result.number) for result in results]
     assert [job.idempotency_key for job in jobs] == list("dbeac")
     assert [job.number for job in jobs] == sorted(job.number for job in jobs)
     positions = [job.position for job in jobs]
@@ -196,20 +200,22 @@ async def test_equal_looking_values_of_a_batch_are_stored_separately(
     rt: Runtime, owner: Actor
 ) -> None:
     payloads: list[dict[str, Any]] = [{"n": 1}, {"n": True}, {"n": 1.0}]
-    batch = [invocation(type="noop", payload=one, tags=["a"], priority=3) for one in payloads]
-    jobs = [
-        await rt.read_model.job(one.number)
-        for one in await rt.submissions.submit_many(batch, owner)
+    batch = [
+        invocation(type="noop", payload=payload, tags=["a"], priority=3) for payload in payloads
     ]
-    assert [repr(job.payload) for job in jobs] == [repr(one) for one in payloads]
+    jobs = [
+        await rt.read_model.job(payload.number)
+        for payload in await rt.submissions.submit_many(batch, owner)
+    ]
+    assert [repr(job.payload) for job in jobs] == [repr(payload) for payload in payloads]
     assert {(tuple(job.tags), job.priority) for job in jobs} == {(("a",), 3)}
 
 
 async def test_a_key_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", key=key) for key in "kxk"]
-    made = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in made] == ["created", "created", "deduplicated"]
-    assert made[0].number == made[2].number
+    results = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in results] == ["created", "created", "deduplicated"]
+    assert results[0].number == results[2].number
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -223,17 +229,17 @@ async def test_a_key_twice_in_one_batch_with_another_request_is_refused(
 
 async def test_a_subject_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", subject_key="card:1", title=title) for title in ("a", "b")]
-    made = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in made] == ["created", "joined"]
-    assert made[0].number == made[1].number
+    results = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in results] == ["created", "joined"]
+    assert results[0].number == results[1].number
 
 
 async def test_a_batch_reports_existing_and_new_jobs(rt: Runtime, owner: Actor) -> None:
     old = await _submit(rt, owner, key="old")
     batch = [invocation(type="noop", key=key) for key in ("new", "old", "newer")]
-    made = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in made] == ["created", "deduplicated", "created"]
-    assert made[1].number == old.number
+    results = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in results] == ["created", "deduplicated", "created"]
+    assert results[1].number == old.number
 
 
 async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner: Actor) -> None:
@@ -243,7 +249,7 @@ async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner
         await rt.submissions.submit_many(batch, owner)
     batch = [invocation(type="noop", key=key, title="new") for key in ("a", "b")]
     again = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in again] == ["deduplicated", "deduplicated"]
+    assert [result.outcome for result in again] == ["deduplicated", "deduplicated"]
 
 
 async def test_an_empty_batch_creates_no_job(rt: Runtime, owner: Actor) -> None:
@@ -253,24 +259,24 @@ async def test_an_empty_batch_creates_no_job(rt: Runtime, owner: Actor) -> None:
 async def test_a_batch_of_a_thousand_requests_creates_a_thousand_jobs(
     rt: Runtime, owner: Actor
 ) -> None:
-    made = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
-    assert len({one.number for one in made}) == 1000
+    results = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
+    assert len({result.number for result in results}) == 1000
     assert (await rt.read_model.stats()).jobs["queued"] == 1000
 
 
 @pytest.mark.parametrize("due", [{"delay": 3600}, {"run_at": "2199-01-01T00:00:00Z"}])
 async def test_a_job_due_later_is_scheduled(rt: Runtime, owner: Actor, due: dict[str, Any]) -> None:
-    made = await _submit(rt, owner, **due)
-    job = await rt.read_model.job(made.number)
-    assert made.status is job.status is Status.SCHEDULED
+    submitted = await _submit(rt, owner, **due)
+    job = await rt.read_model.job(submitted.number)
+    assert submitted.status is job.status is Status.SCHEDULED
     assert job.run_at is not None
     assert job.run_at > job.created_at + timedelta(minutes=59)
     assert job.queued_at is None
 
 
 async def test_a_job_due_earlier_is_queued(rt: Runtime, owner: Actor) -> None:
-    made = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
-    assert made.status is Status.QUEUED
+    submitted = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
+    assert submitted.status is Status.QUEUED
 
 
 async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Actor) -> None:
@@ -284,7 +290,7 @@ async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Ac
 
 
 async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People) -> None:
-    made = await _submit(
+    submitted = await _submit(
         rt,
         people.on(Source.SLACK, "anna"),
         queue="q",
@@ -301,7 +307,7 @@ async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People)
         skills=["two", "one"],
         tags=["t"],
     )
-    job = await rt.read_model.job(made.number)
+    job = await rt.read_model.job(submitted.number)
     assert (job.queue, job.priority, job.mode, job.agent) == ("q", 7, Mode.INVESTIGATE, "tidy")
     assert (job.source, job.invoker_id, job.invoker_display_name) == (Source.SLACK, "anna", "Anna")
     assert (job.repo_owner, job.repo_name, job.repo) == ("acme", "app", "acme/app")
@@ -320,5 +326,5 @@ async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
 
 
 async def test_a_person_is_known_by_the_id_of_the_channel(rt: Runtime) -> None:
-    made = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
-    assert (await rt.read_model.job(made.number)).invoker_id == "anna"
+    submitted = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
+    assert (await rt.read_model.job(submitted.number)).invoker_id == "anna"

@@ -100,10 +100,10 @@ async def test_the_job_reported_as_next_is_claimed_next(make: Factory, rt: Runti
     numbers = [await make.queued(queue="default", priority=p) for p in (0, 3, 1, 3)]
     claim = rt.claim(uuid4(), ("default",))
     while numbers:
-        (said,) = [n for n in numbers if (await rt.read_model.why(n)).reason == "next"]
+        (announced,) = [n for n in numbers if (await rt.read_model.why(n)).reason == "next"]
         (work,) = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
-        assert work.number == said
-        numbers.remove(said)
+        assert work.number == announced
+        numbers.remove(announced)
 
 
 async def test_a_waiting_job_shows_its_question_and_how_to_answer(

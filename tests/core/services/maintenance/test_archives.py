@@ -102,7 +102,7 @@ async def test_a_restored_month_is_pruned_again_into_the_same_file(
     before = path.read_bytes()
     await rt.archives.restore(path, make.owner)
     assert await rt.archives.prune(LeaderTerm()) > 0
-    assert [(one, one.read_bytes()) for one in folder.iterdir()] == [(path, before)]
+    assert [(file, file.read_bytes()) for file in folder.iterdir()] == [(path, before)]
 
 
 def test_two_databases_can_share_an_archive_folder(folder: Path) -> None:
@@ -135,7 +135,7 @@ async def test_only_the_first_jobs_that_block_a_month_are_named(
     held = [await make.queued() for _ in range(7)]
     await clock.forward(over_a_year())
     names = ", ".join(f"D-{number} (queued)" for number in held[:5])
-    assert [one.state for one in await rt.archives.plan()] == [f"held by {names} and 2 more"]
+    assert [month.state for month in await rt.archives.plan()] == [f"held by {names} and 2 more"]
 
 
 async def test_a_job_that_finished_recently_blocks_the_month_of_its_start(

@@ -34,8 +34,8 @@ async def logged(rt: Runtime, make: Factory, *, ends: bool = True) -> int:
 
 
 async def left(conn: Connection) -> list[int]:
-    found = await rows(conn, "SELECT DISTINCT job FROM draftsman.run_log_chunks ORDER BY 1")
-    return [job for (job,) in found]
+    jobs = await rows(conn, "SELECT DISTINCT job FROM draftsman.run_log_chunks ORDER BY 1")
+    return [job for (job,) in jobs]
 
 
 async def test_old_logs_are_deleted_in_batches_and_logs_of_live_jobs_are_kept(

@@ -115,8 +115,8 @@ async def test_claimable_jobs_are_announced_once_a_queue(
     await clock.forward(60)
     await run(conn, "LISTEN draftsman_jobs")
     await rt.sweeps.promote(LeaderTerm())
-    told = [notice.payload async for notice in conn.notifies(timeout=5, stop_after=2)]
-    assert sorted(told) == ["a", "b"]
+    payloads = [notice.payload async for notice in conn.notifies(timeout=5, stop_after=2)]
+    assert sorted(payloads) == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["expire", "remind", "promote", "rescue", "reap", "partitions"])
@@ -152,8 +152,8 @@ async def test_a_sweep_keeps_the_invariants(
     await clock.forward(100_000)
     for name in rt.sweeps.names:
         await rt.sweeps.names[name](LeaderTerm())
-    left = await rows(conn, "SELECT DISTINCT status::text FROM draftsman.jobs ORDER BY 1")
+    statuses = await rows(conn, "SELECT DISTINCT status::text FROM draftsman.jobs ORDER BY 1")
     assert {"claimed", "running", "waiting_for_input", "waiting_for_approval"} & {
-        status for (status,) in left
+        status for (status,) in statuses
     } == set()
     assert not any((await rt.read_model.invariants()).values())

@@ -107,8 +107,8 @@ async def test_an_approver_can_still_deny_an_open_approval(
     assert denied.resolution["outcome"] == "denied"
     assert denied.resolution["by"] == ["carol"]
     _, answers = await rt.questions.of_job(work.number)
-    said = [(answer.voter, answer.payload["decision"], answer.accepted) for answer in answers]
-    assert said == [("carol", "approve", True), ("carol", "deny", True)]
+    votes = [(answer.voter, answer.payload["decision"], answer.accepted) for answer in answers]
+    assert votes == [("carol", "approve", True), ("carol", "deny", True)]
     assert not (await make.decide(work.number, False, people.carol)).accepted
     assert not (await make.decide(work.number, True, people.dave)).accepted
 

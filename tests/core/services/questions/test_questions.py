@@ -275,10 +275,10 @@ async def test_a_finished_job_asks_no_more(make: Factory, rt: Runtime) -> None:
 async def test_open_questions_come_in_pages(make: Factory, rt: Runtime) -> None:
     soon, later = (QUESTION.model_copy(update={"expires_in": each}) for each in (600, 6000))
     never = QUESTION.model_copy(update={"never_expires": True})
-    numbers = [(await make.asked(one)).number for one in (never, later, soon, never, later)]
+    numbers = [(await make.asked(spec)).number for spec in (never, later, soon, never, later)]
     walked: list[int] = []
     after = None
     while page := await rt.questions.open(limit=2, after=after):
-        walked += [one.job for one in page]
+        walked += [spec.job for spec in page]
         after = page[-1].expires_at, page[-1].job, page[-1].ordinal
     assert walked == [numbers[nth] for nth in (2, 1, 4, 0, 3)]

@@ -95,8 +95,8 @@ async def test_the_beginning_of_an_artifact_is_read_without_the_rest(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a", "file", b"x" * 3_000_000)
-    found, data = await rt.checkpoints.read_artifact(work.number, "a", most=1)
-    assert (found.size, len(data)) == (3_000_000, 1024 * 1024)
+    artifact, data = await rt.checkpoints.read_artifact(work.number, "a", most=1)
+    assert (artifact.size, len(data)) == (3_000_000, 1024 * 1024)
 
 
 async def test_the_same_name_again_replaces_the_artifact(

@@ -62,8 +62,8 @@ async def test_a_claim_starts_jobs_for_free_slots_and_prefetches_the_requested_n
     make: Factory, claim: Claim
 ) -> None:
     numbers = [await make.queued(queue="default") for _ in range(6)]
-    got = await _take(claim, 2, 3)
-    assert [(work.number, work.status, work.run) for work in got] == [
+    claimed = await _take(claim, 2, 3)
+    assert [(work.number, work.status, work.run) for work in claimed] == [
         (numbers[0], Status.RUNNING, 1),
         (numbers[1], Status.RUNNING, 1),
         (numbers[2], Status.CLAIMED, 0),
@@ -93,15 +93,15 @@ async def test_queues_are_served_in_the_order_named_and_others_not_at_all(
 ) -> None:
     numbers = {queue: await make.queued(queue=queue) for queue in ("a", "b", "c")}
     claim = rt.claim(make.worker, ("c", "a"))
-    got = await _take(claim, 9)
-    assert [work.number for work in got] == [numbers["c"], numbers["a"]]
+    claimed = await _take(claim, 9)
+    assert [work.number for work in claimed] == [numbers["c"], numbers["a"]]
 
 
 async def test_a_full_first_queue_precedes_the_second(make: Factory, rt: Runtime) -> None:
     for queue in ("a", "a", "b"):
         await make.queued(queue=queue, priority=9 if queue == "b" else 0)
-    got = await _take(rt.claim(make.worker, ("a", "b")), 1, 1)
-    assert [work.queue for work in got] == ["a", "a"]
+    claimed = await _take(rt.claim(make.worker, ("a", "b")), 1, 1)
+    assert [work.queue for work in claimed] == ["a", "a"]
 
 
 async def test_a_skipped_type_does_not_block_later_jobs(make: Factory, claim: Claim) -> None:
@@ -164,8 +164,8 @@ async def test_a_prefetched_job_that_was_canceled_or_lost_does_not_start(
     canceled, lost, good = [await make.claimed() for _ in range(3)]
     await rt.job_control.cancel(canceled.number, make.owner)
     wrong = Lease(lost.number, 0, lost.token + 1000)
-    got = await claim.start([canceled.lease, wrong, good.lease, Lease(999, 0, 1)])
-    assert [work.number for work in got] == [good.number]
+    claimed = await claim.start([canceled.lease, wrong, good.lease, Lease(999, 0, 1)])
+    assert [work.number for work in claimed] == [good.number]
     assert (await rt.read_model.job(lost.number)).status is Status.CLAIMED
 
 

@@ -23,8 +23,8 @@ def claim(rt: Runtime, make: Factory) -> Claim:
 
 
 async def _settle(claim: Claim, *done: tuple[Lease, dict[str, Any]]) -> dict[int, Status]:
-    got = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
-    return {work.number: work.status for work in got}
+    results = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
+    return {work.number: work.status for work in results}
 
 
 async def test_a_finished_job_is_settled_and_its_slot_filled(
@@ -32,8 +32,10 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
 ) -> None:
     work = await make.running(queue="default")
     following = await make.queued(queue="default")
-    got = await claim.exchange([(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0)
-    assert [(one.number, one.status) for one in got] == [
+    results = await claim.exchange(
+        [(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0
+    )
+    assert [(result.number, result.status) for result in results] == [
         (work.number, Status.COMPLETED),
         (following, Status.RUNNING),
     ]
@@ -68,8 +70,8 @@ async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
     await rt.sweeps.rescue(LeaderTerm(), [])
     stale = Lease(lost.number, 1, lost.token - 1 or 999)
     unknown = Lease(999, 1, 1)
-    got = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
-    assert got == {good.number: Status.COMPLETED}
+    results = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
+    assert results == {good.number: Status.COMPLETED}
     assert (await rt.read_model.job(lost.number)).status is Status.RUNNING
 
 
@@ -105,8 +107,8 @@ async def test_a_locked_job_is_not_claimed_and_does_not_block_the_next_job(
             "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (locked,)
         )
         async with asyncio.timeout(5):
-            got = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
-        assert [work.number for work in got] == [free]
+            results = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
+        assert [work.number for work in results] == [free]
 
 
 async def test_an_uncommitted_child_does_not_hide_its_job(
@@ -118,8 +120,8 @@ async def test_an_uncommitted_child_does_not_hide_its_job(
         await other.execute(
             "INSERT INTO draftsman.job_checkpoints (job, run, data) VALUES (%s, 0, '{}')", (number,)
         )
-        got = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
-        assert [work.number for work in got] == [number]
+        results = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        assert [work.number for work in results] == [number]
 
 
 async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) -> None:
@@ -127,10 +129,10 @@ async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) ->
     claims = [rt.claim(uuid4(), ("default",)) for _ in range(8)]
     taken: list[ClaimedJob] = []
     while len(taken) < len(numbers):
-        for got in await asyncio.gather(
+        for results in await asyncio.gather(
             *(claim.exchange([], types=["noop"], skip=[], free=2, ahead=0) for claim in claims)
         ):
-            taken += got
+            taken += results
     assert sorted(work.number for work in taken) == sorted(numbers)
     assert len({work.token for work in taken}) == len(numbers)
 

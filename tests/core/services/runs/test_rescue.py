@@ -103,7 +103,7 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
 ) -> None:
     """Each has counters of its own: a job that kills its workers would have gone on for ever."""
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=3)
-    jobs = [await rt.read_model.job(one) for one in await _lose_all(make, rt, number)]
+    jobs = [await rt.read_model.job(retry) for retry in await _lose_all(make, rt, number)]
     assert [(job.chain_length, job.attempts, job.status) for job in jobs] == [
         (0, 1, Status.FAILED),
         (1, 1, Status.FAILED),
@@ -167,7 +167,7 @@ async def test_a_job_without_a_new_job_has_the_reason_and_blocks_no_other_rescue
     )
     assert why in caplog.text
     assert (await rt.read_model.jobs())[0].status is Status.QUEUED
-    assert [(await rt.read_model.job(one.number)).status for one in (work, other)] == ["failed"] * 2
+    assert [(await rt.read_model.job(job.number)).status for job in (work, other)] == ["failed"] * 2
 
 
 async def test_a_new_job_takes_over_the_subject(make: Factory, rt: Runtime) -> None:
