@@ -65,8 +65,8 @@ def message(kind: DeliveryKind = DeliveryKind.RESULT, **fields: object) -> Messa
         7, UUID(int=7), "noop", Status.COMPLETED, "Tidy <!channel> up", invoker="anna",
         result={"summary": "all is well", "pr_url": "https://example.org/pr/1"},
     )  # fmt: skip
-    made = Message(str(uuid4()), 1, kind, "ops", subject, WHEN, question=question())
-    return replace(made, **fields)  # type: ignore[arg-type]
+    built = Message(str(uuid4()), 1, kind, "ops", subject, WHEN, question=question())
+    return replace(built, **fields)  # type: ignore[arg-type]
 
 
 def question(**fields: object) -> Question:

@@ -25,11 +25,11 @@ class ChatPlace:
 
     async def answer(self, request: Request) -> Reply | None:
         """Serve a call with the configured fault."""
-        told, self._next = self._next, ""
-        if isinstance(told, Reply):
-            return told
+        fault, self._next = self._next, ""
+        if isinstance(fault, Reply):
+            return fault
         reply = await self._chat.answer(request)
-        return None if told == "cut" else reply
+        return None if fault == "cut" else reply
 
     async def seen(self) -> list[tuple[str, str]]:
         """Return the posts."""

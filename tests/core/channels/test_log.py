@@ -65,11 +65,11 @@ async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(place: LogPlac
 
 async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogPlace) -> None:
     sent = [message(DeliveryKind.NOTICE, payload={"text": "é" * (BLOCK // 9)}) for _ in range(30)]
-    for one in sent:
-        await place.channel.send(one)
+    for item in sent:
+        await place.channel.send(item)
     assert place.path.stat().st_size > 4 * BLOCK
-    for one in sent:
-        assert isinstance(await place.channel.find(one), Receipt)
+    for item in sent:
+        assert isinstance(await place.channel.find(item), Receipt)
     assert await place.channel.find(message()) is None
 
 
@@ -77,7 +77,7 @@ async def test_concurrent_lines_stay_whole(place: LogPlace) -> None:
     others = [LogChannel(place.path) for _ in range(4)]
     text = {"text": "x" * 10_000}
     sent = [message(DeliveryKind.NOTICE, payload=text) for _ in range(40)]
-    await asyncio.gather(*(others[n % 4].send(one) for n, one in enumerate(sent)))
+    await asyncio.gather(*(others[n % 4].send(item) for n, item in enumerate(sent)))
     assert sorted(marker for marker, _ in await place.seen()) == sorted(x.marker for x in sent)
 
 

@@ -39,8 +39,8 @@ SITE = f"http://{PLACE}/"
 @pytest.fixture
 async def site() -> AsyncIterator[FaultyServer]:
     """Give a server."""
-    async with web() as one:
-        yield one
+    async with web() as server:
+        yield server
 
 
 async def pieces(data: bytes, size: int = 4096) -> AsyncIterator[bytes]:
@@ -60,7 +60,7 @@ class Names:
     """A resolver: each lookup of a name returns its next address."""
 
     def __init__(self, **names: list[str]) -> None:
-        self.names = {name.replace("_", "."): list(found) for name, found in names.items()}
+        self.names = {name.replace("_", "."): list(addresses) for name, addresses in names.items()}
         self.asked: list[str] = []
 
     async def __call__(self, host: str, port: int) -> list[IpAddress]:
@@ -73,9 +73,9 @@ class Names:
 
 def client(*allowed: str | FaultyServer, names: Names | None = None, **settings: Any) -> HttpClient:
     """Return a client that may call these."""
-    allow = [one if isinstance(one, str) else one.place for one in allowed]
-    given = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
-    return HttpClient(given) if names is None else HttpClient(given, resolve=names)
+    allow = [item if isinstance(item, str) else item.place for item in allowed]
+    http_settings = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
+    return HttpClient(http_settings) if names is None else HttpClient(http_settings, resolve=names)
 
 
 async def fetch(
@@ -181,10 +181,16 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultySe
     site.routes["/"] = answer(b"second")
 
     async def both(host: str, port: int) -> list[IpAddress]:
-        return [one for one in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1")) if one is not None]
+        return [
+            address
+            for address in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1"))
+            if address is not None
+        ]
 
-    given = HttpSettings(allow=("127.0.0.0/8",))
-    assert (await fetch(HttpClient(given, resolve=both), f"http://two.test:{site.port}/"))[1]
+    http_settings = HttpSettings(allow=("127.0.0.0/8",))
+    assert (await fetch(HttpClient(http_settings, resolve=both), f"http://two.test:{site.port}/"))[
+        1
+    ]
     only = HttpSettings(allow=("127.0.0.1/32",))
     assert (await fetch(HttpClient(only, resolve=both), f"http://two.test:{site.port}/"))[1]
 
@@ -297,12 +303,12 @@ async def test_resolving_and_tls_count_as_connecting(site: FaultyServer) -> None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [b"", b"HTTP/1.1 200 OK\r\nContent-", head(content_length="9") + b"half"],
     ids=["before the headers", "within the headers", "within the body"],
 )
-async def test_a_call_has_a_timeout(site: FaultyServer, said: bytes) -> None:
-    site.routes["/"] = site.stall(said)
+async def test_a_call_has_a_timeout(site: FaultyServer, response: bytes) -> None:
+    site.routes["/"] = site.stall(response)
     failure = await failing(client(site), site.url(), Timeouts(0.15, 0.1))
     assert str(failure) == f"{site.url()}: no complete response for 0.15 s (call limit)"
     assert (failure.code, classify(failure)) == ("call_timeout", E.TRANSIENT_APP)
@@ -326,7 +332,7 @@ async def test_a_slow_response_ends_at_the_timeout_of_the_call(respx_mock: MockR
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("response", "code"),
     [
         (head(transfer_encoding="chunked") + chunk(bytes(CAP)) + chunk(b"1"), "body_too_large"),
         (head(content_length=str(CAP + 1)) + bytes(CAP + 1), "body_too_large"),
@@ -340,8 +346,10 @@ async def test_a_slow_response_ends_at_the_timeout_of_the_call(respx_mock: MockR
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-async def test_a_broken_response_has_a_reason(site: FaultyServer, said: bytes, code: str) -> None:
-    site.routes["/"] = said
+async def test_a_broken_response_has_a_reason(
+    site: FaultyServer, response: bytes, code: str
+) -> None:
+    site.routes["/"] = response
     assert (await failing(client(site), site.url())).code == code
 
 

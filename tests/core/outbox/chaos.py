@@ -122,12 +122,12 @@ class ChaosRun:
         rt, self.watch = make.rt, conn
         async with AsyncExitStack() as stack:
             module, *address = await self.sky.open(stack)
-            crew = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])
-            stack.push_async_callback(crew.stop)
+            processes = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])
+            stack.push_async_callback(processes.stop)
             for _ in range(self.processes):
-                await crew.start()
+                await processes.start()
             async with asyncio.timeout(self.deadline), asyncio.TaskGroup() as group:
-                group.create_task(self._kill(crew))
+                group.create_task(self._kill(processes))
                 await self._cause(make)
                 await until(self._all_said, "the end of what is to be said", self.deadline)
 
@@ -135,11 +135,11 @@ class ChaosRun:
         asking = []
         numbers = []
         for n in range(self.jobs):
-            told: dict[str, Any] = {"notify": (self.sky.target(n),)}
+            fields: dict[str, Any] = {"notify": (self.sky.target(n),)}
             if n % max(5, self.jobs // 20):  # each run of a test holds a session
-                numbers.append(await make.queued(**told))
+                numbers.append(await make.queued(**fields))
             else:
-                asking.append((await make.asked(**told)).number)
+                asking.append((await make.asked(**fields)).number)
                 numbers.append(asking[-1])
         for n in range(self.notices):
             for number in numbers:
@@ -157,38 +157,38 @@ class ChaosRun:
     async def _all_said(self) -> bool:
         return not await value(self.watch, LIVE)
 
-    async def _kill(self, crew: DispatcherProcesses) -> None:
+    async def _kill(self, processes: DispatcherProcesses) -> None:
         """Kill a process at every so many posts, and start another."""
         total = self.jobs * self.notices
         for n in range(1, self.kills + 1):
             await self.sky.reach(total * n // (self.kills + 1))
-            await crew.kill_one()
+            await processes.kill_one()
             self.killed += 1
-            await crew.start()
+            await processes.start()
 
     async def check(self, rt: Runtime, conn: Connection) -> Counter[str]:
         """Each is visible once, in the order of its thread, and rewritten where it has to be."""
-        found = await rows(
+        counts = await rows(
             conn,
             "SELECT id::text, seq, kind, status, thread_key, in_doubt FROM draftsman.deliveries",
         )
-        kinds = Counter(str(kind) for _, _, kind, *_ in found)
+        kinds = Counter(str(kind) for _, _, kind, *_ in counts)
         assert kinds["notice"] == self.jobs * self.notices
         assert kinds["question_closed"] > 0, "no copy had to be rewritten"
         posts = self.sky.seen()
         seen = Counter(post.marker for post in posts)
         assert max(seen.values()) == 1, "a message is visible twice"
-        for marker, seq, kind, status, *_ in found:
+        for marker, seq, kind, status, *_ in counts:
             if kind is DeliveryKind.NOTICE:
                 assert (status, seen[marker]) == (DeliveryStatus.SENT, 1), seq
             elif kind is DeliveryKind.QUESTION:
                 assert seen[marker] == (status is DeliveryStatus.SENT), seq
-        order = {marker: seq for marker, seq, *_ in found}
+        order = {marker: seq for marker, seq, *_ in counts}
         threads: defaultdict[str, list[int]] = defaultdict(list)
         for post in posts:
             threads[post.thread].append(order[post.marker])
         assert all(seqs == sorted(seqs) for seqs in threads.values())
-        asked = {marker for marker, _, kind, *_ in found if kind is DeliveryKind.QUESTION}
+        asked = {marker for marker, _, kind, *_ in counts if kind is DeliveryKind.QUESTION}
         shown = [post for post in posts if post.marker in asked]
         assert all("was answered by" in post.text for post in shown)
         assert {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad} == {}

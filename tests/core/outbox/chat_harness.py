@@ -37,8 +37,8 @@ class ChatHarness:
 
     async def answer(self, request: Request) -> Reply | None:
         """Serve a call as the rule says; True: as usual."""
-        if self.rule is not None and (said := await self.rule(request)) is not True:
-            return said if isinstance(said, Reply) else None
+        if self.rule is not None and (reply := await self.rule(request)) is not True:
+            return reply if isinstance(reply, Reply) else None
         return await self.chat.answer(request)
 
     def dispatcher(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
@@ -58,7 +58,9 @@ class ChatHarness:
             live = {"pending", "sending", "unconfirmed"}
             deliveries = await deliveries_of(self.rt, job)
             return not [
-                one for one in deliveries if one.status in live and one.channel is ChannelName.SLACK
+                delivery
+                for delivery in deliveries
+                if delivery.status in live and delivery.channel is ChannelName.SLACK
             ]
 
         await until(look, f"the deliveries of D-{job}")

@@ -17,7 +17,7 @@ from tests.support.http_server import serving
 async def desk(rt: Runtime) -> AsyncIterator[ChatHarness]:
     """Give a chat, before which a test may put a rule."""
     async with AsyncExitStack() as stack:
-        made: list[ChatHarness] = []
-        url = await stack.enter_async_context(serving(lambda request: made[0].answer(request)))
-        made.append(ChatHarness(rt, url, stack, Chat()))
-        yield made[0]
+        opened: list[ChatHarness] = []
+        url = await stack.enter_async_context(serving(lambda request: opened[0].answer(request)))
+        opened.append(ChatHarness(rt, url, stack, Chat()))
+        yield opened[0]

@@ -33,8 +33,8 @@ async def deliver(
     database: str, channel: Channel, timeout: float, lease: float | None = None
 ) -> None:
     """Deliver until SIGTERM, as a bot does."""
-    told = short_timeouts(timeout, lease)
-    settings = Settings.model_validate({"database_url": database, "notifications": told})
+    notifications = short_timeouts(timeout, lease)
+    settings = Settings.model_validate({"database_url": database, "notifications": notifications})
     db = Database(database, settings.database)
     async with shutdown_signals() as signals:
         try:

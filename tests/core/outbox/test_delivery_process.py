@@ -16,8 +16,8 @@ from tests.support.waits import background, until
 async def test_delivery_process_wakes_for_due_deliveries(
     settings: Settings, db: Database, owner: Actor, tmp_path: Path
 ) -> None:
-    told = settings.notifications.model_copy(update={"poll": 60.0})
-    rt = wire(settings.model_copy(update={"notifications": told}), db, False)
+    notifications = settings.notifications.model_copy(update={"poll": 60.0})
+    rt = wire(settings.model_copy(update={"notifications": notifications}), db, False)
     path = tmp_path / "said.jsonl"
     mailroom = rt.delivery_process([LogChannel(path)])
 

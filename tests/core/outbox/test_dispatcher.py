@@ -154,10 +154,10 @@ async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
         return Reply(429, headers=(("retry-after", "20"),))
 
     async def note(
-        deliver: DeliverySender, channel: ChannelName, **wanted: Any
+        deliver: DeliverySender, channel: ChannelName, **details: Any
     ) -> list[ClaimedDelivery]:
-        busy.append(wanted["busy"])
-        return await original(deliver, channel, **wanted)
+        busy.append(details["busy"])
+        return await original(deliver, channel, **details)
 
     desk.rule, original = later, DeliverySender.claim
     busy: list[list[str]] = []

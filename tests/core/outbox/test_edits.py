@@ -99,9 +99,9 @@ async def test_a_deleted_copy_is_not_edited(make: Factory, rt: Runtime, desk: Ch
     desk.chat.posts.clear()
     await make.answer(work.number, "red")
     await desk.quiet(work.number)
-    found = await kinds_and_statuses(rt, work.number)
-    assert ("question_closed", "sent") in found
-    assert "dead_letter" not in {status for _, status in found}
+    statuses = await kinds_and_statuses(rt, work.number)
+    assert ("question_closed", "sent") in statuses
+    assert "dead_letter" not in {status for _, status in statuses}
 
 
 async def test_a_dead_post_that_may_be_visible_is_found_and_edited(
@@ -155,8 +155,8 @@ async def test_a_reminder_is_edited_with_its_question(
     await desk.quiet(work.number)
     await make.answer(work.number, "red")
     await desk.quiet(work.number)
-    said = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
-    assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
+    first_lines = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
+    assert first_lines[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
 
 
 async def test_a_private_notice_goes_to_one_target_and_names_its_reader(
@@ -164,8 +164,8 @@ async def test_a_private_notice_goes_to_one_target_and_names_its_reader(
 ) -> None:
     number = await make.queued(notify=("log", "slack:C1", "slack:C1/9.5"))
     at = parse("slack:C1/9.5")
-    said = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
-    assert said == [1, 0]
+    created = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
+    assert created == [1, 0]
     (notice,) = [
         delivery
         for delivery in await deliveries_of(rt, number)

@@ -32,13 +32,13 @@ LONG = QUESTION.model_copy(update={"expires_in": 100 * HOUR})
 
 async def count(rt: Runtime, job: int) -> int:
     """Return how many reminders were written, as the question has them counted as well."""
-    found = [
+    reminders = [
         delivery
         for delivery in await deliveries_of(rt, job)
         if delivery.kind is DeliveryKind.REMINDER
     ]
-    assert (await rt.questions.get(job, 1)).reminders == len(found)
-    return len(found)
+    assert (await rt.questions.get(job, 1)).reminders == len(reminders)
+    return len(reminders)
 
 
 async def test_reminders_are_due_at_half_and_at_90_percent_of_the_time(
@@ -219,8 +219,8 @@ async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     assert await night.sweeps.names["remind"](LeaderTerm()) == 1
     assert await count(rt, long.number) == 1
     (at,) = await _due_at(conn)
-    left = at - (await rt.checkpoints.now())
-    assert 8.4 * HOUR < left.total_seconds() <= 8.6 * HOUR, "90 % is still to come"
+    remaining = at - (await rt.checkpoints.now())
+    assert 8.4 * HOUR < remaining.total_seconds() <= 8.6 * HOUR, "90 % is still to come"
 
 
 async def test_a_delayed_reminder_is_superseded_by_an_answer(
@@ -253,7 +253,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("item", "where", "hour", "said"), CASES)
+@pytest.mark.parametrize(("item", "where", "hour", "expected"), CASES)
 async def test_quiet_hours_of_the_possible_responders_count(
     make: Factory,
     rt: Runtime,
@@ -262,7 +262,7 @@ async def test_quiet_hours_of_the_possible_responders_count(
     item: QuestionSpec,
     where: dict[str, dict[str, str]],
     hour: int,
-    said: int,
+    expected: int,
 ) -> None:
     night = _night(rt, **where)
     await _at(clock, rt, hour)
@@ -271,7 +271,7 @@ async def test_quiet_hours_of_the_possible_responders_count(
     work: ClaimedJob = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)
     await clock.forward(6 * HOUR)
     assert await night.sweeps.names["remind"](LeaderTerm()) == 1
-    assert await count(rt, work.number) == said
+    assert await count(rt, work.number) == expected
 
 
 async def test_a_question_is_escalated_once_by_any_writer(make: Factory, conn: Connection) -> None:

@@ -41,7 +41,11 @@ async def test_a_job_has_deliveries_for_its_targets_only(
     number = await make.job_in(status, **LOG)
     assert [kind for kind, _ in await kinds_and_statuses(rt, number)] == PATHS[status]
     assert await deliveries_of(rt, await make.job_in(status)) == []
-    broken = {name: found for name, found in (await rt.read_model.invariants()).items() if found}
+    broken = {
+        name: violations
+        for name, violations in (await rt.read_model.invariants()).items()
+        if violations
+    }
     assert broken == {}
 
 
@@ -50,13 +54,13 @@ async def test_only_the_newest_status_is_pending(
     make: Factory, rt: Runtime, conn: Connection, status: Status
 ) -> None:
     number = await make.job_in(status, **LOG)
-    found = await rows(
+    pending = await rows(
         conn,
         "SELECT d.version, j.version - (j.status = 'claimed')::int FROM draftsman.deliveries d"
         " JOIN draftsman.jobs j ON j.number = d.job WHERE d.kind = 'status'",
     )
-    assert len(found) == 1
-    assert found[0][0] == found[0][1], number
+    assert len(pending) == 1
+    assert pending[0][0] == pending[0][1], number
 
 
 async def test_a_status_in_flight_is_followed_by_the_next_status(
@@ -144,9 +148,9 @@ async def test_a_question_closed_before_its_post_is_not_posted(
 ) -> None:
     work = await make.asked(_item(how), **LOG)
     await _closed_by(how, make, rt, people, work)
-    found = await kinds_and_statuses(rt, work.number)
-    assert ("question", "superseded") in found
-    assert "question_closed" not in {kind for kind, _ in found}
+    statuses = await kinds_and_statuses(rt, work.number)
+    assert ("question", "superseded") in statuses
+    assert "question_closed" not in {kind for kind, _ in statuses}
     assert (await send_all(rt))[0].kind is DeliveryKind.STATUS
 
 
@@ -166,12 +170,14 @@ async def test_a_question_that_closes_settles_every_copy_once(
         await rt.delivery_sender.record(question, Unconfirmed("cut"))
     await _closed_by(how, make, rt, people, work)
     deliveries = await deliveries_of(rt, work.number)
-    settles = [one for one in deliveries if one.kind is DeliveryKind.QUESTION_CLOSED]
-    assert [(one.original, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
+    settles = [delivery for delivery in deliveries if delivery.kind is DeliveryKind.QUESTION_CLOSED]
+    assert [(delivery.original, delivery.channel) for delivery in settles] == [
+        (question.seq, ChannelName.LOG)
+    ]
     (other,) = [
-        one
-        for one in deliveries
-        if one.kind is DeliveryKind.QUESTION and one.channel is ChannelName.SLACK
+        delivery
+        for delivery in deliveries
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
     ]
     assert str(other.status) == "superseded"
     broken = {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad}
@@ -221,9 +227,13 @@ async def test_a_target_gets_only_its_selected_outcomes(
         (number,),
     )
     await _end(make, rt, number, status)
-    hook = [one for one in await deliveries_of(rt, number) if one.channel is ChannelName.WEBHOOK]
-    wanted = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
-    assert [one.kind for one in hook] == wanted
+    hook = [
+        delivery
+        for delivery in await deliveries_of(rt, number)
+        if delivery.channel is ChannelName.WEBHOOK
+    ]
+    expected = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
+    assert [delivery.kind for delivery in hook] == expected
 
 
 async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:

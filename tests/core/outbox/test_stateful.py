@@ -126,10 +126,10 @@ class World:
         over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
         assert {one.status for one in deliveries} <= over
         settled = {one.original for one in deliveries if one.kind is DeliveryKind.QUESTION_CLOSED}
-        for one in deliveries:
-            if one.kind is DeliveryKind.QUESTION and one.status is DeliveryStatus.SENT:
-                question = await self.rt.questions.get(self.number, one.question or 0)
-                assert (question.status == "open") != (one.seq in settled)
+        for delivery in deliveries:
+            if delivery.kind is DeliveryKind.QUESTION and delivery.status is DeliveryStatus.SENT:
+                question = await self.rt.questions.get(self.number, delivery.question or 0)
+                assert (question.status == "open") != (delivery.seq in settled)
 
 
 @pytest.fixture

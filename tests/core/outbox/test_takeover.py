@@ -43,17 +43,17 @@ Start = Callable[[], Awaitable[None]]
 async def processes(rt: Runtime, desk: ChatHarness) -> AsyncIterator[DispatcherProcesses]:
     """Give processes that deliver to the chat, as bots do."""
     arguments = [rt.db.url, desk.url, str(TIMEOUT), str(LEASE), "5"]
-    crew = DispatcherProcesses("tests.core.outbox.dispatch", arguments)
-    yield crew
-    await crew.stop()
+    started = DispatcherProcesses("tests.core.outbox.dispatch", arguments)
+    yield started
+    await started.stop()
 
 
 @pytest.fixture
 def told_settings(settings: Settings) -> Settings:
-    told = NotificationSettings(
+    notifications = NotificationSettings(
         base_delay=0.01, max_delay=0.02, timeout=TIMEOUT, lease=LEASE, poll=0.05
     )
-    return settings.model_copy(update={"notifications": told})
+    return settings.model_copy(update={"notifications": notifications})
 
 
 @pytest.fixture
@@ -211,11 +211,11 @@ async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits
             assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
             ended = await sending
         assert ended == Unconfirmed("the lease could not be renewed")
-        left = await value(
+        remaining = await value(
             conn,
             "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",
         )
-        assert left > 0, "what it sent last has time to arrive"
+        assert remaining > 0, "what it sent last has time to arrive"
     finally:
         await channel.close()
 

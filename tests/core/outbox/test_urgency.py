@@ -72,10 +72,10 @@ async def test_deliveries_before_an_urgent_delivery_are_urgent_and_later_ones_ar
     number = (await make.asked(**CHAT)).number
     await rt.outbox.notice(number, "n", "hello")
     await make.queued(**CHAT)
-    found = await rows(
+    deliveries = await rows(
         conn, "SELECT job, kind::text, urgent FROM draftsman.deliveries ORDER BY seq"
     )
-    assert found == [
+    assert deliveries == [
         (number, "status", True), (number, "question", True), (number, "notice", False),
         (number + 1, "status", False),
     ]  # fmt: skip
