@@ -69,13 +69,13 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        heard: list[tuple[ModelActor, str, int]],
+        transcript: list[tuple[ModelActor, str, int]],
         session: int,
     ) -> None:
         """A run asks, people answer in time or too late, and a sweep closes expired questions."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
-        for who, text, event in heard:
+        for who, text, event in transcript:
             if self.model.asked():
                 self.answer(0, False, text, who, event, session)
         self.sweep("expire", 0, session, False)
@@ -97,13 +97,13 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        heard: list[tuple[ModelActor, bool, int]],
+        transcript: list[tuple[ModelActor, bool, int]],
         session: int,
     ) -> None:
         """A run stops at a gate, people decide in time or too late, and a sweep comes by."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
-        for who, yes, event in heard:
+        for who, yes, event in transcript:
             if self.model.asked():
                 self.decide(0, False, yes, who, event, session)
         self.sweep("expire", 0, session, False)

@@ -78,8 +78,8 @@ class PeopleRules(Driver):
         self, n: int, closed: bool, text: str, who: ModelActor, event: int, session: int
     ) -> None:
         """A person writes to a question, or to an approval, which text never decides."""
-        found = self._questions("" if closed else "input") or self._questions("")
-        place, number = found[-1 - n % len(found)]
+        questions = self._questions("" if closed else "input") or self._questions("")
+        place, number = questions[-1 - n % len(questions)]
         self._respond(place, number, {"text": text}, who, event, session)
 
     @precondition(lambda self: self._questions("approval"))
@@ -94,16 +94,16 @@ class PeopleRules(Driver):
     def decide(
         self, n: int, closed: bool, yes: bool, who: ModelActor, event: int, session: int
     ) -> None:
-        found = self._questions("approval")
-        found = self._questions("") if closed or not found else found
-        place, number = found[-1 - n % len(found)]
+        questions = self._questions("approval")
+        questions = self._questions("") if closed or not questions else questions
+        place, number = questions[-1 - n % len(questions)]
         self._respond(place, number, {"decision": yes}, who, event, session)
 
     @precondition(lambda self: self._questions("approval"))
     @rule(n=pick, who=deciders, session=sessions)
     def mint_token(self, n: int, who: ModelActor, session: int) -> None:
-        found = self._questions("approval")
-        place, number = found[-1 - n % len(found)]
+        questions = self._questions("approval")
+        place, number = questions[-1 - n % len(questions)]
         approver = who.person if n % 4 and who.person else ("carol", "erin", "dave")[n % 3]
         secret = self.run_transaction(
             lambda: self.model.mint(place, number, approver, who),
@@ -119,16 +119,18 @@ class PeopleRules(Driver):
     def decide_by_token(self, n: int, m: int, who: ModelActor, yes: bool, event: int) -> None:
         """A token speaks for its approver, once, at its gate, and only when they redeem it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
-        given = self.model.tokens[token]
-        found = self._questions("approval")
-        place, number = (given.job, given.question) if m % 4 else found[-1 - m % len(found)]
+        minted = self.model.tokens[token]
+        questions = self._questions("approval")
+        place, number = (
+            (minted.job, minted.question) if m % 4 else questions[-1 - m % len(questions)]
+        )
         self._respond(place, number, {"decision": yes}, who, event, 0, token)
 
     @precondition(lambda self: self._questions(""))
     @rule(n=pick, seconds=times, who=people, session=sessions)
     def extend(self, n: int, seconds: float | None, who: ModelActor, session: int) -> None:
-        found = self._questions("")
-        place, number = found[-1 - n % len(found)]
+        questions = self._questions("")
+        place, number = questions[-1 - n % len(questions)]
         self.run_transaction(
             lambda: self.model.extend(place, number, seconds, who),
             lambda rt: rt.questions.extend(self.numbers[place], number, seconds, who.actor),
@@ -174,20 +176,20 @@ class PeopleRules(Driver):
         self,
         place: int,
         number: int,
-        said: dict[str, Any],
+        fields: dict[str, Any],
         who: ModelActor,
         event: int,
         session: int,
         token: int | None = None,
     ) -> None:
         secret = None if token is None else self.secrets[token]
-        response = Response(source_event_id=f"event {event}", token=secret, **said)
-        told = (place, number, response.source_event_id)
+        response = Response(source_event_id=f"event {event}", token=secret, **fields)
+        key = (place, number, response.source_event_id)
         self.run_transaction(
             lambda: (
-                self.model.answer(*told, said["text"], who)
-                if "text" in said
-                else self.model.decide(*told, said["decision"], who, token)
+                self.model.answer(*key, fields["text"], who)
+                if "text" in fields
+                else self.model.decide(*key, fields["decision"], who, token)
             ),
             lambda rt: rt.questions.answer(self.numbers[place], number, response, who.actor),
             _verdict,
@@ -211,5 +213,5 @@ async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None)
         return "lost"
 
 
-def _verdict(found: Verdict) -> tuple[bool, bool, bool, str]:
-    return found.accepted, found.resolved, found.duplicate, str(found.job_status)
+def _verdict(verdict: Verdict) -> tuple[bool, bool, bool, str]:
+    return verdict.accepted, verdict.resolved, verdict.duplicate, str(verdict.job_status)

@@ -54,7 +54,7 @@ class RunRules(Driver):
     ) -> None:
         """Settle and claim; every type is known unless some are named."""
         how = {"types": TYPES, "skip": ()} | how
-        got = self.run_transaction(
+        result = self.run_transaction(
             lambda: self.model.exchange(worker, [(i, i) for i in leases], queues=queues, **how),
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
                 [(self.works[i].lease, {"n": i}) for i in leases], **how
@@ -62,7 +62,7 @@ class RunRules(Driver):
             lambda found: {(self.place(work.number), str(work.status)) for work in found},
             session=worker,
         )
-        self.got(worker, got or [])
+        self.got(worker, result or [])
 
     @rule(first=st.integers(1, 2), second=st.integers(1, 2), queue=st.sampled_from(QUEUES))
     def both_claim(self, first: int, second: int, queue: str) -> None:
@@ -77,8 +77,8 @@ class RunRules(Driver):
                 self.model.take(place, worker)
         self.compare()
         for worker, half in enumerate(halves):
-            got = {self.place(work.number) for work in works[worker]}
-            assert got == set(half), f"worker {worker} got {got}, the model says {half}"
+            places = {self.place(work.number) for work in works[worker]}
+            assert places == set(half), f"worker {worker} got {places}, the model says {half}"
             self.got(worker, works[worker])
 
     @precondition(lambda self: self.leases(stale=False, status="claimed"))
@@ -95,11 +95,11 @@ class RunRules(Driver):
                 session=session,
             )
             return
-        got = self.run_transaction(
+        result = self.run_transaction(
             lambda: self.model.start(lease), lambda _: claim.start(mine), bool, session=session
         )
-        if got:
-            self.works[lease] = got[0]
+        if result:
+            self.works[lease] = result[0]
 
     @precondition(lambda self: self.works)
     @rule(n=pick, stale=seldom, what=st.sampled_from(WRITES), session=sessions)
@@ -147,16 +147,16 @@ class RunRules(Driver):
     @rule(worker=sessions, all_of_it=st.booleans())
     def heartbeat(self, worker: int, all_of_it: bool) -> None:
         """A worker beats for its known claims, or a supposedly dead worker for all its claims."""
-        mine = [one for one in sorted(self.works) if self.model.leases[one].worker == worker]
-        leases = [one for one in mine if all_of_it or one in self.known[worker]]
+        mine = [place for place in sorted(self.works) if self.model.leases[place].worker == worker]
+        leases = [place for place in mine if all_of_it or place in self.known[worker]]
         claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
-        told = self.run_transaction(
+        reported = self.run_transaction(
             lambda: self.model.beat(worker, leases),
             lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
             lambda found: (found[0], {self._pulse(pulse) for pulse in found[1]}),
             session=worker,
         )
-        if told is not None and not told[0]:
+        if reported is not None and not reported[0]:
             row = self.model.workers[worker]
             self.world.run(self.world.register(worker, here=row.here))
             row.registered, row.beat, row.unlocked = True, self.model.now, None
@@ -177,7 +177,7 @@ class RunRules(Driver):
         )
 
     def _pulse(self, pulse: Any) -> tuple[int, bool, bool]:
-        lease = next(one for one, token in self.tokens.items() if token == pulse.token)
+        lease = next(place for place, token in self.tokens.items() if token == pulse.token)
         return lease, pulse.owned, pulse.canceled
 
     def _written(self, lease: int, what: str, n: int, key: str) -> Any:

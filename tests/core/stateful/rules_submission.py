@@ -92,7 +92,7 @@ class IntakeRules(Driver):
         if not places:
             return
         place = places[-1 - n % len(places)]
-        late = late or any(said.late for said in self.model.jobs[place].said)
+        late = late or any(answer.late for answer in self.model.jobs[place].said)
         options = {"fresh": fresh, "again": again, "with_answer": late}
         self.run_transaction(
             lambda: self.model.retry(place, who, **options),

@@ -65,13 +65,13 @@ class SweepRules(Driver):
     def both_sweep(self, names: tuple[str, str], first: int, second: int) -> None:
         """A second leader sweeps before the first commits; either may be deposed."""
         terms = self._term(first, 0), self._term(second, 1)
-        told = [self._swept(name, term, []) for name, term in zip(names, terms, strict=True)]
-        found = self.world.overlap(
+        expected = [self._swept(name, term, []) for name, term in zip(names, terms, strict=True)]
+        counts = self.world.overlap(
             lambda rt: _sweep(rt, names[0], terms[0], []),
             lambda rt: _sweep(rt, names[1], terms[1], []),
         )
         self.compare()
-        assert list(found) == told, f"two leaders changed {found}, the model says {told}"
+        assert list(counts) == expected, f"two leaders changed {counts}, the model says {expected}"
 
     @rule(session=sessions, what=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
     def lead(self, session: int, what: str) -> None:
@@ -120,5 +120,5 @@ class SweepRules(Driver):
 async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:
     proof = LeaderTerm() if term is None else LeaderTerm(worker_id(term[0]), term[1])
     if dead:
-        return await rt.sweeps.rescue(proof, [worker_id(one) for one in dead])
+        return await rt.sweeps.rescue(proof, [worker_id(place) for place in dead])
     return await rt.sweeps.names[name](proof)

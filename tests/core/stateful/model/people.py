@@ -59,12 +59,12 @@ def reachable(item: Question) -> bool:
 
 
 def _everybody() -> list[ModelActor]:
-    found = [ModelActor("cli", "root", "root", owner=True)]
+    actors = [ModelActor("cli", "root", "root", owner=True)]
     for name, person in PEOPLE.items():
         for channel, key in (("cli", "login"), ("slack", "slack"), ("trello", "trello")):
             if key in person:
-                found.append(ModelActor(channel, person[key], name))
-    return [*found, ModelActor("slack", "U-STRANGER", None), ModelActor("trello", "U-CAROL", None)]
+                actors.append(ModelActor(channel, person[key], name))
+    return [*actors, ModelActor("slack", "U-STRANGER", None), ModelActor("trello", "U-CAROL", None)]
 
 
 EVERYBODY = _everybody()

@@ -41,10 +41,10 @@ class QuestionModel(RunModel):
         if meant is None and not (item.freeform and text) and item.status == "open":
             raise Refusal("UsageError")
         allowed = who.has("responder", job.invoker) or who.person in named(item.approvers)
-        said = RecordedAnswer(number, event, who.voter, allowed, text=meant or text)
-        if self._keep(job, item, said):
-            self._resolve(job, item, said, "answered", (who.voter,))
-        return said.accepted, item.status != "open", False, job.status
+        recorded = RecordedAnswer(number, event, who.voter, allowed, text=meant or text)
+        if self._keep(job, item, recorded):
+            self._resolve(job, item, recorded, "answered", (who.voter,))
+        return recorded.accepted, item.status != "open", False, job.status
 
     def decide(
         self,
@@ -62,22 +62,22 @@ class QuestionModel(RunModel):
         if item.kind == "input":
             raise Refusal("UsageError")
         allowed, voter = who.decides(item.approvers, job.invoker), who.voter
-        given = None if token is None else self.tokens[token]
-        if given is not None:
-            allowed = allowed and (given.job, given.question) == (place, number)
-            allowed = allowed and who.person == given.approver
-            allowed = allowed and not given.used and not given.replaced
+        minted = None if token is None else self.tokens[token]
+        if minted is not None:
+            allowed = allowed and (minted.job, minted.question) == (place, number)
+            allowed = allowed and who.person == minted.approver
+            allowed = allowed and not minted.used and not minted.replaced
         votes = [said.voter for said in job.said if said.question == number and said.accepted]
-        said = RecordedAnswer(number, event, voter, allowed)
-        if not self._keep(job, item, said, again=yes and voter in votes):
+        answer = RecordedAnswer(number, event, voter, allowed)
+        if not self._keep(job, item, answer, again=yes and voter in votes):
             return False, item.status != "open", False, job.status
-        if given is not None:
-            given.used = True
+        if minted is not None:
+            minted.used = True
             job.job_events.append("token_redeemed")
         if not yes:
-            self._resolve(job, item, said, "denied", (voter,))
+            self._resolve(job, item, answer, "denied", (voter,))
         elif len(votes) + 1 >= item.quorum:
-            self._resolve(job, item, said, "approved", (*votes, voter))
+            self._resolve(job, item, answer, "approved", (*votes, voter))
         else:
             job.job_events.append("vote_received")
         return True, item.status != "open", False, job.status
@@ -112,8 +112,8 @@ class QuestionModel(RunModel):
         older = [one for one in self.tokens if (one.job, one.question, one.approver) == mine]
         if item.status != "open" or any(one.used for one in older):
             raise Refusal("QuestionClosed")
-        for one in older:
-            one.replaced = True
+        for token in older:
+            token.replaced = True
         self.tokens.append(Token(*mine))
         job.job_events.append("token_minted")
         return len(self.tokens) - 1
@@ -146,17 +146,19 @@ class QuestionModel(RunModel):
     def _late(self, item: Question) -> bool:
         return item.expires is not None and item.expires <= self.now
 
-    def _keep(self, job: Job, item: Question, said: RecordedAnswer, *, again: bool = False) -> bool:
+    def _keep(
+        self, job: Job, item: Question, answer: RecordedAnswer, *, again: bool = False
+    ) -> bool:
         """Keep a response; return whether it counts."""
-        said.late = said.accepted and (item.status != "open" or self._over(item))
-        said.accepted = said.accepted and not said.late and not again
-        job.said.append(said)
-        if not said.accepted:
+        answer.late = answer.accepted and (item.status != "open" or self._over(item))
+        answer.accepted = answer.accepted and not answer.late and not again
+        job.said.append(answer)
+        if not answer.accepted:
             job.job_events.append("answer_refused")
-        return said.accepted
+        return answer.accepted
 
     def _resolve(
-        self, job: Job, item: Question, said: RecordedAnswer, outcome: str, by: tuple[str, ...]
+        self, job: Job, item: Question, answer: RecordedAnswer, outcome: str, by: tuple[str, ...]
     ) -> None:
         item.status, item.outcome, item.by = "answered", outcome, by
         job.job_events.append("answer_received")
@@ -168,4 +170,6 @@ class QuestionModel(RunModel):
 
 
 def _seen(job: Job, number: int, event: str) -> RecordedAnswer | None:
-    return next((one for one in job.said if (one.question, one.event) == (number, event)), None)
+    return next(
+        (answer for answer in job.said if (answer.question, answer.event) == (number, event)), None
+    )

@@ -43,8 +43,8 @@ class RunModel(State):
 
     def picks(self, queues: Sequence[str], skip: Collection[str], limit: int) -> list[int]:
         """Return the jobs that a claim takes, in order."""
-        found = [place for queue in queues for place in self.order(queue)]
-        return [place for place in found if self.jobs[place].wanted.type not in skip][:limit]
+        places = [place for queue in queues for place in self.order(queue)]
+        return [place for place in places if self.jobs[place].wanted.type not in skip][:limit]
 
     def start(self, lease: int) -> bool:
         """Start jobs that were claimed ahead."""
@@ -109,16 +109,16 @@ class RunModel(State):
 
     def release_lost_claims(self, worker: int, known: Collection[int]) -> int:
         """Release the claims that the worker does not know of."""
-        found = 0
+        count = 0
         for job in self.jobs:
             if job.lease is None or self.leases[job.lease].worker != worker or job.lease in known:
                 continue
-            found += 1
+            count += 1
             if job.status == "claimed":
                 job.move(job.claimed_from or "")
             else:
                 self.end(job, "resumed", "interrupted")
-        return found
+        return count
 
     def take(self, place: int, worker: int, *, slot: bool = True) -> str:
         """Give a job to a worker, which starts it if a slot is free."""

@@ -204,29 +204,29 @@ class State:
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs are in each status that any is in."""
-        found: dict[str, int] = {}
+        by_name: dict[str, int] = {}
         for job in self.jobs:
-            found[job.status] = found.get(job.status, 0) + 1
-        return found
+            by_name[job.status] = by_name.get(job.status, 0) + 1
+        return by_name
 
     def order(self, queue: str) -> list[int]:
         """Return the claimable jobs of a queue in order: by priority, then oldest."""
-        found = [
+        places = [
             (-job.priority, place)
             for place, job in enumerate(self.jobs)
             if job.status in CLAIMABLE and job.wanted.queue == queue
         ]
-        return [place for _, place in sorted(found)]
+        return [place for _, place in sorted(places)]
 
     def asked(self) -> list[tuple[int, int]]:
         """Return open questions as (job, ordinal), those that expire soonest first."""
-        found = [
+        places = [
             (item.expires is None, item.expires or 0.0, place, ordinal)
             for place, job in enumerate(self.jobs)
             for ordinal, item in enumerate(job.questions, 1)
             if item.status == "open"
         ]
-        return [(place, ordinal) for *_, place, ordinal in sorted(found)]
+        return [(place, ordinal) for *_, place, ordinal in sorted(places)]
 
 
 def facts(job: Job) -> dict[str, Any]:

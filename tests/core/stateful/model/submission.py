@@ -30,20 +30,20 @@ class SubmissionModel(State):
             keys |= {(item.type, item.key)} if item.key else set()
             subjects |= {item.subject} if item.subject else set()
             winners.append(place)
-        made = {place: self._create(batch[place], who) for place in sorted(winners)}
+        created = {place: self._create(batch[place], who) for place in sorted(winners)}
         answers, conflict = [], False
         for place, item in enumerate(batch):
-            found = known[place]
-            if place in made:
-                answers.append((made[place], "created"))
+            existing = known[place]
+            if place in created:
+                answers.append((created[place], "created"))
                 continue
-            found = found if found is not None else self._known(item)
-            assert found is not None
-            same = item.key is not None and self._key(found) == (item.type, item.key)
-            conflict |= same and self.jobs[found].wanted.content != item.content
-            answers.append((found, "deduplicated" if same else "joined"))
+            existing = existing if existing is not None else self._known(item)
+            assert existing is not None
+            same = item.key is not None and self._key(existing) == (item.type, item.key)
+            conflict |= same and self.jobs[existing].wanted.content != item.content
+            answers.append((existing, "deduplicated" if same else "joined"))
             if not same:
-                self._join(found, item, who)
+                self._join(existing, item, who)
         if conflict:
             raise Refusal("IdempotencyConflict")
         return answers
@@ -60,11 +60,11 @@ class SubmissionModel(State):
         answers: dict[str, str | None] | None = None
         if with_answer:
             late = [
-                said
-                for said in job.said
-                if said.late
-                and job.questions[said.question - 1].status == "expired"
-                and job.questions[said.question - 1].kind == "input"
+                answer
+                for answer in job.said
+                if answer.late
+                and job.questions[answer.question - 1].status == "expired"
+                and job.questions[answer.question - 1].kind == "input"
             ]
             if not late:
                 raise Refusal("Refused")
@@ -86,13 +86,13 @@ class SubmissionModel(State):
                 return other, "deduplicated"
         if old.chain >= CHAIN_LIMIT or self._live(old.wanted.subject) is not None:
             raise Refusal("Refused")
-        made = self._create(old.wanted, who, planned=False)
-        job = self.jobs[made]
+        retry = self._create(old.wanted, who, planned=False)
+        job = self.jobs[retry]
         job.retry_of, job.chain = place, old.chain + 1
         job.answers = answers
         if not fresh:
             job.checkpoints = old.checkpoints[-1:]
-        return made, "created"
+        return retry, "created"
 
     def _create(self, item: JobRequest, who: ModelActor, *, planned: bool = True) -> int:
         due = self.now + item.delay if planned and item.delay is not None else None
