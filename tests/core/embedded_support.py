@@ -75,8 +75,8 @@ def shared_initdb(home: Path) -> Iterator[None]:
 
 def said(started: subprocess.Popen[str]) -> tuple[str, int]:
     """Return the report of such a process after it exited."""
-    told, _ = started.communicate(timeout=DEADLINE)
-    url, pid = json.loads(told)
+    output, _ = started.communicate(timeout=DEADLINE)
+    url, pid = json.loads(output)
     return url, pid
 
 
@@ -115,8 +115,8 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def modes(path: Path) -> dict[Path, tuple[int, int]]:
     """Return mode and owner of a directory and all above it."""
-    found = {parent: parent.stat() for parent in (path, *path.parents)}
-    return {parent: (status.st_mode, status.st_uid) for parent, status in found.items()}
+    stats = {parent: parent.stat() for parent in (path, *path.parents)}
+    return {parent: (status.st_mode, status.st_uid) for parent, status in stats.items()}
 
 
 def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
@@ -133,9 +133,9 @@ def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
     for source in (library / version, *library.glob("libpython*")):
         _copy(source, python / "lib")
     for package in PACKAGES:
-        found = importlib.util.find_spec(package)
-        assert found is not None
-        source = Path((found.submodule_search_locations or [])[0])
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        source = Path((spec.submodule_search_locations or [])[0])
         for part in (source, *(source.with_name(name) for name in BESIDE)):
             _copy(part, packages)
     for path in (folder, *folder.rglob("*")):

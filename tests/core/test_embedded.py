@@ -37,7 +37,7 @@ AS_ROOT = os.geteuid() == 0
 
 
 @pytest.fixture(scope="module")
-def made(pytestconfig: pytest.Config) -> Iterator[Path]:
+def initialized(pytestconfig: pytest.Config) -> Iterator[Path]:
     """Give a data directory that has a database already, in no particular state."""
     with open_folder() as path:
         with shared_initdb(pytestconfig.stash[SERVER].home):
@@ -47,25 +47,25 @@ def made(pytestconfig: pytest.Config) -> Iterator[Path]:
 
 
 @pytest.fixture
-def copied(made: Path, empty: Path) -> Path:
+def copied(initialized: Path, empty: Path) -> Path:
     """Give a data directory of the test's own that has a database already."""
-    down(EmbeddedServer(made, 0))
-    subprocess.run(["cp", "-a", made, empty / "data"], check=True)
+    down(EmbeddedServer(initialized, 0))
+    subprocess.run(["cp", "-a", initialized, empty / "data"], check=True)
     return empty / "data"
 
 
 @pytest.fixture
-def server(made: Path) -> Iterator[EmbeddedServer]:
+def server(initialized: Path) -> Iterator[EmbeddedServer]:
     """Give a server that is down and is never stopped for idleness."""
-    down(server := EmbeddedServer(made, 0))
+    down(server := EmbeddedServer(initialized, 0))
     yield server
     down(server)
 
 
 @pytest.fixture
-def running(made: Path) -> EmbeddedServer:
+def running(initialized: Path) -> EmbeddedServer:
     """Give a server that runs, and need not end with the test."""
-    server = EmbeddedServer(made, 0)
+    server = EmbeddedServer(initialized, 0)
     server.ensure()
     return server
 
@@ -79,7 +79,7 @@ def test_the_first_start_creates_a_database_without_a_locale_and_a_network_port(
     status = server.status()
     assert (status.data_dir / "PG_VERSION").read_text().strip() == "18"
     assert url == server.url()
-    for setting, wanted in {
+    for setting, expected in {
         "server_encoding": "UTF8",
         "fsync": "on",
         "synchronous_commit": "on",
@@ -87,7 +87,7 @@ def test_the_first_start_creates_a_database_without_a_locale_and_a_network_port(
         "jit": "off",
         "TimeZone": "UTC",
     }.items():
-        assert value(url, f"SELECT current_setting('{setting}')") == wanted
+        assert value(url, f"SELECT current_setting('{setting}')") == expected
     collation = "SELECT datcollate || datlocale FROM pg_database WHERE datname = 'draftsman'"
     assert value(url, collation) == "CC.UTF-8"
     assert stat.S_IMODE(status.socket_dir.stat().st_mode) == 0o700
@@ -107,8 +107,8 @@ def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> Non
 
 
 def test_processes_that_start_concurrently_share_one_server(empty: Path) -> None:
-    told = [said(one) for one in [report(empty / "data") for _ in range(4)]]
-    assert len(set(told)) == 1
+    outputs = [said(starter) for starter in [report(empty / "data") for _ in range(4)]]
+    assert len(set(outputs)) == 1
 
 
 def test_data_outlives_the_server(server: EmbeddedServer) -> None:
@@ -219,10 +219,12 @@ def test_a_server_requested_at_its_idle_timeout_stays_up(copied: Path) -> None:
         connection.execute("SELECT pg_sleep(1)")
 
 
-def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(made: Path) -> None:
-    server = EmbeddedServer(made, 600)
+def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(
+    initialized: Path,
+) -> None:
+    server = EmbeddedServer(initialized, 600)
     down(server)
-    starter = report(made, 600, start_new_session=True, stderr=subprocess.PIPE)
+    starter = report(initialized, 600, start_new_session=True, stderr=subprocess.PIPE)
     assert starter.stdout is not None
     url, pid = json.loads(starter.stdout.readline())
     os.killpg(starter.pid, signal.SIGINT)
@@ -230,7 +232,7 @@ def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(made: 
     assert starter.returncode != 0
     assert server.status().pid == pid
     assert value(url, "SELECT 1") == 1
-    guard = os.open(made / "postgres18" / "watch.lock", os.O_RDWR)
+    guard = os.open(initialized / "postgres18" / "watch.lock", os.O_RDWR)
     assert server_process.try_lock(guard) is False  # and so does the watcher
     os.close(guard)
     down(server)
@@ -249,11 +251,11 @@ def test_variables_for_another_postgresql_are_ignored(
     assert value(running.ensure(), "SELECT current_database()") == "draftsman"
 
 
-def test_psql_replaces_the_process(running: EmbeddedServer, made: Path) -> None:
+def test_psql_replaces_the_process(running: EmbeddedServer, initialized: Path) -> None:
     running.ensure()
     script = (
         "from pathlib import Path; from draftsman.embedded import EmbeddedServer\n"
-        f"EmbeddedServer(Path({str(made)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
+        f"EmbeddedServer(Path({str(initialized)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
     )
     psql = [sys.executable, "-c", script]
     done = subprocess.run(psql, env=ENVIRONMENT, capture_output=True, text=True, check=True)

@@ -26,7 +26,7 @@ OLD_RULES = {"pg_hba.conf": "local all all peer map=draftsman\n", "pg_ident.conf
 
 
 @pytest.fixture(scope="module")
-def made(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
+def shared(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
     """Give a server that the tests share."""
     with open_folder() as path:
         server = EmbeddedServer(path, 0)
@@ -37,10 +37,10 @@ def made(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture
-def server(made: EmbeddedServer) -> EmbeddedServer:
+def server(shared: EmbeddedServer) -> EmbeddedServer:
     """Give a server that runs."""
-    made.ensure()
-    return made
+    shared.ensure()
+    return shared
 
 
 def password_file(server: EmbeddedServer) -> Path:
@@ -84,8 +84,8 @@ def test_a_connection_without_the_password_is_refused(
 
 def test_the_password_is_readable_by_its_owner_only(server: EmbeddedServer) -> None:
     file = password_file(server)
-    found = file.stat()
-    assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o600, os.geteuid())
+    stats = file.stat()
+    assert (stat.S_IMODE(stats.st_mode), stats.st_uid) == (0o600, os.geteuid())
     secret = file.read_text().strip().rpartition(":")[2]
     assert len(secret) >= 43
     assert secret not in server.url()
@@ -178,6 +178,6 @@ def test_a_manually_started_server_refuses_all_connections(server: EmbeddedServe
 
 def _as_the_server(server: EmbeddedServer, program: str, *arguments: str) -> None:
     """Run a program of PostgreSQL as the user that the server runs as."""
-    found = layout.locate(server.status().data_dir.parents[1])
+    stats = layout.locate(server.status().data_dir.parents[1])
     wait_for_end(server)
-    server_process.run([binaries.server_program(program, found), *arguments], found.account)
+    server_process.run([binaries.server_program(program, stats), *arguments], stats.account)

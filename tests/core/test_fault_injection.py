@@ -21,10 +21,10 @@ AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
 @pytest.fixture
 def server(folder: Path, pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
     """Give a server of the test's own."""
-    made = EmbeddedServer(folder / "data", 0)
+    embedded = EmbeddedServer(folder / "data", 0)
     with shared_initdb(pytestconfig.stash[SERVER].home):
-        yield made
-    down(made)
+        yield embedded
+    down(embedded)
 
 
 async def test_clients_of_a_server_are_disconnected_and_its_clock_is_shifted(

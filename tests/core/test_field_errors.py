@@ -46,7 +46,7 @@ class Order(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "texts"),
     [
         ({"name": 1}, ("name", "must be text")),
         ({"name": ""}, ("name", "must not be empty")),
@@ -65,11 +65,11 @@ class Order(BaseModel):
     ],
     ids=str,
 )
-def test_a_problem_is_described_in_words(fields: dict[str, Any], said: tuple[str, str]) -> None:
+def test_a_problem_is_described_in_words(fields: dict[str, Any], texts: tuple[str, str]) -> None:
     with pytest.raises(ValidationError) as caught:
         Order.model_validate(fields)
-    assert first_error(caught.value) == said
-    assert error_line(caught.value) == f"Order: {said[0]}: {said[1]}"
+    assert first_error(caught.value) == texts
+    assert error_line(caught.value) == f"Order: {texts[0]}: {texts[1]}"
 
 
 @pytest.mark.parametrize(

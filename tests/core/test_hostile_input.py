@@ -166,9 +166,9 @@ def test_text_that_only_mentions_a_secret_is_not_redacted(text: str) -> None:
     ],
 )
 def test_a_secret_is_redacted(text: str) -> None:
-    found = redact(text)
-    assert "***" in found
-    assert "s3cret" not in found
+    redacted = redact(text)
+    assert "***" in redacted
+    assert "s3cret" not in redacted
 
 
 CREDENTIALS = """

@@ -31,9 +31,9 @@ Files = list[tuple[str, str]]
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> Files:
     """Give the migrations that this version has, to be changed."""
-    found = resources.migrations()
-    monkeypatch.setattr(resources, "migrations", lambda: found)
-    return found
+    migrations = resources.migrations()
+    monkeypatch.setattr(resources, "migrations", lambda: migrations)
+    return migrations
 
 
 async def test_pending_migrations_are_applied_beside_an_open_connection(empty_url: str) -> None:

@@ -22,8 +22,8 @@ ALTER TABLE draftsman.job_states ADD COLUMN test_extra int"""
 @pytest.fixture(autouse=True)
 def _one_more(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a migration that the database does not have."""
-    found = [*resources.migrations(), (NAME, SQL)]
-    monkeypatch.setattr(resources, "migrations", lambda: found)
+    migrations = [*resources.migrations(), (NAME, SQL)]
+    monkeypatch.setattr(resources, "migrations", lambda: migrations)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.5)
     monkeypatch.setattr(migrate, "RETRY_DELAY", 0.1)
 

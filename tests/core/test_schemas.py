@@ -27,8 +27,10 @@ def bomb(doublings: int = 40) -> dict[str, Any]:
 
 def children() -> list[psutil.Process]:
     """Return the processes that check schemas for this process."""
-    found = psutil.Process().children()
-    return [process for process in found if checker_process.__name__ in " ".join(process.cmdline())]
+    processes = psutil.Process().children()
+    return [
+        process for process in processes if checker_process.__name__ in " ".join(process.cmdline())
+    ]
 
 
 @pytest.fixture
@@ -54,10 +56,10 @@ CASES: list[tuple[Any, Any, str | None]] = [
 
 async def test_a_value_is_valid_or_refused_in_one_line(checker: SchemaChecker) -> None:
     for schema, value, why in CASES:
-        found = await checker.problem(schema, value)
-        assert (found is None) == (why is None), schema
-        assert found is None or ((why or "-") in found or len(found) == checker_process.WIDTH)
-        assert "\n" not in (found or ""), schema
+        problem = await checker.problem(schema, value)
+        assert (problem is None) == (why is None), schema
+        assert problem is None or ((why or "-") in problem or len(problem) == checker_process.WIDTH)
+        assert "\n" not in (problem or ""), schema
 
 
 async def test_a_child_is_reused_for_the_next_check(checker: SchemaChecker) -> None:

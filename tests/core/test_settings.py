@@ -84,8 +84,8 @@ class TestSources:
             (home / place).write_text(f"[worker]\nslots = {slots}\n")
             if place == "variable.toml":
                 monkeypatch.setenv("DRAFTSMAN_CONFIG", str(home / place))
-            given = home / place if place == "given.toml" else None
-            assert load(given).worker.slots == slots
+            named = home / place if place == "given.toml" else None
+            assert load(named).worker.slots == slots
 
     def test_no_setting_is_read_from_the_current_directory(
         self, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
@@ -286,8 +286,8 @@ class TestUnknownVariables:
             monkeypatch.setenv(name, value.get(name, "5"))
         monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://x/y")  # so no typing error of it
         monkeypatch.setenv("DRAFTSMAN_EMPTY", "")
-        found = {one.name: one.near for one in unread_variables(load(path))}
-        assert found == {
+        near_by_name = {variable.name: variable.near for variable in unread_variables(load(path))}
+        assert near_by_name == {
             "DRAFTSMAN_SLOTS": "DRAFTSMAN_WORKER__SLOTS",
             "DRAFTSMAN_LISTENURL": "DRAFTSMAN_LISTEN_URL",
             "DRAFTSMAN_DATABSE_URL": "DRAFTSMAN_DATABASE_URL",

@@ -31,8 +31,8 @@ def test_a_number_parses_to_a_job(number: int, prefix: str, before: str, after: 
 
 @given(NUMBERS, st.integers(1, 10**9 - 1))
 def test_a_number_with_an_ordinal_parses_to_a_question(number: int, ordinal: int) -> None:
-    job, found = parse_question(f" D-{number}/{ordinal} ")
-    assert (job.number, found) == (number, ordinal)
+    job, question = parse_question(f" D-{number}/{ordinal} ")
+    assert (job.number, question) == (number, ordinal)
 
 
 def test_a_job_has_one_name() -> None:

@@ -68,8 +68,8 @@ def test_digest_depends_on_the_request(other: dict[str, Any]) -> None:
 
 
 def test_digest_depends_on_the_branch() -> None:
-    one, two = (invocation(repo="/srv/app", ref=ref).digest for ref in ("main", "next"))
-    assert one != two != invocation(repo="/srv/app").digest
+    first, two = (invocation(repo="/srv/app", ref=ref).digest for ref in ("main", "next"))
+    assert first != two != invocation(repo="/srv/app").digest
 
 
 @pytest.mark.parametrize(

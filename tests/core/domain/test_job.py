@@ -23,9 +23,9 @@ def _reachable(start: frozenset[Status]) -> set[Status]:
     seen, todo = set(start), list(start)
     while todo:
         before = todo.pop()
-        found = {after for (b, after) in TRANSITIONS if b is before} - seen
-        seen |= found
-        todo += found
+        reached = {after for (b, after) in TRANSITIONS if b is before} - seen
+        seen |= reached
+        todo += reached
     return seen
 
 

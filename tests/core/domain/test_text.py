@@ -129,7 +129,7 @@ def test_a_digest_does_not_depend_on_the_order_of_keys(value: Any) -> None:
     def turned(item: Any) -> Any:
         if isinstance(item, dict):
             return {key: turned(item[key]) for key in reversed(list(item))}
-        return [turned(one) for one in item] if isinstance(item, list) else item
+        return [turned(child) for child in item] if isinstance(item, list) else item
 
     assert digest(turned(value)) == digest(value)
     assert len(digest(value)) == 64

@@ -21,5 +21,9 @@ async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
 async def _sound(rt: Runtime) -> AsyncIterator[None]:
     """After every race the data is sound."""
     yield
-    broken = {name: found for name, found in (await rt.read_model.invariants()).items() if found}
+    broken = {
+        name: violations
+        for name, violations in (await rt.read_model.invariants()).items()
+        if violations
+    }
     assert broken == {}

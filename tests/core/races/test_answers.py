@@ -43,8 +43,8 @@ async def test_one_of_50_concurrent_answers_is_accepted_and_49_are_refused(
         *(_answer(rt, make, work.number, f"event {n}") for n in range(50))
     )
     assert Counter(verdict.accepted for verdict in verdicts) == {True: 1, False: 49}
-    told = {verdict.reason for verdict in verdicts if not verdict.accepted}
-    assert told == {f"{work.name}/1 was already answered by root"}
+    reasons = {verdict.reason for verdict in verdicts if not verdict.accepted}
+    assert reasons == {f"{work.name}/1 was already answered by root"}
     answers = (await rt.questions.of_job(work.number))[1]
     assert Counter(answer.accepted for answer in answers) == {True: 1, False: 20}
     kinds = Counter(event.kind for event in await rt.read_model.job_events(work.number))
@@ -56,9 +56,9 @@ async def test_the_second_answer_waits_for_the_first_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
-    async with first.doing(_answer(first.rt, make, work.number, "a")) as one:
+    async with first.doing(_answer(first.rt, make, work.number, "a")) as first_answer:
         two = await first.then(_answer(rt, make, work.number), conn)
-    assert one.result().accepted
+    assert first_answer.result().accepted
     assert two.reason == f"{work.name}/1 was already answered by root"
 
 
@@ -66,9 +66,9 @@ async def test_a_click_delivered_twice_concurrently_counts_once(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
-    async with first.doing(_answer(first.rt, make, work.number, "click")) as one:
+    async with first.doing(_answer(first.rt, make, work.number, "click")) as first_answer:
         two = await first.then(_answer(rt, make, work.number, "click"), conn)
-    assert (one.result().duplicate, two.duplicate, two.accepted) == (False, True, True)
+    assert (first_answer.result().duplicate, two.duplicate, two.accepted) == (False, True, True)
     assert len((await rt.questions.of_job(work.number))[1]) == 1
 
 
@@ -89,9 +89,9 @@ async def test_the_first_of_concurrent_decisions_decides(
         no.decide(work.number, False, people.dave),
     ]
     ahead, behind = deciding if approved_first else deciding[::-1]
-    async with first.doing(ahead) as one:
+    async with first.doing(ahead) as first_answer:
         two = await first.then(behind, conn)
-    assert (one.result().accepted, two.accepted) == (True, False)
+    assert (first_answer.result().accepted, two.accepted) == (True, False)
     expected = Status.RESUMED if approved_first else Status.FAILED
     assert (await rt.read_model.job(work.number)).status is expected
 

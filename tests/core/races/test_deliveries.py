@@ -42,7 +42,7 @@ async def test_a_post_recorded_after_its_question_closed_is_edited(
     job, question = await _asking(make, rt)
     async with first.doing(_answer(first.rt, make, job)):
         assert await first.then(rt.delivery_sender.record(question, RECEIPT), conn) == "sent"
-    assert [str(one.kind) for one in await send_all(rt)] == ["question_closed", "status"]
+    assert [str(delivery.kind) for delivery in await send_all(rt)] == ["question_closed", "status"]
 
 
 async def test_a_post_that_failed_while_its_question_closed_is_not_retried(
@@ -63,9 +63,11 @@ async def test_an_answer_waits_for_a_post_that_is_being_recorded(
     async with first.doing(first.rt.delivery_sender.record(question, RECEIPT)):
         assert (await first.then(_answer(rt, make, job), conn)).accepted
     settles = [
-        one for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.QUESTION_CLOSED
+        delivery
+        for delivery in await deliveries_of(rt, job)
+        if delivery.kind is DeliveryKind.QUESTION_CLOSED
     ]
-    assert [one.original for one in settles] == [question.seq]
+    assert [delivery.original for delivery in settles] == [question.seq]
 
 
 async def test_an_answer_waits_for_a_claim_and_closes_the_claimed_question(
@@ -95,7 +97,7 @@ async def test_a_claim_skips_a_delivery_that_an_answer_supersedes(
     async with first.doing(_answer(first.rt, make, work.number)):
         async with asyncio.timeout(5):
             assert await claim(rt) == []
-    assert [str(one.kind) for one in await send_all(rt)] == ["status"]
+    assert [str(delivery.kind) for delivery in await send_all(rt)] == ["status"]
 
 
 async def test_the_previous_status_is_not_claimed_while_the_next_is_committed(
@@ -115,11 +117,11 @@ async def test_a_status_change_waits_for_a_claim_and_adds_a_delivery(
     number = await make.queued(**LOG)
     async with first.doing(claim(first.rt)):
         await first.then(rt.job_control.cancel(number, make.owner), conn)
-    found = await rows(
+    deliveries = await rows(
         conn, "SELECT version, status::text FROM draftsman.deliveries WHERE kind = 'status'"
         " ORDER BY seq",
     )  # fmt: skip
-    assert found == [(1, "sending"), (2, "pending")]
+    assert deliveries == [(1, "sending"), (2, "pending")]
 
 
 async def test_two_dispatchers_claim_different_deliveries_without_waiting(
@@ -169,8 +171,8 @@ async def test_a_target_that_joins_during_a_status_change_gets_the_newest_status
         joined = await first.then(make.queued(subject_key="card", **LOG), conn)
     assert joined == work.number
     version = (await rt.read_model.job(joined)).version
-    found = await rows(conn, "SELECT kind::text, version FROM draftsman.deliveries")
-    assert found == [("status", version)]
+    deliveries = await rows(conn, "SELECT kind::text, version FROM draftsman.deliveries")
+    assert deliveries == [("status", version)]
 
 
 async def test_two_concurrent_redeliveries_resend_once(

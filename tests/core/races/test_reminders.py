@@ -28,8 +28,12 @@ AFTER = {"remind": 60.0, "expire": 101.0}
 async def _done(rt: Runtime, job: int, name: str) -> int:
     """Return how often it was reminded of, or escalated."""
     if name == "remind":
-        return [one.kind for one in await deliveries_of(rt, job)].count(DeliveryKind.REMINDER)
-    return [one.kind for one in await rt.read_model.job_events(job)].count("question_escalated")
+        return [delivery.kind for delivery in await deliveries_of(rt, job)].count(
+            DeliveryKind.REMINDER
+        )
+    return [delivery.kind for delivery in await rt.read_model.job_events(job)].count(
+        "question_escalated"
+    )
 
 
 @pytest.mark.parametrize("name", AFTER)
@@ -58,10 +62,12 @@ async def test_an_answer_after_the_sweep_is_accepted(
         verdict = await first.then(make.answer(work.number, "red"), conn)
     assert (swept.result(), verdict.accepted) == (1, True)
     assert await _done(rt, work.number, name) == 1
-    left = [
-        one for one in await deliveries_of(rt, work.number) if one.kind in ("question", "reminder")
+    statuses = [
+        delivery
+        for delivery in await deliveries_of(rt, work.number)
+        if delivery.kind in ("question", "reminder")
     ]
-    assert {one.status for one in left} == {"superseded"}
+    assert {delivery.status for delivery in statuses} == {"superseded"}
 
 
 @pytest.mark.parametrize("name", AFTER)
@@ -89,7 +95,9 @@ async def test_a_reminder_sent_by_another_leader_is_not_repeated(
         due = await reminders.due(conn, LeaderTerm(), 100)
         assert len(due) == 1
         assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
-        assert await reminders.remind(conn, LeaderTerm(), [(one, None) for one in due]) == 0
+        assert (
+            await reminders.remind(conn, LeaderTerm(), [(question, None) for question in due]) == 0
+        )
     assert await _done(rt, work.number, "remind") == 1
 
 
@@ -106,7 +114,10 @@ async def test_a_former_leader_sends_no_reminder(
     async with rt.db.connection() as conn:
         due = await reminders.due(conn, LeaderTerm(), 100)
         assert (
-            await reminders.remind(conn, LeaderTerm(old, term), [(one, None) for one in due]) == 0
+            await reminders.remind(
+                conn, LeaderTerm(old, term), [(delivery, None) for delivery in due]
+            )
+            == 0
         )
     assert await _done(rt, work.number, name) == 0
     assert await rt.sweeps.names[name](LeaderTerm()) == 1

@@ -117,8 +117,8 @@ async def test_a_claim_skips_a_job_that_is_being_canceled(
     claim = rt.claim(make.worker, ("q",))
     async with first.doing(first.rt.job_control.cancel(number, make.owner)):
         async with asyncio.timeout(5):
-            got = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
-    assert got == []
+            claimed = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+    assert claimed == []
 
 
 async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
@@ -253,9 +253,9 @@ async def test_concurrent_writes_do_not_exceed_a_quota(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(WRITES["spend"](first.rt, work)) as one:
+    async with first.doing(WRITES["spend"](first.rt, work)) as first_write:
         other = await first.then(WRITES["spend"](rt, work), conn)
-    assert (one.result(), other) == (True, False)
+    assert (first_write.result(), other) == (True, False)
 
 
 async def test_a_finished_job_stays_finished_under_concurrent_changes(
@@ -273,8 +273,8 @@ async def test_a_finished_job_stays_finished_under_concurrent_changes(
             rt.questions.ask(work.lease, QUESTION),
             return_exceptions=True,
         )
-        unexpected = [one for one in results if isinstance(one, Exception)]
-        assert all(isinstance(one, Refused | LeaseLost) for one in unexpected), unexpected
+        unexpected = [result for result in results if isinstance(result, Exception)]
+        assert all(isinstance(result, Refused | LeaseLost) for result in unexpected), unexpected
     for work in works:
         kinds = [event.to_status for event in await rt.read_model.job_events(work.number)]
         job = await rt.read_model.job(work.number)

@@ -39,8 +39,8 @@ async def as_role(
     async with AsyncExitStack() as stack:
 
         async def opened(who: str) -> Runtime:
-            given = {"people": {}, "groups": {}, "data_dir": settings.data_dir}
-            changed = Settings.model_validate(roles.settings(database, who, **given))
+            overrides = {"people": {}, "groups": {}, "data_dir": settings.data_dir}
+            changed = Settings.model_validate(roles.settings(database, who, **overrides))
             return await stack.enter_async_context(open_runtime(changed))
 
         yield opened

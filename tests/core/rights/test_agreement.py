@@ -115,7 +115,7 @@ async def test_database_and_policy_agree_on_an_answer(
     if switch is not None:
         await conn.execute("INSERT INTO draftsman.approval_policy VALUES (true, %s)", (switch,))
     policy = _policy(roles, bool(switch))
-    said: dict[tuple[object, ...], str] = {}
+    by_policy: dict[tuple[object, ...], str] = {}
     kept: dict[tuple[object, ...], str] = {}
     sessions = {who: await session(who) for who in WHO}
     for gate, names in [(gate, names) for gate in (True, False) for names in APPROVERS]:
@@ -127,11 +127,11 @@ async def test_database_and_policy_agree_on_an_answer(
             case = (gate, *names, who)
             actor = policy.resolve(Actor(Source.CLI, roles.name(who), who))
             check = policy.check_vote if gate else policy.check_answer
-            said[case] = _may(check, actor, names, invoker="erin")
-            given = {"id": roles.name(who), "job": job, "yes": Jsonb({"decision": "approve"})}
-            kept[case] = await outcome(sessions[who], ANSWER, given)
-    assert kept == said
-    assert set(said.values()) == {"ok", "42501"}
+            by_policy[case] = _may(check, actor, names, invoker="erin")
+            params = {"id": roles.name(who), "job": job, "yes": Jsonb({"decision": "approve"})}
+            kept[case] = await outcome(sessions[who], ANSWER, params)
+    assert kept == by_policy
+    assert set(by_policy.values()) == {"ok", "42501"}
 
 
 async def test_database_and_policy_agree_on_a_verb(
@@ -139,14 +139,14 @@ async def test_database_and_policy_agree_on_a_verb(
 ) -> None:
     job, over = await _waiting(as_role, make)
     policy = _policy(roles, False)
-    said: dict[tuple[object, ...], str] = {}
+    by_policy: dict[tuple[object, ...], str] = {}
     kept: dict[tuple[object, ...], str] = {}
     for who in WHO:
         conn, id = await session(who), roles.name(who)
         actor = policy.resolve(Actor(Source.CLI, id, who))
-        given = {"id": id, "name": who, "job": job, "over": over}
+        params = {"id": id, "name": who, "job": job, "over": over}
         for verb, statement in VERBS.items():
             invoker = None if verb is Verb.UNLINK else "erin"
-            said[who, verb] = _may(policy.check, actor, verb, invoker=invoker)
-            kept[who, verb] = await outcome(conn, statement, given)
-    assert kept == said
+            by_policy[who, verb] = _may(policy.check, actor, verb, invoker=invoker)
+            kept[who, verb] = await outcome(conn, statement, params)
+    assert kept == by_policy

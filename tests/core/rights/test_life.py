@@ -78,7 +78,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
     assert (await known.read_model.job(lost.number)).status is not Status.RUNNING
     assert (await known.read_model.job(due)).status is Status.QUEUED
-    assert [one.kind for one in await known.outbox.all(dead)] == ["result"]
+    assert [delivery.kind for delivery in await known.outbox.all(dead)] == ["result"]
     kinds = {event.kind for event in await known.read_model.job_events(followed.number)}
     assert "retry_not_created" not in kinds
     assert (await known.read_model.job(followed.number)).status in TERMINAL
@@ -130,12 +130,12 @@ async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> Non
 
 async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
     anna, bot, olga = [await as_role(who) for who in ("anna", "bot", "olga")]
-    one, two = [
+    first, two = [
         await anna.submissions.submit(invocation(type="noop"), await anna.actor()) for _ in range(2)
     ]
-    await anna.job_control.cancel(one.number, await anna.actor())
+    await anna.job_control.cancel(first.number, await anna.actor())
     await olga.job_control.cancel(two.number, await olga.actor())
-    assert (await anna.job_control.retry(one.number, await anna.actor())).outcome == "created"
+    assert (await anna.job_control.retry(first.number, await anna.actor())).outcome == "created"
     assert (await olga.job_control.retry(two.number, await olga.actor())).outcome == "created"
     newcomer = Actor(Source.SLACK, "U-NEW", "Newcomer")
     code = await bot.people.create_link_code(newcomer)
@@ -172,15 +172,15 @@ async def test_decisions_stay_supported_by_their_votes(
     plain = await make.asked(QUESTION)
 
     async def decide(rt: Runtime, job: int, yes: bool, why: str | None = None) -> None:
-        said = Response(source_event_id=f"{id(rt)}{yes}", decision=yes, reason=why)
-        assert (await rt.questions.answer(job, 1, said, await rt.actor())).accepted
+        response = Response(source_event_id=f"{id(rt)}{yes}", decision=yes, reason=why)
+        assert (await rt.questions.answer(job, 1, response, await rt.actor())).accepted
 
     await decide(carol, decided.number, True, "fine")
     await decide(carol, goes_on.number, False, "not yet")
     await decide(carol, twice.number, True, "fine")
     await decide(carol, twice.number, False)  # an approver may still deny
-    said = Response(source_event_id="ben", text="red")
-    assert (await ben.questions.answer(plain.number, 1, said, await ben.actor())).resolved
+    response = Response(source_event_id="ben", text="red")
+    assert (await ben.questions.answer(plain.number, 1, response, await ben.actor())).resolved
     await clock.forward(61)
     await known.sweeps.expire(LeaderTerm())
     await decide(dave, late.number, True)
@@ -192,22 +192,22 @@ async def test_decisions_stay_supported_by_their_votes(
 
 async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_role: As) -> None:
     anna, bot, worker = [await as_role(who) for who in ("anna", "bot", "worker")]
-    wanted = {"type": "noop", "subject_key": "card:1", "queue": "q"}
-    made = await anna.submissions.submit(invocation(**wanted), await anna.actor())
+    fields = {"type": "noop", "subject_key": "card:1", "queue": "q"}
+    submitted = await anna.submissions.submit(invocation(**fields), await anna.actor())
     own = await anna.submissions.submit(
-        invocation(**wanted, text="and test it"), await anna.actor()
+        invocation(**fields, text="and test it"), await anna.actor()
     )
     assert own.outcome == "joined"
     for session, actor in ((anna, "slack:U-ANNA"), (bot, "cli:anna"), (worker, "worker:1")):
-        with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
+        with pytest.raises(Refused, match=f"{actor} may not ask for {submitted.name}"):
             async with session.db.connection() as conn:
-                await submissions.join(conn, [(made.number, {"key": "forged"})], actor)
+                await submissions.join(conn, [(submitted.number, {"key": "forged"})], actor)
     actor = (await anna.actor()).name
-    with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
+    with pytest.raises(Refused, match=f"{actor} may not ask for {submitted.name}"):
         async with anna.db.connection() as conn:
-            await submissions.join(conn, [(made.number, {"requester": "carol"})], actor)
-    trail = await anna.read_model.job_events(made.number)
+            await submissions.join(conn, [(submitted.number, {"requester": "carol"})], actor)
+    trail = await anna.read_model.job_events(submitted.number)
     joined = [event for event in trail if event.kind == "request_joined"]
-    assert [(one.payload["requester"], one.payload["text"]) for one in joined] == [
+    assert [(join.payload["requester"], join.payload["text"]) for join in joined] == [
         ("anna", "and test it")
     ]

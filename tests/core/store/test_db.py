@@ -101,10 +101,10 @@ async def test_a_cancellation_at_the_moment_of_a_connection_is_not_lost(
         async with background(last.__aexit__(None, None, None)) as leaving:
             for _ in range(turns):
                 await asyncio.sleep(0)
-            told = asking.cancel()
+            canceled = asking.cancel()
             await asyncio.wait([asking])
             await leaving
-            assert asking.cancelled() is told
+            assert asking.cancelled() is canceled
     await db.close()
 
 
@@ -131,7 +131,7 @@ async def test_dropped_connections_are_discarded_together_after_an_outage(
 ) -> None:
     async with AsyncExitStack() as stack:
         mine = [await stack.enter_async_context(db.connection()) for _ in range(5)]
-        cut = [one.info.backend_pid for one in mine]
+        cut = [connection.info.backend_pid for connection in mine]
     for pid in cut:
         await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection(wait=1) as other:  # the pool's own check pauses for a second

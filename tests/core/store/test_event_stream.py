@@ -21,11 +21,11 @@ Cursor = tuple[int, int, int]
 
 async def _follow(rt: Runtime, cursor: Cursor, page: int = 200) -> list[Event]:
     """Return all that follows a cursor now, page by page."""
-    found: list[Event] = []
+    followed: list[Event] = []
     while events := await rt.read_model.events(cursor, page):
-        found += events
+        followed += events
         cursor = events[-1].cursor
-    return found
+    return followed
 
 
 async def _settled(rt: Runtime, conn: Connection) -> Cursor:

@@ -68,10 +68,10 @@ async def test_a_finished_job_is_immutable(make: Factory, conn: Connection, stat
 
 
 async def test_repository_of_a_finished_job_is_immutable(make: Factory, conn: Connection) -> None:
-    found = "UPDATE draftsman.job_requests SET repo_name = 'pay' WHERE number = %s"
-    assert await run(conn, found, ((await make.running()).number,)) == 1
+    statement = "UPDATE draftsman.job_requests SET repo_name = 'pay' WHERE number = %s"
+    assert await run(conn, statement, ((await make.running()).number,)) == 1
     async with refused(CHANGE, "a finished job is immutable"):
-        await run(conn, found, (await make.completed(),))
+        await run(conn, statement, (await make.completed(),))
 
 
 async def test_a_finished_run_is_immutable(make: Factory, conn: Connection) -> None:

@@ -97,7 +97,9 @@ async def test_data_of_the_transitions_satisfies_the_invariants(
 ) -> None:
     await make.job_in(status)
     assert {
-        name: found for name, found in (await rt.read_model.invariants()).items() if found
+        name: violations
+        for name, violations in (await rt.read_model.invariants()).items()
+        if violations
     } == {}
 
 

@@ -106,8 +106,8 @@ async def test_a_month_with_rows_in_the_default_partition_stays_there(
         "INSERT INTO draftsman.job_events (job, kind, actor, created_at)"
         " VALUES (1, 'k', 'a', now() + interval '6 months')"
     )
-    made = await value(conn, "SELECT draftsman.make_event_partitions(8)")
-    assert made == 4
+    count = await value(conn, "SELECT draftsman.make_event_partitions(8)")
+    assert count == 4
     assert await value(conn, "SELECT count(*) FROM draftsman.job_events_default") == 1
 
 

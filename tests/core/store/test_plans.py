@@ -29,7 +29,7 @@ async def _take(
     """Settle and claim as a worker does."""
     return await claim.exchange(
         conn,
-        [(one.lease, {}) for one in done],
+        [(job.lease, {}) for job in done],
         worker=worker,
         queues=["default"],
         types=["noop"],
@@ -49,7 +49,7 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
         done: list[ClaimedJob] = []
         for size in sizes:
             taken = await _take(conn, make.worker, size, done)
-            done = [one for one in taken if one.status is Status.RUNNING]
+            done = [job for job in taken if job.status is Status.RUNNING]
             assert len(done) == size
         await _take(conn, make.worker, 0, done)
     assert plans.wrong() == []
@@ -75,8 +75,8 @@ async def test_a_session_of_draftsman_compiles_nothing(server: Server, own_datab
     try:
         async with db.connection() as pooled, db.dedicated_session().connection(5) as pinned:
             dedicated = await db.dedicated_connection()
-            found = [await value(conn, "SHOW jit") for conn in (pooled, pinned, dedicated)]
+            settings = [await value(conn, "SHOW jit") for conn in (pooled, pinned, dedicated)]
             await dedicated.close()
     finally:
         await db.close()
-    assert found == ["off", "off", "off"]
+    assert settings == ["off", "off", "off"]

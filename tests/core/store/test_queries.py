@@ -88,14 +88,18 @@ def _users(family: str) -> list[ModuleType]:
     """Return the modules of the store that run queries of a family."""
     names = [module.name for module in walk_packages(store.__path__, "draftsman.store.")]
     modules = [import_module(name) for name in names]
-    return [one for one in modules if f'_Q = load("{family}")' in inspect.getsource(one)]
+    return [
+        candidate
+        for candidate in modules
+        if f'_Q = load("{family}")' in inspect.getsource(candidate)
+    ]
 
 
 @pytest.mark.parametrize(("family", "name"), [one for one in QUERIES if one[0] != "invariants"])
 def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> None:
     function = OTHER_NAMES.get(f"{family}.{name}", name)
-    found = [getattr(module, function, None) for module in _users(family)]
-    assert any(one and f'_Q["{name}"]' in inspect.getsource(one) for one in found)
+    callers = [getattr(module, function, None) for module in _users(family)]
+    assert any(caller and f'_Q["{name}"]' in inspect.getsource(caller) for caller in callers)
 
 
 def test_every_query_has_a_case_over_a_long_history() -> None:
@@ -121,12 +125,12 @@ def test_every_executed_query_is_in_its_file(family: str) -> None:
 
 @pytest.mark.parametrize("table", INDEXES)
 async def test_a_table_has_the_listed_indexes_and_no_more(conn: Connection, table: str) -> None:
-    found = await rows(
+    indexes = await rows(
         conn,
         "SELECT indexname FROM pg_indexes WHERE schemaname = 'draftsman' AND tablename = %s",
         (table,),
     )
-    assert {name for (name,) in found} == INDEXES[table]
+    assert {name for (name,) in indexes} == INDEXES[table]
 
 
 async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connection) -> None:
@@ -200,8 +204,8 @@ async def test_the_outbox_is_read_by_its_indexes(conn: Connection, query: str, i
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
-    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
-    given |= {"busy": [], "reserved": [], "channels": ["slack"]}
+    params = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
+    params |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
-    plan = await explain(conn, queries.load(family)[name], numbers | given)
+    plan = await explain(conn, queries.load(family)[name], numbers | params)
     assert f"using {index} " in plan, plan

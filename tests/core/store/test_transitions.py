@@ -25,11 +25,11 @@ SITUATIONS = [*S, "paused", "claimed again"]
 def test_transitions_in_the_guard_are_rendered_from_the_table() -> None:
     lines = []
     for before in S:
-        ones = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
+        allowed = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
         twos = [after for (start, after) in FUSED if start is before]
-        if ones:
+        if allowed:
             fused = "".join(f" WHEN n.status = '{after}' THEN 2" for after in twos)
-            rule = f"CASE WHEN n.status IN ({ones}) THEN 1{fused} END"
+            rule = f"CASE WHEN n.status IN ({allowed}) THEN 1{fused} END"
             lines.append(f"                WHEN '{before}' THEN {rule}\n")
     guard = MIGRATION.split("FUNCTION draftsman.record_transitions()")[1]
     cases = guard.split("CASE o.status\n")[1].split("            END\n")[0]
@@ -50,8 +50,8 @@ def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
 async def test_the_function_knows_the_kind_of_every_pair(conn: Connection) -> None:
     query = "SELECT draftsman.transition_kind(%(a)s, %(b)s)"
     for before, after in product(S, S):
-        found = await value(conn, query, {"a": before, "b": after})
-        assert found == TRANSITIONS.get((before, after)), (before, after)
+        result = await value(conn, query, {"a": before, "b": after})
+        assert result == TRANSITIONS.get((before, after)), (before, after)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -91,8 +91,8 @@ async def _situation(make: Factory, situation: str) -> int:
 
 async def _where(conn: Connection, number: int) -> tuple[Status, Status | None, bool]:
     query = "SELECT status, claimed_from, run_count > 0 FROM draftsman.jobs WHERE number = %s"
-    (found,) = await (await conn.execute(query, (number,))).fetchall()
-    return found[0], found[1], found[2]
+    (result,) = await (await conn.execute(query, (number,))).fetchall()
+    return result[0], result[1], result[2]
 
 
 async def _try(conn: Connection, number: int, before: Status, after: Status, growth: int) -> str:

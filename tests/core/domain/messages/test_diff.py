@@ -48,10 +48,10 @@ def test_counts_are_those_of_git(tmp_path: Path) -> None:
     show = [*git, "diff", "--cached"]
     diff = subprocess.run(show, check=True, capture_output=True, text=True).stdout
     counted = subprocess.run([*show, "--numstat"], check=True, capture_output=True, text=True)
-    wanted = [line.split("\t") for line in counted.stdout.splitlines()]
+    expected = [line.split("\t") for line in counted.stdout.splitlines()]
     lines = diffstat(diff).splitlines()
-    assert len(lines) == len(wanted) + 1
-    for line, (plus, minus, _) in zip(lines, wanted, strict=False):
+    assert len(lines) == len(expected) + 1
+    for line, (plus, minus, _) in zip(lines, expected, strict=False):
         assert line.endswith(f"| +{plus} -{minus}"), lines
 
 

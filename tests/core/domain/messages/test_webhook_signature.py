@@ -31,8 +31,8 @@ def test_signature_matches_the_example_of_the_specification() -> None:
 def test_another_implementation_computes_the_same_signature() -> None:
     secret = base64.b64encode(b"0123456789abcdef0123").decode()
     headers = sign(keys(secret), "id", 7, b"\x00body")
-    wanted = hmac.new(b"0123456789abcdef0123", b"id.7.\x00body", hashlib.sha256).digest()
-    assert headers["webhook-signature"] == "v1," + base64.b64encode(wanted).decode()
+    expected = hmac.new(b"0123456789abcdef0123", b"id.7.\x00body", hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(expected).decode()
 
 
 def test_a_changed_message_is_refused() -> None:

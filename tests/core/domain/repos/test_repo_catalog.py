@@ -92,7 +92,7 @@ def test_two_matches_of_a_method_are_ambiguous() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("acme/pay", "acme/pay"),
         ("ACME/Pay", "acme/pay"),
@@ -105,8 +105,8 @@ def test_two_matches_of_a_method_are_ambiguous() -> None:
         ("/srv/git/thing", "thing"),
     ],
 )
-def test_an_explicit_name_or_address(name: str, wanted: str) -> None:
-    assert found(name) == ("explicit", wanted)
+def test_an_explicit_name_or_address(name: str, expected: str) -> None:
+    assert found(name) == ("explicit", expected)
 
 
 @pytest.mark.parametrize("name", ["nobody", "acme", "ay", "me/pay", "mono//services/web", "-x"])

@@ -36,8 +36,8 @@ def test_every_shape_names_the_same_repository(
         f"{host}.:/{path}",
         f"  https://{host}.//{path} ",
     ]
-    wanted = (host.lower(), "/".join(owner).casefold(), name.casefold())
-    assert {parse(shape).key for shape in shapes} == {wanted}
+    expected = (host.lower(), "/".join(owner).casefold(), name.casefold())
+    assert {parse(shape).key for shape in shapes} == {expected}
     assert all(is_repo_url(shape) for shape in shapes)
 
 
@@ -114,7 +114,7 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("/home/anna/pay", ("", "pay", "/home/anna/pay")),
         ("/home/anna//pay.git/", ("", "pay", "/home/anna/pay.git")),
@@ -125,9 +125,9 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
         ("host:/srv/git/pay.git", ("srv/git", "pay", "host:/srv/git/pay.git")),
     ],
 )
-def test_less_common_urls_are_parsed(text: str, wanted: tuple[str, str, str | None]) -> None:
+def test_less_common_urls_are_parsed(text: str, expected: tuple[str, str, str | None]) -> None:
     parsed = parse(text)
-    assert (parsed.owner, parsed.name, parsed.url) == (*wanted[:2], wanted[2] or text)
+    assert (parsed.owner, parsed.name, parsed.url) == (*expected[:2], expected[2] or text)
 
 
 @pytest.mark.parametrize(

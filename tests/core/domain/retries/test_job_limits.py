@@ -60,10 +60,10 @@ def test_each_layer_changes_only_its_own_limits(
     of_type: dict[str, Any], of_agent: dict[str, Any], own: dict[str, Any]
 ) -> None:
     limits = JobLimits({"t": RetryPolicy(**of_type)}, {"a": of_agent})
-    found = limits.of("t", "a", {}, own | {"colour": "red"})
+    policy = limits.of("t", "a", {}, own | {"colour": "red"})
     expected = {name: getattr(RetryPolicy(), name) for name in RetryPolicy.__slots__}
     merged = RetryPolicy(**(expected | of_type | of_agent | own)).nested()
-    assert found == merged
+    assert policy == merged
     assert limits.of("t", "other") == RetryPolicy(**of_type).nested()
     assert limits.of("other") == RetryPolicy()
     assert isinstance(limits.of("t", None, {}, own).on_lost, str)

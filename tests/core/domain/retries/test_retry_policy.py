@@ -176,13 +176,13 @@ def test_no_count_overflows(policy: RetryPolicy, failures: int, jitter: float) -
 
 @given(POLICIES, st.integers(1, 10**6), UNIT, UNIT)
 def test_jitter_draws_evenly_from_the_whole_of_a_delay(
-    policy: RetryPolicy, failures: int, one: float, other: float
+    policy: RetryPolicy, failures: int, draw: float, other: float
 ) -> None:
     """Full jitter: any part of the ceiling down to nothing, and as much of it as was drawn."""
     ceiling = app_delay(policy, failures, lambda: 1.0)
-    assert app_delay(policy, failures, lambda: one) == pytest.approx(ceiling * one)
-    if one <= other:
-        assert app_delay(policy, failures, lambda: one) <= app_delay(
+    assert app_delay(policy, failures, lambda: draw) == pytest.approx(ceiling * draw)
+    if draw <= other:
+        assert app_delay(policy, failures, lambda: draw) <= app_delay(
             policy, failures, lambda: other
         )
 
@@ -194,7 +194,7 @@ def test_jitter_draws_evenly_from_the_whole_of_a_delay(
     UNIT,
 )
 def test_retry_after_is_a_minimum_of_at_most_a_day(
-    error: ErrorClass, wanted: float, spent: int, jitter: float
+    error: ErrorClass, retry_after: float, spent: int, jitter: float
 ) -> None:
     after = after_failure(
         error,
@@ -203,13 +203,13 @@ def test_retry_after_is_a_minimum_of_at_most_a_day(
         retry_count=spent,
         max_attempts=100,
         max_retries=100,
-        retry_after=wanted,
+        retry_after=retry_after,
         jitter=lambda: jitter,
     )
     assert after.delay is not None
-    assert after.delay >= min(wanted, 86_400)
+    assert after.delay >= min(retry_after, 86_400)
     own = infra_delay(spent + 1) if error is E.TRANSIENT_INFRA else 120 * jitter
-    assert after.delay <= max(min(wanted, 86_400), own)
+    assert after.delay <= max(min(retry_after, 86_400), own)
 
 
 @given(st.booleans(), st.integers(0, 100), st.integers(0, 100))

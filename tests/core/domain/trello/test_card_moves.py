@@ -14,8 +14,8 @@ A, B, C = "a" * 24, "b" * 24, "c" * 24
 
 
 def test_a_rule_has_a_target_list_and_source_lists() -> None:
-    found = moves({"running": A, "failed": {"to": B, "from": [A]}})
-    assert found == {Status.RUNNING: CardMove(A), Status.FAILED: CardMove(B, (A,))}
+    rules = moves({"running": A, "failed": {"to": B, "from": [A]}})
+    assert rules == {Status.RUNNING: CardMove(A), Status.FAILED: CardMove(B, (A,))}
 
 
 def test_completed_jobs_are_ready_for_review_unless_a_rule_changes_it() -> None:

@@ -11,8 +11,8 @@ A = "a" * 24
 
 
 def test_fields_are_replaced_and_a_line_of_empty_fields_is_omitted() -> None:
-    made = fill("**{job}**: {summary}\nSee {pr_url}\nThat is all", {"job": "D-7", "summary": "ok"})
-    assert made == "**D-7**: ok\nThat is all"
+    text = fill("**{job}**: {summary}\nSee {pr_url}\nThat is all", {"job": "D-7", "summary": "ok"})
+    assert text == "**D-7**: ok\nThat is all"
 
 
 def test_values_are_not_expanded_as_templates() -> None:
