@@ -235,9 +235,11 @@ async def test_a_forged_notification_stops_no_run(
 ) -> None:
     handler, reader = BlockingHandler(), await session("reader")
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": handler}) as crew:
+    async with running_worker(
+        runtime_with(rt, poll=60, heartbeat=20), {"noop": handler}
+    ) as process:
         contexts = [await handler.next(), await handler.next()]
-        await until(lambda: _listens(rt, crew), "the listener")
+        await until(lambda: _listens(rt, process), "the listener")
         for payload in ("\u00b2", "9" * 5000, "", str(first)):
             await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
         await rt.job_control.cancel(second, make.owner)  # received after those, in order
@@ -247,8 +249,8 @@ async def test_a_forged_notification_stops_no_run(
         assert (await wait_for_end(rt, first)).status is Status.COMPLETED
 
 
-async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
-    return any(row.connected for row in await rt.read_model.workers() if row.id == crew.id)
+async def _listens(rt: Runtime, process: WorkerProcess) -> bool:
+    return any(row.connected for row in await rt.read_model.workers() if row.id == process.id)
 
 
 @attack(

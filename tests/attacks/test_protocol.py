@@ -44,9 +44,9 @@ async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: An
 def refusals(job: Job) -> list[str]:
     """Return the reasons of the refusals; check that each attack was refused."""
     assert job.status is S.COMPLETED, job.last_error
-    heard = (job.result or {})["data"]["heard"]
-    assert {reply["type"] for reply in heard} == {"refused"}
-    return [reply["reason"] for reply in heard]
+    replies = (job.result or {})["data"]["heard"]
+    assert {reply["type"] for reply in replies} == {"refused"}
+    return [reply["reason"] for reply in replies]
 
 
 async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:

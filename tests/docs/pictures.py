@@ -131,8 +131,8 @@ def main() -> None:
     try:
         config = home / "draftsman.toml"
         url, data = server.url(server.create()), home / "data"
-        given = f'database_url = "{url}"\ndata_dir = "{data}"\n'
-        config.write_text(f'{given}people.carol.roles = ["approver"]\n', "utf-8")
+        values = f'database_url = "{url}"\ndata_dir = "{data}"\n'
+        config.write_text(f'{values}people.carol.roles = ["approver"]\n', "utf-8")
         asyncio.run(take(config, PLACE))
     finally:
         server.end()

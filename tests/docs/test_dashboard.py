@@ -40,8 +40,8 @@ def test_pictures_of_the_readme_exist() -> None:
 
 async def test_pictures_can_be_taken(database_url: str, tmp_path: Path) -> None:
     config = tmp_path / "draftsman.toml"
-    given = f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n'
-    config.write_text(f'{given}people.carol.roles = ["approver"]\n')
+    values = f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n'
+    config.write_text(f'{values}people.carol.roles = ["approver"]\n')
     await take(config, tmp_path / "pictures")
     taken = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
     assert taken.keys() == {path.name for path in PLACE.iterdir()}

@@ -168,10 +168,10 @@ class Campaign:
 
     async def _give_up(self, process: Process) -> NoReturn:
         process.signal(signal.SIGUSR1)
-        left = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
+        unfinished = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
         await asyncio.sleep(1)  # so long may it take to say where it stands
         process.signal(signal.SIGKILL)
-        raise AssertionError(f"nothing happens any more: {left} {self.said()}")
+        raise AssertionError(f"nothing happens any more: {unfinished} {self.said()}")
 
     async def _meet(self, process: Process, reached: Reached) -> bool:
         self.reached.update(reached.points)
@@ -216,8 +216,8 @@ async def _answer(rt: Runtime) -> None:
                 if question.key in ("colour", "silence"):
                     continue  # it is answered already, or never will be
                 gate = question.kind is QuestionKind.APPROVAL
-                said: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
-                response = Response(source_event_id=f"answer to {question.name}", **said)
+                fields: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
+                response = Response(source_event_id=f"answer to {question.name}", **fields)
                 carol = Actor(Source.CLI, "carol", "Carol")
                 owner = Actor(Source.CLI, "root", "Root", person="root", owner=True)
                 for _ in range(2):

@@ -47,8 +47,8 @@ SUBJECT: Final = "card:1"
 async def people(settings: Settings, jobs: dict[str, int]) -> None:
     """Submit, answer, approve, extend, cancel, retry, and look at everything."""
     async with open_runtime(settings) as rt:
-        wanted = invocation(type="noop", key=SUBMITTED, queue="nobody")
-        number = (await rt.submissions.submit(wanted, OWNER)).number
+        request = invocation(type="noop", key=SUBMITTED, queue="nobody")
+        number = (await rt.submissions.submit(request, OWNER)).number
         for text in ("first", "and the tests"):
             more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
             await rt.submissions.submit(more, OWNER)
@@ -211,8 +211,8 @@ async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
         while await _once(lambda: rt.sweeps.run_now("prune", OWNER)):
             pass
         await rt.archives.of_job(jobs["old"])
-        for one in await rt.archives.all():
-            await _once(partial(rt.archives.restore, Path(one.path), OWNER))
+        for archive in await rt.archives.all():
+            await _once(partial(rt.archives.restore, Path(archive.path), OWNER))
 
 
 async def _once(work: Callable[[], Awaitable[T]]) -> T:

@@ -87,7 +87,7 @@ def _cut(admin: psycopg.Connection[tuple[object, ...]], backends: list[int]) -> 
 
 def _agents(process: Process) -> list[psutil.Process]:
     """Return the agents of a process, their guards and boxes left out."""
-    found = []
+    agents = []
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
@@ -96,5 +96,5 @@ def _agents(process: Process) -> list[psutil.Process]:
                     "handlers.subprocesses.guard" in w for w in words
                 )
                 if AGENT in words and not around:
-                    found.append(child)
-    return found
+                    agents.append(child)
+    return agents

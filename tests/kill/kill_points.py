@@ -44,9 +44,11 @@ ROOT: Final = "draftsman.handlers.run_agent.run"
 @cache
 def texts() -> dict[str, str]:
     """Return the name of each query by its text."""
-    found = {load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
-    assert len(found) == len(QUERIES), "two queries have the same text; their points have one name"
-    return found
+    names_by_text = {load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
+    assert len(names_by_text) == len(QUERIES), (
+        "two queries have the same text; their points have one name"
+    )
+    return names_by_text
 
 
 @cache
@@ -91,15 +93,17 @@ def reads() -> set[str]:
 def phase_points() -> set[str]:
     """Return the points of an agent's run that are no queries."""
     both = ("before", "after")
-    found = {f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")}
-    found |= {f"{name} {moment}" for name in file_calls() for moment in both}
-    said = {f"agent says {name}" for name in protocol_codec.TYPES}
-    said |= {
+    points = {
+        f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")
+    }
+    points |= {f"{name} {moment}" for name in file_calls() for moment in both}
+    sent = {f"agent says {name}" for name in protocol_codec.TYPES}
+    sent |= {
         f"agent is told {model.model_fields['type'].default}"
         for model in get_args(protocol.ToAgent)
     }
-    said |= {f"agent process {name}" for name in process_methods()}
-    return found | {f"{name} {moment}" for name in said for moment in both}
+    sent |= {f"agent process {name}" for name in process_methods()}
+    return points | {f"{name} {moment}" for name in sent for moment in both}
 
 
 @cache
@@ -115,11 +119,13 @@ def process_methods() -> set[str]:
 
 def git_calls() -> set[str]:
     """Return every place that runs a git which writes: `git MODULE.FUNCTION SUBCOMMAND`."""
-    found = set()
+    subcommands = set()
     for module, function, call in _calls():
         if _called(call) in ("git", *_relays(module)) and (word := subcommand(_words(call))):
-            found.add((module, function, word))
-    return {f"git {module}.{name} {word}" for module, name, word in found if word not in GIT_READS}
+            subcommands.add((module, function, word))
+    return {
+        f"git {module}.{name} {word}" for module, name, word in subcommands if word not in GIT_READS
+    }
 
 
 def file_calls() -> set[str]:
@@ -145,22 +151,22 @@ def subcommand(words: list[str]) -> str | None:
 @cache
 def modules() -> dict[str, ast.Module]:
     """Return the source of the modules that an agent's run is made of, by their short names."""
-    found: dict[str, ast.Module] = {}
+    trees: dict[str, ast.Module] = {}
     waiting = [ROOT, "draftsman.handlers.clone.clone_cleanup"]
     while waiting:
         name = waiting.pop()
-        if (short := name.rpartition(".")[2]) in found:
+        if (short := name.rpartition(".")[2]) in trees:
             continue
         spec = find_spec(name)
         assert spec is not None
         assert spec.origin is not None
-        found[short] = tree = ast.parse(Path(spec.origin).read_text())
+        trees[short] = tree = ast.parse(Path(spec.origin).read_text())
         imported = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
         for node in imported:
             parts = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
             waiting += [part for part in parts if part.startswith("draftsman.handlers.")
                         and _is_module(part)]  # fmt: skip
-    return found
+    return trees
 
 
 def _is_module(name: str) -> bool:
@@ -173,7 +179,7 @@ def _is_module(name: str) -> bool:
 
 @cache
 def _calls() -> list[tuple[str, str, ast.Call]]:
-    return [(name, *found) for name, tree in modules().items() for found in _within(tree, "")]
+    return [(name, *call) for name, tree in modules().items() for call in _within(tree, "")]
 
 
 def _within(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:

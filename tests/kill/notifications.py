@@ -64,8 +64,8 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
     """Notify three targets of a job, redeliver refused messages, and retry the job with others."""
     async with open_runtime(settings) as rt:
         targets = tuple(f"slack:{name}" for name in SAYS)
-        wanted = invocation(type="noop", queue=TOLD, notify=targets)
-        number = (await rt.submissions.submit(wanted, OWNER)).number
+        request = invocation(type="noop", queue=TOLD, notify=targets)
+        number = (await rt.submissions.submit(request, OWNER)).number
         await rt.outbox.notice(number, "hello", "Hello")
         channel = LimitedChannel()
         conn, lock = await rt.db.dedicated_connection(), SessionLock()

@@ -57,8 +57,8 @@ class Probe:
         self._told.update(new)
         stop = not self._pending.isdisjoint(new)
         backends = [pid for pid, conn in self._connections.items() if not conn.closed]
-        told = {"points": new, "stop": stop, "backends": backends}
-        self._channel.sendall(json.dumps(told).encode() + b"\n")
+        report = {"points": new, "stop": stop, "backends": backends}
+        self._channel.sendall(json.dumps(report).encode() + b"\n")
         return stop and self._wait()
 
     def install(self) -> None:

@@ -90,15 +90,15 @@ class LifecycleScenario:
 
     async def _submit(self, type: str, **fields: Any) -> int:
         payload = {"folder": str(self.folder)}
-        wanted = invocation(type=type, payload=payload, max_attempts=100, **fields)
-        return (await self.rt.submissions.submit(wanted, OWNER)).number
+        request = invocation(type=type, payload=payload, max_attempts=100, **fields)
+        return (await self.rt.submissions.submit(request, OWNER)).number
 
     async def check(self) -> None:
         """Compare the jobs with their expected results."""
         await self._check_life()
         self._check_log()
-        given = await self._job(self.given)
-        assert (given.status, given.result) == (S.COMPLETED, {"said": "red"})
+        returned = await self._job(self.given)
+        assert (returned.status, returned.result) == (S.COMPLETED, {"said": "red"})
         assert (await self._job(self.lost)).status is S.FAILED
         later = [job for job in await self.rt.read_model.jobs() if job.number > self.lost]
         chain = [job for job in later if job.type == "kill:lost"]
@@ -111,13 +111,13 @@ class LifecycleScenario:
         job, number = await self._job(self.life), self.life
         assert job.status is S.COMPLETED, job.last_error
         await waited_for_the_database(self.rt, number)
-        made = [line.split() for line in (self.folder / str(number)).read_text().splitlines()]
+        effects = [line.split() for line in (self.folder / str(number)).read_text().splitlines()]
         steps = await self.rt.checkpoints.steps(number)
         recorded = [[step.key, step.invocation_id, step.result] for step in steps]
-        assert [step for step in recorded if not step[0].startswith("sleep:")] == made
-        assert [key for key, _, _ in made] == STEPS
+        assert [step for step in recorded if not step[0].startswith("sleep:")] == effects
+        assert [key for key, _, _ in effects] == STEPS
         result = job.result or {}
-        assert (result["first"], result["last"]) == (made[0][2], made[-1][2])
+        assert (result["first"], result["last"]) == (effects[0][2], effects[-1][2])
         assert result["said"] == ["answered", "approved", "answered", "b"]
         asked, answers = await self.rt.questions.of_job(number)
         assert [question.key for question in asked] == ["go", "gate", "silence"]
@@ -186,8 +186,8 @@ async def _lose(campaign: Campaign, number: int) -> None:
 async def drain(campaign: Campaign) -> None:
     """Stop workers while jobs run, and others are claimed ahead."""
     rt = campaign.rt
-    wanted = [invocation(type="kill:lost", on_lost="resume", max_attempts=100) for _ in range(6)]
-    jobs = [item.number for item in await rt.submissions.submit_many(wanted, OWNER)]
+    request = [invocation(type="kill:lost", on_lost="resume", max_attempts=100) for _ in range(6)]
+    jobs = [item.number for item in await rt.submissions.submit_many(request, OWNER)]
 
     async def busy() -> bool:
         *_, newest = await rt.read_model.workers()
@@ -280,9 +280,9 @@ async def tell_people(campaign: Campaign) -> None:
     last, retry = sorted(told_of, key=lambda job: job.number)[-2:]
     assert (last.status, retry.retry_of) == (S.CANCELED, last.number)
     for job in (last, retry):
-        assert [one.target for one in await rt.outbox.targets(job.number)] == list(SAYS)
-    told = await rt.outbox.all(last.number, limit=1000)
-    fine = [(one.kind, one.status) for one in told if one.target == "fine"]
+        assert [target.target for target in await rt.outbox.targets(job.number)] == list(SAYS)
+    deliveries = await rt.outbox.all(last.number, limit=1000)
+    fine = [(target.kind, target.status) for target in deliveries if target.target == "fine"]
     assert fine[::-1][:2] == [("status", "sent"), ("notice", "sent")]
 
 
@@ -303,10 +303,10 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
     await rt.repos.map(RepoLocation(known), OWNER, label=name)
     labels = [("L1", name)]
-    wanted = invocation(
+    request = invocation(
         type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
     )
-    number = (await rt.submissions.submit(wanted, OWNER)).number
+    number = (await rt.submissions.submit(request, OWNER)).number
     await _leave_over(campaign, number)
     async with people_answer(rt):
         await campaign.work(lambda: all_ended(rt))
@@ -318,8 +318,8 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     assert (job.repo_name, (job.result or {})["validated"]) == (name, True)
     published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
     assert published == (job.result or {})["commit"]
-    made = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)
-    assert made == f"of run {steps['effect'].result}"
+    text = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)
+    assert text == f"of run {steps['effect'].result}"
     _, answers = await rt.questions.of_job(number)
     assert [answer.question for answer in answers if answer.accepted] == [1, 2]
     await campaign.work(lambda: all_ended(rt))  # it removes the files of the last killed worker

@@ -49,8 +49,8 @@ async def life(ctx: RunContext) -> Outcome:
     if not failed:
         raise Failure("busy", http_status=503)
     last = await ctx.step("last", effects.make("last"), effects.find)
-    said = [answer.outcome, gate.outcome, silence.outcome, getattr(silence, "value", None)]
-    return Done({"first": first, "last": last, "said": said})
+    answers = [answer.outcome, gate.outcome, silence.outcome, getattr(silence, "value", None)]
+    return Done({"first": first, "last": last, "said": answers})
 
 
 async def given(ctx: RunContext) -> Outcome:
@@ -84,8 +84,8 @@ class Effects:
 
     def find(self, invocation: str) -> str | None:
         """Return the result of an effect that was made before."""
-        made = (line.split() for line in self._lines())
-        return next((value for _, made_by, value in made if made_by == invocation), None)
+        lines = (line.split() for line in self._lines())
+        return next((value for _, made_by, value in lines if made_by == invocation), None)
 
     def made(self, key: str) -> bool:
         """Return whether the effect of a step was made."""

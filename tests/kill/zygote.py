@@ -34,14 +34,14 @@ def main() -> None:
     all_points()  # read the sources once, not in each process
     gc.freeze()
     while True:
-        told, files, _, _ = socket.recv_fds(orders, MOST, 1)
+        data, files, _, _ = socket.recv_fds(orders, MOST, 1)
         _bury()
-        if not told:
+        if not data:
             return
         pid = os.fork()
         if pid == 0:
             orders.close()
-            _begin(json.loads(told), socket.socket(fileno=files[0]))
+            _begin(json.loads(data), socket.socket(fileno=files[0]))
         os.close(files[0])
         orders.sendall(pid.to_bytes(4, "big"))
 

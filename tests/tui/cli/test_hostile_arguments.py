@@ -88,9 +88,9 @@ async def test_config_shows_no_secret_of_a_tool(cli: Cli) -> None:
 
 @pytest.mark.parametrize("name", ["a\nb", "a'b", 'a"b', "a$b", "a`b", "a\\b", "a\x1bb"])
 def test_a_data_directory_that_postgresql_cannot_use_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a direct") as told:
+    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a direct") as caught:
         EmbeddedServer(tmp_path / name, 60).ensure()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

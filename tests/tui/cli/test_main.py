@@ -32,8 +32,8 @@ def _commands() -> Iterator[tuple[str, click.Command]]:
 
 def _with_its_own(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     yield name, command
-    for sub, found in command.commands.items() if isinstance(command, click.Group) else ():
-        yield from _with_its_own(f"{name} {sub}", found)
+    for sub, nested in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _with_its_own(f"{name} {sub}", nested)
 
 
 def test_help_names_every_command_in_its_section() -> None:
@@ -62,9 +62,9 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_every_command_has_a_description_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    found = dict(_commands())
-    assert len(found) > len(main.COMMANDS)
-    for name, command in found.items():
+    commands = dict(_commands())
+    assert len(commands) > len(main.COMMANDS)
+    for name, command in commands.items():
         assert main.run([*name.split(), "--help"]) == 0, name
         text = capsys.readouterr().out
         assert "Usage:" in text, name
@@ -78,8 +78,8 @@ WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
 
 
 def test_the_list_has_the_same_summary_as_the_command() -> None:
-    found = dict(_commands())
-    summaries = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
+    commands = dict(_commands())
+    summaries = {name: (commands[name].help or "").splitlines()[0] for name in main.COMMANDS}
     assert summaries == {name: main.COMMANDS[name][1] for name in summaries}
 
 
@@ -206,11 +206,11 @@ async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: C
     )
 
     async def waits() -> bool:
-        found = await conn.execute(
+        cursor = await conn.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND state = 'idle' AND query LIKE 'SELECT status, version FROM draftsman.job_states%'"
         )
-        return bool((await found.fetchall())[0][0])
+        return bool((await cursor.fetchall())[0][0])
 
     await until(waits, "the command's look at the job")
     waiting.send_signal(signal.SIGINT)

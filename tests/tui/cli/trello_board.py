@@ -43,8 +43,8 @@ class CliBoard:
 
     async def added(self, *args: object) -> dict[str, Any]:
         """Watch the board; return how."""
-        found: dict[str, Any] = (await self("add", self.url, *args, "--json")).json
-        return found
+        document: dict[str, Any] = (await self("add", self.url, *args, "--json")).json
+        return document
 
     @property
     def writes(self) -> list[str]:

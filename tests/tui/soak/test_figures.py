@@ -33,11 +33,11 @@ RAN = JobRecord(
 
 
 def _ledger() -> Ledger:
-    given = SubmittedAnswer(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
+    submitted = SubmittedAnswer(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
     return Ledger(
         jobs={1: "soak:steps", 2: "soak:ask"},
         submitted_answers=[
-            given,
+            submitted,
             SubmittedAnswer(1, 1, "f", "cleo", "no", accepted=False, resolved=True),
         ],
         faults=[Fault("worker killed", 2, worker="a"), Fault("connections cut", 9)],
@@ -67,7 +67,7 @@ def test_each_person_reads_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
     figures.add(1, FinalState({1: RAN}), _ledger(), Violations())
     print_figures(CommandOutput(), figures)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for words in (
         "jobs                               2  completed 1",
         "answers                            2  1 accepted",
@@ -81,7 +81,7 @@ def test_each_person_reads_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         "  worker killed                    1  p50 2.0 s, p95 2.0 s",
         "not supported                      1  time namespace: Operation not permitted",
     ):
-        assert words in said
+        assert words in output
 
 
 def test_a_soak_without_a_fault_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,11 +100,15 @@ def test_json_report_is_one_document(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(click.exceptions.Exit) as end:
         print_figures(CommandOutput(json=True), figures)
     assert end.value.exit_code == 1
-    said = capsys.readouterr()
-    found = json.loads(said.out)
-    assert (found["passed"], found["effects_duplicated"], found["jobs_stuck"]) == (False, 1, 0)
-    assert found["faults"] == {"worker killed": 1, "connections cut": 1}
-    assert found["finished"] == {"completed": 1}
-    assert found["findings"] == ["seed 1: D-1: twice"]
-    assert "/tmp/soak/seed-1" in said.err
-    assert not [key for key in found if key.startswith("_")]
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert (document["passed"], document["effects_duplicated"], document["jobs_stuck"]) == (
+        False,
+        1,
+        0,
+    )
+    assert document["faults"] == {"worker killed": 1, "connections cut": 1}
+    assert document["finished"] == {"completed": 1}
+    assert document["findings"] == ["seed 1: D-1: twice"]
+    assert "/tmp/soak/seed-1" in captured.err
+    assert not [key for key in document if key.startswith("_")]

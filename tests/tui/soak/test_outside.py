@@ -14,11 +14,11 @@ def test_a_repeated_invocation_makes_no_effect_and_gets_the_first_value(tmp_path
     assert outside.make(2, "send", "i1") == first == outside.find("i1")
     assert outside.make(2, "send", "i2") != first
     assert outside.find("i3") is None
-    found = read_effects(tmp_path, 7)
-    assert found.made["i1"] == ("send", first)
-    assert set(found.made) == {"i1", "i2"}
+    effects = read_effects(tmp_path, 7)
+    assert effects.made["i1"] == ("send", first)
+    assert set(effects.made) == {"i1", "i2"}
     asked = EffectRequest(2, "send", recorded=False)
-    assert found.requests == (
+    assert effects.requests == (
         EffectRequest(1, "send", recorded=False),
         EffectRequest(1, "send", recorded=True),
         asked,

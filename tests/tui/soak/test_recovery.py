@@ -53,7 +53,7 @@ def test_every_fault_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "share", "found"),
+    ("values", "share", "expected"),
     [
         ([], 0.5, None),
         ([4.0], 0.95, 4.0),
@@ -63,6 +63,6 @@ def test_every_fault_counts() -> None:
     ],
 )
 def test_percentiles_of_recovery_times(
-    values: list[float], share: float, found: float | None
+    values: list[float], share: float, expected: float | None
 ) -> None:
-    assert percentile(values, share) == found
+    assert percentile(values, share) == expected

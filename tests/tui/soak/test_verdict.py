@@ -82,18 +82,18 @@ AGENT = JobRecord(6, "run_agent", "completed", {"summary": "tidy"})
 @pytest.fixture
 def ledger() -> Ledger:
     """Return the ledger of a sound final state."""
-    made = Ledger(
+    built = Ledger(
         requests={f"request-{job}": {job} for job in (1, 2, 3, 4, 5, 6)},
         jobs={job.number: job.type for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)},
         cancels={4},
         cancel_tries={4, 5},
     )
-    made.submitted_answers = [
+    built.submitted_answers = [
         SubmittedAnswer(1, 1, "ben:D-1/1:yes", "ben", "yes", accepted=True, resolved=True),
         SubmittedAnswer(1, 1, "cleo:D-1/1:no", "cleo", "no", accepted=False, resolved=True),
         SubmittedAnswer(2, 1, "ben:D-2/1:True", "ben", "approve", accepted=True, resolved=False),
     ]
-    return made
+    return built
 
 
 def world(**changes: JobRecord | None) -> FinalState:

@@ -65,11 +65,11 @@ async def test_a_query_of_pruned_events_names_the_archive(
     assert archive["events"] == len(events)
     assert path in (await cli("archives", "list")).out.replace("\n", "")
 
-    left = f"4 events of {month} archived to {archive['host']}:{path}"
+    hint = f"4 events of {month} archived to {archive['host']}:{path}"
     shown = await cli("events", f"D-{job}")
-    assert left in shown.err
+    assert hint in shown.err
     assert shown.out == ""
-    assert left in " ".join((await cli("show", f"D-{job}")).out.split())
+    assert hint in " ".join((await cli("show", f"D-{job}")).out.split())
     assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
     assert f"{len(events)} events of {month} archived" in (await cli("events")).err
     middle, last = events[3]["cursor"], events[-1]["cursor"]

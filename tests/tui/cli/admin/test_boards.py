@@ -67,13 +67,13 @@ async def test_labels_and_lists_have_the_names_of_the_board(
 async def test_add_takes_every_label_of_the_given_name(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
-    twin, odd = trello.label(wall.board, "Draftsman "), trello.label(wall.board, "a=b")
+    twin, other = trello.label(wall.board, "Draftsman "), trello.label(wall.board, "a=b")
     nameless = trello.label(wall.board, "", "black")
     added = await wall("add", wall.url, "--label", "draftsman", "--label", "a=b")
     assert "2 labels are named 'draftsman': all of them are used" in added.err
     config = await rt.boards.of(wall.board)
     assert config is not None
-    assert set(config.labels) == {wall.label, twin, odd}
+    assert set(config.labels) == {wall.label, twin, other}
     (await wall("set", "work", "--label", "x")).refused(2, f"{nameless} (no name)")
     trello.rename_label(wall.bug, "defect")
     await wall("set", "Work", "--label", wall.bug)
@@ -148,10 +148,10 @@ async def test_missing_or_invalid_credentials_are_reported_in_one_line(
     wall.configure()
     trello.revoke()
     for args in (("test", "Work"), ("add", wall.url), ("webhook", "list")):
-        said = (await wall(*args)).refused(
+        error = (await wall(*args)).refused(
             1, "Trello rejected the bot's credentials: invalid token", "docs/trello.md"
         )
-        assert trello.token not in said
+        assert trello.token not in error
     listed = await wall("list")
     assert (listed.code, "Work" in listed.out, "invalid token" in listed.err) == (0, True, True)
     monkeypatch.delenv("T_TOKEN")
@@ -261,12 +261,12 @@ async def test_preview_shows_the_comment_of_a_result(
     await wall.added("--template", "{job} is done: {summary}\n{error}")
     assert (await wall("preview", "--sample")).out.startswith("D-142 is done: The parser takes")
     number = await make.completed(result={"summary": "All @well, postgresql://u:hushhush@h/x"})
-    said = (await wall("preview", f"D-{number}", "--json")).json
-    assert said["board"] == "Work"
-    assert said["text"].splitlines()[0] == (
+    preview = (await wall("preview", f"D-{number}", "--json")).json
+    assert preview["board"] == "Work"
+    assert preview["text"].splitlines()[0] == (
         f"D-{number} is done: All @\u200bwell, postgresql:\u200b//u:\\*\\*\\*@\u200bh/x"
     )
-    assert "hushhush" not in said["text"]
+    assert "hushhush" not in preview["text"]
     shown = await wall("preview", f"D-{number}", "--template", "none")
     assert "completed" in shown.out
     shown = await wall("preview", "--sample", "--template", "{{{status}}}")
@@ -298,8 +298,8 @@ async def test_webhooks_are_created_compared_and_repaired(
     ears.head = 200
     assert "created" in (await wall("webhook", "add", "Work")).out
     assert "unchanged" in (await wall("webhook", "add", "Work")).out
-    [made] = trello.webhooks
-    trello.deactivate(made["id"])
+    [webhook] = trello.webhooks
+    trello.deactivate(webhook["id"])
     [shown] = (await wall("webhook", "list", "--json")).json["webhooks"]
     assert (shown["board"], shown["state"], shown["failures"]) == ("Work", "disabled", 30)
     assert "enabled" in (await wall("webhook", "repair")).out
@@ -326,14 +326,14 @@ async def test_a_webhook_with_a_lost_reply_is_found_and_kept(
     await wall.added()
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
     await wall("webhook", "add", "Work")
-    [made] = trello.webhooks
+    [webhook] = trello.webhooks
     await rt.boards.webhook(wall.board, None)
     assert "unchanged" in (await wall("webhook", "repair")).out
     config = await rt.boards.of(wall.board)
     assert config is not None
-    assert config.webhook_id == made["id"]
+    assert config.webhook_id == webhook["id"]
     await rt.boards.webhook(wall.board, None)
-    assert (await wall("webhook", "remove", made["id"], "--yes")).code == 0
+    assert (await wall("webhook", "remove", webhook["id"], "--yes")).code == 0
     assert trello.webhooks == []
 
 
@@ -349,8 +349,8 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     await wall.added()
     await wall("webhook", "add", "Work")
     trello.faults.next("DELETE", "/webhooks/{id}", error(500, "Internal"), times=9)
-    left = await wall("remove", "Work", "--yes")
-    assert left.code == 0
-    assert "the webhook" in left.err
-    assert "not removed: Trello" in left.err
+    removed = await wall("remove", "Work", "--yes")
+    assert removed.code == 0
+    assert "the webhook" in removed.err
+    assert "not removed: Trello" in removed.err
     assert await rt.boards.all() == []

@@ -20,9 +20,9 @@ async def test_an_import_is_shown_before_it_is_written(cli: Cli, rt: Runtime) ->
 
 
 async def test_the_database_decides_once_it_has_people(cli: Cli, make: Factory) -> None:
-    one, two = await make.queued(), await make.queued()
+    first, two = await make.queued(), await make.queued()
     assert "none in the database" in (await cli("doctor")).out
-    assert (await cli("cancel", f"D-{one}", "--yes")).code == 0
+    assert (await cli("cancel", f"D-{first}", "--yes")).code == 0
     zoe = ("--role", "operator", "--login", "z", "--yes")
     assert (await cli("people", "set", "zoe", *zoe)).code == 0
     (await cli("cancel", f"D-{two}", "--yes")).refused(1, "may not cancel")

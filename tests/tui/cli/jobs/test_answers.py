@@ -18,12 +18,12 @@ from tests.tui.cli.conftest import As
 FREE = QuestionSpec(key="free", text="What then?", freeform=True)
 
 
-@pytest.mark.parametrize("said", [["2"], ["blue"], ["BLUE"], ["-"]])
+@pytest.mark.parametrize("arguments", [["2"], ["blue"], ["BLUE"], ["-"]])
 async def test_a_choice_is_named_by_number_or_name(
-    cli: Cli, make: Factory, rt: Runtime, said: list[str]
+    cli: Cli, make: Factory, rt: Runtime, arguments: list[str]
 ) -> None:
     work = await make.asked()
-    done = await cli("answer", f"{work.name}/1", *said, stdin=" blue\n")
+    done = await cli("answer", f"{work.name}/1", *arguments, stdin=" blue\n")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"{work.name}/1 answered: blue; job resumed\n"
     _, answers = await rt.questions.of_job(work.number)

@@ -48,9 +48,9 @@ async def test_a_retry_that_is_a_dead_letter_is_retried_itself(
     first = await make.dead()
     second = (await rt.job_control.retry(first, make.owner)).number
     await rt.settlement.failure(await make.running(second), Failure("gone"))
-    [made] = (await cli(*ALL, "--json")).json
-    assert (made["retry_of"], made["outcome"], made["error"]) == (second, "created", None)
-    assert (await rt.read_model.job(made["number"])).chain_length == 2
+    [retry] = (await cli(*ALL, "--json")).json
+    assert (retry["retry_of"], retry["outcome"], retry["error"]) == (second, "created", None)
+    assert (await rt.read_model.job(retry["number"])).chain_length == 2
     again = await cli(*ALL)
     assert again.err.startswith("2 matching jobs were already retried\nno jobs to retry")
 

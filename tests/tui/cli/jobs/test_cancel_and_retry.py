@@ -28,10 +28,13 @@ async def test_a_waiting_job_ends_at_once_with_the_reason(
 async def test_a_running_job_is_canceled_normally_or_by_force(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
-    told, forced = await make.running(), await make.running()
-    done = await cli("cancel", told.name)
-    assert done.out == f"{told.name}: cancellation requested; to wait: draftsman wait {told.name}\n"
-    assert (await rt.read_model.job(told.number)).status is Status.RUNNING
+    canceled, forced = await make.running(), await make.running()
+    done = await cli("cancel", canceled.name)
+    assert (
+        done.out
+        == f"{canceled.name}: cancellation requested; to wait: draftsman wait {canceled.name}\n"
+    )
+    assert (await rt.read_model.job(canceled.number)).status is Status.RUNNING
     document = (await cli("cancel", forced.name, "--force", "--json")).json
     assert document == {"number": forced.number, "status": "canceled", "requested": False}
 

@@ -52,10 +52,10 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     assert rows[2][1:6] == [f"D-{work.number}/1", "question", "log", "pending", "0"]
     assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unconfirmed", "1"]
     assert "no reply: the reply was cut" in done.out
-    found = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
-    assert [row["kind"] for row in found] == ["question"]
-    found = (await cli("deliveries", "--status", "unconfirmed", "--json")).json
-    assert [(row["seq"], row["in_doubt"], row["attempts"]) for row in found] == [
+    listed = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
+    assert [row["kind"] for row in listed] == ["question"]
+    listed = (await cli("deliveries", "--status", "unconfirmed", "--json")).json
+    assert [(row["seq"], row["in_doubt"], row["attempts"]) for row in listed] == [
         (status.seq, True, 1)
     ]
 
@@ -139,8 +139,8 @@ async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
-    (made,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
-    assert len(await deliveries_of(rt, made["number"])) == 1
+    (submitted,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
+    assert len(await deliveries_of(rt, submitted["number"])) == 1
 
 
 def _configure(cli: Cli, *lines: str) -> None:

@@ -52,7 +52,7 @@ async def test_more_than_a_page_of_one_transaction_is_shown_whole(
     cli: Cli, rt: Runtime, make: Factory
 ) -> None:
     many = [invocation(type="noop", key=f"k{n}") for n in range(1001)]
-    numbers = {made.number for made in await rt.submissions.submit_many(many, make.owner)}
+    numbers = {submitted.number for submitted in await rt.submissions.submit_many(many, make.owner)}
     await wait_for_feed(rt)
     events_shown = (await cli("events", "--json")).lines
     assert len(events_shown) == 1001

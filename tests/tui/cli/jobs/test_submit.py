@@ -276,8 +276,8 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
 ) -> None:
     text, path = json.dumps(PAYLOAD), tmp_path / "it.json"
     path.write_text(text, encoding="utf-8")
-    for given in (text, f"@{path}", "@-"):
-        words = ["--type", "http_request", "--payload", given, "--json"]
+    for source in (text, f"@{path}", "@-"):
+        words = ["--type", "http_request", "--payload", source, "--json"]
         submitted = await cli("submit", *words, stdin=text)
         job = await rt.read_model.job(submitted.json["number"])
         assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)

@@ -36,9 +36,9 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
 
 def family_of(up: Terminal) -> list[psutil.Process]:
     """Return the supervisor and its worker."""
-    found: list[psutil.Process] = psutil.Process(up.pid).children(recursive=True)
-    assert len(found) == 2, found
-    return found
+    processes: list[psutil.Process] = psutil.Process(up.pid).children(recursive=True)
+    assert len(processes) == 2, processes
+    return processes
 
 
 def ended(processes: list[psutil.Process]) -> bool:

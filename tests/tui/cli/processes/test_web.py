@@ -116,7 +116,7 @@ async def test_the_page_loads_no_external_resources() -> None:
             text = await response.text()
             assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
         addresses = [part.split('"')[0] for part in text.replace('src="', 'href="').split('href="')]
-        files = [one for one in addresses[1:] if one and not one.startswith("data:")]
+        files = [url for url in addresses[1:] if url and not url.startswith("data:")]
         assert "https:" not in text
         for file in (*files, "static/fonts/RobotoMono-Italic-VariableFont_wght.ttf"):
             async with session.get(address + file) as response:
