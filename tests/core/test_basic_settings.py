@@ -105,7 +105,7 @@ def test_the_defaults_are_those_of_the_models() -> None:
 def test_a_setting_that_is_not_read_directly_is_that_of_the_models() -> None:
     models = load()
     settings = basic(None, lambda: models)
-    assert settings.sweeps.reap_after == models.sweeps.reap_after
+    assert settings.sweeps.deregister_after == models.sweeps.deregister_after
     assert settings.worker.slots == models.worker.slots
     assert settings.slack is models.slack
 

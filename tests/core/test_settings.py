@@ -166,7 +166,7 @@ class TestRefusals:
             ("[worker]\nheartbeat = 200", ["worker: heartbeat must be less than half of lease"]),
             ("[groups]\nops = ['anna']", ["groups.ops contains 'anna', which is not in people"]),
             ("[types.x]\ntimeout = inf", ["types.x.timeout is inf", "finite"]),
-            ("[sweeps]\nreap_after = nan", ["sweeps.reap_after is nan", "finite"]),
+            ("[sweeps]\nreap_after = nan", ["sweeps.deregister_after is nan", "finite"]),
             (
                 "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
                 ["people.a and people.b have the same slack: 'U1'"],

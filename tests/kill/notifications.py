@@ -71,7 +71,7 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         conn, lock = await rt.db.dedicated_connection(), SessionLock()
         await lock.hold(conn)
         await conn.close()
-        await rt.delivery_sender.reclaim([channel.name])
+        await rt.delivery_sender.rescue([channel.name])
         await rt.delivery_sender.pause(channel.name, 0.01, "refused")
         await rt.delivery_sender.resume(channel.name)
         while taken := await rt.delivery_sender.claim(channel.name, free=100, share=100):
@@ -81,10 +81,10 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         await rt.outbox.targets(number)
         await rt.outbox.all()
         await rt.outbox.all(number)
-        assert await rt.outbox.dead()
-        assert await rt.outbox.dead_count()
+        assert await rt.outbox.dead_letters()
+        assert await rt.outbox.dead_letter_count()
         await rt.outbox.unnotified()
-        await rt.outbox.redeliver(await rt.outbox.dead(number), OWNER)
+        await rt.outbox.redeliver(await rt.outbox.dead_letters(number), OWNER)
         await rt.job_control.cancel(number, OWNER)
         ended = [job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")]
         assert number in ended

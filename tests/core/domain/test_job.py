@@ -51,7 +51,7 @@ def test_no_status_has_a_transition_to_itself() -> None:
     assert [pair for pair in (*TRANSITIONS, *FUSED) if pair[0] is pair[1]] == []
 
 
-def test_only_a_sweep_or_a_worker_returns_a_job_to_a_status_of_new_jobs() -> None:
+def test_only_a_sweep_or_a_release_leads_back_to_a_status_of_new_jobs() -> None:
     back = {before for before, after in TRANSITIONS if after is Status.QUEUED}
     assert back == {Status.SCHEDULED, Status.CLAIMED, Status.RETRYING}
 
@@ -63,7 +63,7 @@ def test_a_fused_transition_is_two_transitions_of_the_table() -> None:
         assert (before, after) not in TRANSITIONS
 
 
-def test_a_job_has_a_lease_only_from_claim_to_end_or_return() -> None:
+def test_a_job_has_a_lease_only_from_claim_to_end_or_release() -> None:
     assert {b for b, a in TRANSITIONS if a in LEASED} - LEASED == {Status.QUEUED, Status.RESUMED}
 
 

@@ -236,7 +236,7 @@ class TestARealServer:
         await left(rt, number)
 
 
-async def test_a_run_that_waits_for_the_database_is_returned_by_a_shutdown(
+async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, log = BlockingHandler(), CapturedLog(caplog)

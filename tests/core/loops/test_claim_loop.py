@@ -45,7 +45,7 @@ async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
     assert started == len(numbers)
 
 
-async def test_claims_in_flight_in_one_loop_are_not_returned_by_another(
+async def test_claims_in_flight_in_one_loop_are_not_released_by_another(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = [await make.queued(queue="q") for _ in range(3)]
@@ -68,7 +68,7 @@ async def test_claims_in_flight_in_one_loop_are_not_returned_by_another(
         await executed.wait()
 
         async def looking() -> bool:
-            return process.worker.recovery_lock.locked()
+            return process.worker.release_lock.locked()
 
         await until(looking, "the other lane to look for lost claims")
         gate.set()

@@ -160,10 +160,10 @@ async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, mak
         await make.worker_row(types=["special"])
         number = await make.queued(type="special", queue="default")
 
-        async def given_back() -> bool:
+        async def is_released() -> bool:
             return "job_returned" in await event_kinds(rt, number)
 
-        await until(given_back, "the job given back")
+        await until(is_released, "the released job")
         assert (await rt.read_model.job(number)).status is S.QUEUED
         async with running_worker(knows, {"special": blocking}) as second:
             assert (await blocking.next()).job.number == number

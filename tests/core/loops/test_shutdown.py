@@ -78,7 +78,7 @@ async def draining(rt: Runtime, process: WorkerProcess) -> bool:
     return row is not None and row.draining
 
 
-async def test_an_unfinished_run_is_returned_without_using_an_attempt(
+async def test_an_unfinished_run_is_released_without_using_an_attempt(
     rt: Runtime, make: Factory
 ) -> None:
     blocking = BlockingHandler()
@@ -125,7 +125,7 @@ async def test_an_aborted_handler_can_save_its_state(rt: Runtime, make: Factory)
 
 
 @pytest.mark.parametrize("error", [DatabaseUnreachable, ValueError])
-async def test_a_run_that_fails_because_of_the_shutdown_is_returned(
+async def test_a_run_that_fails_because_of_the_shutdown_is_released(
     rt: Runtime, make: Factory, error: type[Exception]
 ) -> None:
     """A connection that breaks while a statement is being cancelled raises its own error."""
@@ -150,7 +150,7 @@ async def test_a_run_that_fails_because_of_the_shutdown_is_returned(
     assert f"{error.__name__}: something else is gone" in kept
 
 
-async def test_prefetched_jobs_are_returned(rt: Runtime, make: Factory) -> None:
+async def test_prefetched_jobs_are_released(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     [_, second] = [await make.queued(queue="default") for _ in range(2)]
     async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1) as process:

@@ -57,7 +57,7 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     async def said() -> bool:  # after the commit, which this test may see first
         return bool(caplog.text)
 
-    await until(said, "a line about the dead delivery")
+    await until(said, "a line about the dead-letter delivery")
     assert (
         f"delivery {dead.seq} (status) of D-{number} to {dead.channel}:{dead.target}" in caplog.text
     )
@@ -70,7 +70,7 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("gone", declared="PERMANENT"))
     assert len(await deliveries_of(rt, number)) == 2, "no fallback of a fallback"
-    assert await rt.outbox.dead_count() == 2
+    assert await rt.outbox.dead_letter_count() == 2
     assert (await rows(conn, "SELECT count(*) FROM draftsman.job_targets"))[0][0] == 1
 
 
@@ -92,7 +92,7 @@ async def test_a_temporary_failure_is_retried_up_to_the_limit(
     )
 
 
-async def test_a_dead_delivery_is_searched_for_and_sent_again_on_request(
+async def test_a_dead_letter_delivery_is_searched_for_and_sent_again_on_request(
     make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     asked: list[str] = []

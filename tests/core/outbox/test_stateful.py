@@ -97,7 +97,7 @@ class World:
             case "cancel" if status not in TERMINAL:
                 await self.rt.job_control.cancel(self.number, OWNER, force=True)
             case "redeliver":
-                if seqs := await self.rt.outbox.dead(self.number):
+                if seqs := await self.rt.outbox.dead_letters(self.number):
                     self.revived |= set(await self.rt.outbox.redeliver(seqs, OWNER))
 
     async def drain(self) -> None:

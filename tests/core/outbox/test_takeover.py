@@ -165,13 +165,13 @@ async def test_a_delivery_killed_in_a_lost_call_is_sent_after_its_timeout(
     assert asked == ["/post", "/find", "/find", "/post"]
 
 
-async def test_a_sender_without_a_session_starts_no_call_for_a_reclaimed_delivery(
+async def test_a_sender_without_a_session_starts_no_call_for_a_rescued_delivery(
     make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     number = await make.queued(**CHAT)
     (mine,) = await claim(rt, ChannelName.SLACK, sender=GONE)
-    assert await rt.delivery_sender.reclaim([ChannelName.LOG]) == 0, "another channel"
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
+    assert await rt.delivery_sender.rescue([ChannelName.LOG]) == 0, "another channel"
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 1
     (theirs,) = await claim(rt, ChannelName.SLACK, sender=GONE)
     assert (theirs.seq, theirs.in_doubt, theirs.call_left) == (mine.seq, False, 0)
     channel = ChatChannel(desk.url)
@@ -205,7 +205,7 @@ async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits
     try:
         async with background(deliver.send(mine, channel)) as sending:
             await came.wait()
-            assert await deliver.reclaim([ChannelName.SLACK]) == 1
+            assert await deliver.rescue([ChannelName.SLACK]) == 1
             (theirs,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
             assert theirs.in_doubt
             assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
@@ -250,23 +250,23 @@ async def test_the_lease_of_a_call_is_renewed_while_it_lasts(
         await channel.close()
 
 
-async def test_a_delivery_of_a_live_session_is_not_reclaimed(
+async def test_a_delivery_of_a_live_session_is_not_rescued(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)
     await run(conn, "SELECT pg_advisory_lock(1146242644, 77)")
     await claim(rt, ChannelName.SLACK, sender=77)
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
     await run(conn, "SELECT pg_advisory_unlock(1146242644, 77)")
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 1
 
 
-async def test_a_delivery_claimed_without_a_session_is_reclaimed_after_its_lease(
+async def test_a_delivery_claimed_without_a_session_is_rescued_after_its_lease(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)
     await claim(rt, ChannelName.SLACK)
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
     await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
     (item,) = await claim(rt, ChannelName.SLACK)
     assert item.in_doubt, "whether it began a call is not known"

@@ -71,7 +71,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     dead = await make.dead()
     await clock.forward(3600)
     worker = await as_role("worker")
-    for sweep in ("expire", "promote", "rescue", "reap", "notify", "partitions"):
+    for sweep in ("expire", "promote", "rescue", "deregister", "notify", "partitions"):
         await getattr(worker.sweeps, sweep)(LeaderTerm())
     assert (await known.read_model.job(plain.number)).status is Status.EXPIRED
     assert (await known.read_model.job(gate.number)).status is Status.EXPIRED
@@ -96,14 +96,14 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
             ChannelName.SLACK, free=1, share=1, sender=lock.number
         )
         assert item.job == number
-        assert await bot.delivery_sender.reclaim([ChannelName.SLACK]) == 0
+        assert await bot.delivery_sender.rescue([ChannelName.SLACK]) == 0
         assert await bot.boards.acquire(owner, 60, lock.number) is not None
     finally:
         await conn.close()
     other = await as_role("bot")
 
     async def free() -> bool:
-        return await other.delivery_sender.reclaim([ChannelName.SLACK]) == 1
+        return await other.delivery_sender.rescue([ChannelName.SLACK]) == 1
 
     await until(free, "the delivery of a session that ended")
     assert await other.boards.acquire(new_id(), 60) is not None

@@ -59,7 +59,7 @@ WORK: Final = {
     "sweeps.promote",
     "sweeps.rescue",
     "sweeps.watch_locks",
-    "sweeps.reap",
+    "sweeps.deregister",
     "sweeps.partitions",
     "workers.register",
     "workers.remove",
@@ -71,7 +71,7 @@ SENDING: Final = {
         "enqueue", "notify", "finish", "attach", "copy_to", "make_buckets", "consume_tokens",
         "pause", "resume",
     )
-} | {"delivery_claims.claim", "delivery_claims.reclaim", "delivery_claims.begin_call"}  # fmt: skip
+} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"}  # fmt: skip
 TALKING: Final = {
     "deliveries.add_targets",
     "deliveries.inherit_targets",

@@ -111,7 +111,7 @@ async def test_results_and_errors_are_stored_with_clean_text(make: Factory, rt: 
     assert (await rt.read_model.job(dropped.number)).cancel_reason == CLEAN
 
 
-async def test_the_reason_of_a_returned_job_is_stored_with_clean_text(
+async def test_the_reason_of_a_released_job_is_stored_with_clean_text(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.claimed()

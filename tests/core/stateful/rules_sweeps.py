@@ -15,7 +15,9 @@ from tests.core.stateful.world import CUTS, worker_id
 REIGN = 20.0
 """Seconds of a leader's lease."""
 STEPS = (1.0, 10.0, 10.0, 20.0, 30.0, 31.0, 60.0, 600.0, -1.0, -10.0, -60.0)
-names = st.sampled_from(["expire", "expire", "promote", "promote", "remind", "rescue", "reap"])
+names = st.sampled_from(
+    ["expire", "expire", "promote", "promote", "remind", "rescue", "deregister"]
+)
 overlapping = st.sampled_from(["expire", "promote"])
 terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
 """Terms of a sweep: by hand, of the leader, of its previous term, of another owner."""
@@ -114,7 +116,7 @@ class SweepRules(Driver):
                 return self.model.remind(term)
             case "rescue":
                 return self.model.rescue(term, dead)
-        return self.model.reap(term)
+        return self.model.deregister(term)
 
 
 async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:

@@ -128,7 +128,7 @@ class World:
                 "people": PEOPLE,
                 "groups": GROUPS,
                 "worker": {"lease": LEASE, "heartbeat": 10},
-                "sweeps": {"reap_after": FORGOTTEN},
+                "sweeps": {"deregister_after": FORGOTTEN},
                 "types": {name: {"base_delay": 1, "max_delay": 1} for name in TYPES},
             }
         )

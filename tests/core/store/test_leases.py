@@ -73,7 +73,7 @@ async def test_one_of_many_concurrent_candidates_becomes_leader(db: Database) ->
     assert sorted(term for term in terms if term is not None) == [1]
 
 
-SWEEPS = ("expire", "promote", "rescue", "reap", "partitions")
+SWEEPS = ("expire", "promote", "rescue", "deregister", "partitions")
 
 
 def _sweep(rt: Runtime, name: str) -> Callable[[LeaderTerm], Awaitable[int]]:

@@ -193,10 +193,10 @@ async def test_a_page_of_jobs_is_read_by_status_with_any_statistics(
     [
         ("delivery_claims.claim", "deliveries_due"),
         ("delivery_claims.claim", "deliveries_urgent"),
-        ("delivery_claims.reclaim", "deliveries_status"),
+        ("delivery_claims.rescue", "deliveries_status"),
         ("delivery_claims.next_due", "deliveries_due"),
         ("deliveries.of_job", "deliveries_job"),
-        ("deliveries.dead_count", "deliveries_status"),
+        ("deliveries.dead_letter_count", "deliveries_status"),
         ("deliveries.page", "deliveries_status"),
     ],
 )

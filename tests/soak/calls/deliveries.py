@@ -56,12 +56,12 @@ def _notify(*targets: str) -> Call:
     return Call(lambda conn: deliveries.notify(conn, RUNNING[0], "n", {"text": "hello"}, at))
 
 
-async def _reclaim(conn: Connection) -> None:
-    """Reclaim deliveries claimed by a process without a session lock."""
+async def _rescue(conn: Connection) -> None:
+    """Rescue deliveries claimed by a process without a session lock."""
     await delivery_claims.claim(
         conn, ChannelName.SLACK, free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
     )
-    assert await delivery_claims.reclaim(conn, [ChannelName.SLACK]) == 16
+    assert await delivery_claims.rescue(conn, [ChannelName.SLACK]) == 16
 
 
 async def _dead(conn: Connection) -> list[int]:
@@ -112,7 +112,7 @@ CALLS: Final[dict[str, Call]] = {
             sender=1,
         )
     ),
-    "delivery_claims.reclaim": Call(_reclaim),
+    "delivery_claims.rescue": Call(_rescue),
     "delivery_claims.begin_call": _with(
         lambda conn, item: delivery_claims.begin_call(conn, item, 10)
     ),
@@ -141,13 +141,15 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "deliveries.of_job": Call(lambda conn: deliveries.of_job(conn, TOLD, None, 50)),
     "deliveries.of_job: dead": Call(lambda conn: deliveries.of_job(conn, TOLD, DEAD, 50)),
-    "deliveries.dead": Call(lambda conn: deliveries.dead(conn, [1, 2, 3])),
-    "deliveries.dead_of_job": Call(lambda conn: deliveries.dead_of_job(conn, TOLD, 100)),
+    "deliveries.dead_letters": Call(lambda conn: deliveries.dead_letters(conn, [1, 2, 3])),
+    "deliveries.dead_letters_of_job": Call(
+        lambda conn: deliveries.dead_letters_of_job(conn, TOLD, 100)
+    ),
     "deliveries.all_dead": Call(_dead),
     "deliveries.redeliver": Call(_revive, 600),
     "deliveries.statuses_of": Call(lambda conn: deliveries.statuses_of(conn, [1, 2, 3])),
     "deliveries.unnotified": Call(
         lambda conn: deliveries.unnotified(conn, 100), 2000, "a page of each status, for doctor"
     ),
-    "deliveries.dead_count": Call(lambda conn: deliveries.dead_count(conn, 100)),
+    "deliveries.dead_letter_count": Call(lambda conn: deliveries.dead_letter_count(conn, 100)),
 }

@@ -72,8 +72,8 @@ CALLS: Final[dict[str, Call]] = {
     "sweeps.not_followed": Call(lambda conn: sweeps.not_followed(conn, MIDDLE, "reason")),
     "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
     "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),
-    "sweeps.reap": Call(
-        lambda conn: sweeps.reap(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
+    "sweeps.deregister": Call(
+        lambda conn: sweeps.deregister(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
     ),
     "sweeps.partitions": Call(lambda conn: sweeps.partitions(conn, LEADER, 3)),
     "workers.register": Call(_register),

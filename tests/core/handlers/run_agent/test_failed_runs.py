@@ -189,7 +189,7 @@ async def test_an_agent_that_times_out_is_killed_and_its_job_fails(
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
 
 
-async def test_a_shutdown_lets_the_agent_save_and_returns_the_job(
+async def test_a_shutdown_lets_the_agent_save_and_releases_the_job(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     code = """

@@ -170,7 +170,7 @@ async def test_a_prefetched_job_that_was_canceled_or_lost_does_not_start(
 
 
 @pytest.mark.parametrize("origin", [Status.QUEUED, Status.RESUMED])
-async def test_a_returned_claim_restores_the_status_without_using_an_attempt(
+async def test_a_released_claim_restores_the_status_without_using_an_attempt(
     make: Factory, claim: Claim, rt: Runtime, origin: Status
 ) -> None:
     number = await make.job_in(origin)
@@ -189,7 +189,7 @@ async def test_a_returned_claim_restores_the_status_without_using_an_attempt(
     assert (event.kind, event.payload) == ("job_returned", {"reason": "the worker stops"})
 
 
-async def test_a_running_or_foreign_job_is_not_returned(
+async def test_a_running_or_foreign_job_is_not_released(
     make: Factory, claim: Claim, rt: Runtime
 ) -> None:
     running, claimed = await make.running(), await make.claimed()
@@ -198,7 +198,7 @@ async def test_a_running_or_foreign_job_is_not_returned(
     assert (await rt.read_model.job(claimed.number)).status is Status.CLAIMED
 
 
-async def test_a_claim_unknown_to_its_worker_is_returned_or_canceled(
+async def test_a_claim_unknown_to_its_worker_is_released_or_canceled(
     make: Factory, claim: Claim, rt: Runtime
 ) -> None:
     known, claimed, running, canceled = (

@@ -197,7 +197,7 @@ async def test_lost_runs_use_the_budget_until_the_dead_letter(
 
 
 @pytest.mark.parametrize("origin", [Status.QUEUED, Status.RESUMED])
-async def test_a_lost_claim_is_returned_without_using_an_attempt(
+async def test_a_lost_claim_is_released_without_using_an_attempt(
     make: Factory, rt: Runtime, origin: Status
 ) -> None:
     number = await make.job_in(origin)

@@ -79,7 +79,7 @@ async def test_a_job_canceled_by_its_handler_is_canceled_by_its_worker(
     assert build_result(job).subject.canceled_by == f"worker {worker_name(make.worker)}"
 
 
-async def test_a_returned_run_uses_no_attempt(make: Factory, rt: Runtime) -> None:
+async def test_a_released_run_uses_no_attempt(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     assert await rt.settlement.release_run(work, "shutdown") is Status.RESUMED
     job = await rt.read_model.job(work.number)

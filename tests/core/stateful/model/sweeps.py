@@ -108,7 +108,7 @@ class Model(SubmissionModel, QuestionModel):
             self._take_back(job)
         return len(due)
 
-    def reap(self, term: Term) -> int:
+    def deregister(self, term: Term) -> int:
         dead = self._dead()
         busy = {self.leases[job.lease].worker for job in self.jobs if job.lease is not None}
         due = [

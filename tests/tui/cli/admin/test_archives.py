@@ -38,7 +38,7 @@ async def test_a_dry_run_lists_the_months_and_the_jobs_that_block_them(
     done = await cli("sweep", "prune")
     assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)
     assert f"held by D-{held.number} (waiting_for_input)" in done.err
-    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run requires the sweep prune")
+    (await cli("sweep", "deregister", "--dry-run")).refused(2, "--dry-run requires the sweep prune")
 
 
 async def test_without_a_retention_nothing_is_pruned(

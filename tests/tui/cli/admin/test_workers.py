@@ -58,11 +58,20 @@ async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> Non
 async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
-    for name in ("expire", "remind", "promote", "rescue", "reap", "notify", "partitions", "prune"):
+    for name in (
+        "expire",
+        "remind",
+        "promote",
+        "rescue",
+        "deregister",
+        "notify",
+        "partitions",
+        "prune",
+    ):
         done = await cli("sweep", name)
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")
-    (await cli("sweep", "clean")).refused(2, "expire, remind, promote, rescue, reap")
+    (await cli("sweep", "clean")).refused(2, "expire, remind, promote, rescue, deregister")
     (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
 
 

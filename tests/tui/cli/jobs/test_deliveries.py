@@ -94,7 +94,7 @@ async def test_deliveries_of_a_job_or_of_all_jobs_are_sent_again(
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
     assert (await cli("redeliver", "--dead-letters", "--json")).json == seqs[:-1]
     done = await cli("redeliver", "--dead-letters")
-    assert (done.code, done.out, done.err) == (0, "", "no dead deliveries\n")
+    assert (done.code, done.out, done.err) == (0, "", "no dead-letter deliveries\n")
 
 
 async def test_sending_many_deliveries_again_is_confirmed(
@@ -103,10 +103,10 @@ async def test_sending_many_deliveries_again_is_confirmed(
     seqs = await _dead(make, rt, 5)
     (await cli("redeliver", "--dead-letters")).refused(1, "send 5 deliveries again", "--yes")
     shown = terminal("redeliver", "--dead-letters")
-    shown.expect("Send 5 dead deliveries again? [y/N]")
+    shown.expect("Send 5 dead-letter deliveries again? [y/N]")
     shown.type("n\n")
     assert shown.end() == 1
-    assert await rt.outbox.dead_count() == 5
+    assert await rt.outbox.dead_letter_count() == 5
     assert (await cli("redeliver", "--dead-letters", "--yes", "--json")).json == seqs
 
 
@@ -216,7 +216,7 @@ async def test_show_and_doctor_report_deliveries(
         row["name"]: row for row in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
-    assert checked["deliveries"]["text"] == "1 dead delivery"
+    assert checked["deliveries"]["text"] == "1 dead-letter delivery"
     assert "redeliver --dead-letters" in checked["deliveries"]["hint"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
