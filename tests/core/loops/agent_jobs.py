@@ -152,7 +152,7 @@ def running_with(mark: str) -> list[list[str]]:
     A process in the sandbox does not know its id out here.
     """
     lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-    return [words for words in lines if any(mark in word for word in words)]
+    return [arguments for arguments in lines if any(mark in word for word in arguments)]
 
 
 async def is_gone(pid: int) -> bool:
@@ -189,8 +189,8 @@ async def wait_for_agent(folder: Path, name: str) -> int:
     run = str((await wait_for_clone(folder, name)).parent)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            words = process.cmdline()
-            if "handlers.subprocesses.guard" in " ".join(words) and run in " ".join(words):
+            arguments = process.cmdline()
+            if "handlers.subprocesses.guard" in " ".join(arguments) and run in " ".join(arguments):
                 below = process.children(recursive=True)
                 pids: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
                 if pids:
@@ -198,9 +198,11 @@ async def wait_for_agent(folder: Path, name: str) -> int:
     raise AssertionError(f"no agent runs in {run}")
 
 
-def _is_around(words: list[str]) -> bool:
+def _is_around(arguments: list[str]) -> bool:
     return (
-        not words or words[0].endswith("bwrap") or "handlers.subprocesses.guard" in " ".join(words)
+        not arguments
+        or arguments[0].endswith("bwrap")
+        or "handlers.subprocesses.guard" in " ".join(arguments)
     )
 
 

@@ -78,8 +78,8 @@ class CuttableProxy:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await self._connect()
-        doomed = asyncio.Event()
-        ways = [self._ask(reader, to_server, doomed), self._reply(from_server, writer, doomed)]
+        dropped = asyncio.Event()
+        ways = [self._ask(reader, to_server, dropped), self._reply(from_server, writer, dropped)]
         tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -96,28 +96,28 @@ class CuttableProxy:
         return await asyncio.open_connection(host, port)
 
     async def _ask(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, doomed: asyncio.Event
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
     ) -> None:
         while data := await source.read(CHUNK):
             if self._asked is not None and self._asked in data:
                 self._asked = None
-                doomed.set()
+                dropped.set()
             if self._often is not None and self._often in data:
                 self._heard = not self._heard
                 if not self._heard:
-                    doomed.set()
+                    dropped.set()
             target.write(data)
             await target.drain()
 
     async def _reply(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, doomed: asyncio.Event
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
     ) -> None:
         while data := await source.read(CHUNK):
             self.errors += b"ERROR\0" in data
             if self._unheard is not None and self._unheard in data:
                 self._unheard = None
-                doomed.set()
-            if doomed.is_set():
+                dropped.set()
+            if dropped.is_set():
                 self.lost.set()
                 return
             target.write(data)

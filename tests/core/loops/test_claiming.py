@@ -154,9 +154,9 @@ async def test_a_finished_job_locked_by_another_session_is_settled_later(
 
 
 async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, make: Factory) -> None:
-    knows, does_not = runtime_with(rt), runtime_with(rt)
+    knows, knows_not = runtime_with(rt), runtime_with(rt)
     blocking = BlockingHandler()
-    async with running_worker(does_not, {"noop": noop}):
+    async with running_worker(knows_not, {"noop": noop}):
         await make.worker_row(types=["special"])
         number = await make.queued(type="special", queue="default")
 
@@ -193,8 +193,8 @@ async def test_a_type_without_a_worker_fails_at_once_with_the_known_types(
 async def test_a_type_of_a_draining_worker_only_fails_at_once(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    gone = await make.worker_row(types=["nope"])
-    await conn.execute("UPDATE draftsman.workers SET draining = true WHERE id = %s", (gone,))
+    draining = await make.worker_row(types=["nope"])
+    await conn.execute("UPDATE draftsman.workers SET draining = true WHERE id = %s", (draining,))
     number = await make.queued(type="nope", queue="default")
     async with running_worker(runtime_with(rt), {"noop": noop}):
         assert (await wait_for_end(rt, number)).last_error == (
@@ -219,9 +219,9 @@ async def test_a_result_refused_by_the_database_fails_only_its_job(
         return Done({"good": 1})
 
     refused = await make.queued(type="bad", queue="default")
-    kept = await make.queued(type="good", queue="default")
+    settled = await make.queued(type="good", queue="default")
     async with running_worker(runtime_with(rt), {"bad": bad, "good": good}):
-        assert (await wait_for_end(rt, kept)).result == {"good": 1}
+        assert (await wait_for_end(rt, settled)).result == {"good": 1}
         job = await wait_for_end(rt, refused)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert "the result was rejected: database error: new row" in (job.last_error or "")

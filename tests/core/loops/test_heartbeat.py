@@ -169,8 +169,8 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
         async with conn.transaction(), AsyncExitStack() as stack:
             await conn.execute(LOCK)
             for _ in range(pool_size):
-                taken = await stack.enter_async_context(db.connection())
-                await stack.enter_async_context(background(taken.execute(LOOK)))
+                blocked = await stack.enter_async_context(db.connection())
+                await stack.enter_async_context(background(blocked.execute(LOOK)))
             await wait_blocked(conn, by=conn.info.backend_pid, sessions=pool_size)
             began = (await run_of(rt, number)).heartbeat_at
             over = began + timedelta(seconds=1.5 * lease)
@@ -204,8 +204,8 @@ async def test_the_heartbeat_reconnects_after_a_dropped_connection(
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         await blocking.next()
-        async with process.worker.claim.heartbeat_session.connection(5) as mine:
-            pid = mine.info.backend_pid
+        async with process.worker.claim.heartbeat_session.connection(5) as session_conn:
+            pid = session_conn.info.backend_pid
         await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
         before = (await run_of(rt, number)).heartbeat_at
         await until(lambda: beaten_once(rt, number, before), "a beat after the cut")
@@ -247,36 +247,36 @@ async def locks(conn: Connection) -> int:
     return count
 
 
-@pytest.mark.parametrize("ear", [True, False])
+@pytest.mark.parametrize("listens", [True, False])
 async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
     rt: Runtime,
     make: Factory,
     conn: Connection,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
-    ear: bool,
+    listens: bool,
 ) -> None:
     """The session lock shows that it is alive; without a listener it beats more often."""
     monkeypatch.setattr(heartbeat, "TICK", 0.02)
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    slow = runtime_with(rt, heartbeat=20, listen_url=None if ear else UNREACHABLE_URL)
+    slow = runtime_with(rt, heartbeat=20, listen_url=None if listens else UNREACHABLE_URL)
     async with running_worker(slow, {"noop": blocking}) as process:
         await blocking.next()
-        await until(lambda: is_there(rt, process, ear), "the lock, or its lack")
+        await until(lambda: is_there(rt, process, listens), "the lock, or its lack")
         await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
         await clock.forward(16)
         before = await value(conn, "SELECT draftsman.now()")
-        if not ear:
+        if not listens:
             await until(lambda: later(rt, process.id, before), "a beat for want of a lock")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
 
-async def is_there(rt: Runtime, process: WorkerProcess, ear: bool) -> bool:
-    return not ear or await connected(rt, process.id)
+async def is_there(rt: Runtime, process: WorkerProcess, listens: bool) -> bool:
+    return not listens or await connected(rt, process.id)
 
 
 async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(

@@ -71,11 +71,11 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
         running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader,
     ):
         await until(lambda: leads(rt, leader), "the first leader")
-        async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as heir:
+        async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as successor:
             terms = await rows(conn, "SELECT owner, term FROM draftsman.leases")
             assert terms == [(leader.id, 1)]
             leader.shut_down("test")
-            await until(lambda: leads(rt, heir), "the second leader")
+            await until(lambda: leads(rt, successor), "the second leader")
             assert not await leads(rt, idle)
             assert await value(conn, "SELECT term FROM draftsman.leases") == 2
 
@@ -292,11 +292,11 @@ async def test_a_reused_pid_does_not_count_as_the_dead_worker(
     old = {"host_id": host.identity(), "pid": process.pid}
     dead = await make.worker_row(**old, pid_started=began - 1000)
     alive = await make.worker_row(**old, pid_started=began)
-    lost, kept = await make.running(worker=dead), await make.running(worker=alive)
+    lost, alive_job = await make.running(worker=dead), await make.running(worker=alive)
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
         await wait_for_status(rt, lost.number, S.RETRYING)
         await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
-    assert (await rt.read_model.job(kept.number)).status is S.RUNNING
+    assert (await rt.read_model.job(alive_job.number)).status is S.RUNNING
     assert not await is_gone(rt, alive)
 
 

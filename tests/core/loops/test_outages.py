@@ -108,9 +108,9 @@ async def test_an_outage_and_its_end_are_logged_once(
         blocking.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
         assert await row_of(rt, process.id) is not None
-    for who in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
-        assert len(captured.lines(f"{who}: database unavailable, retrying")) == 1
-        assert len(captured.lines(f"{who}: database available again")) == 1
+    for part in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
+        assert len(captured.lines(f"{part}: database unavailable, retrying")) == 1
+        assert len(captured.lines(f"{part}: database available again")) == 1
     assert (await rt.read_model.job(number)).attempts == 0
 
 
@@ -144,9 +144,9 @@ async def test_results_of_an_outage_are_written_after_it(
         proxy.mend()
         job = await wait_for_status(rt, number, S.RETRYING if fails else S.COMPLETED)
     assert (job.attempts, job.run_count) == (int(fails), 1)
-    kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
-    assert kept.startswith("it ended\n")
-    assert ("ValueError: it failed meanwhile" in kept) == fails
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert log.startswith("it ended\n")
+    assert ("ValueError: it failed meanwhile" in log) == fails
 
 
 async def test_a_read_only_server_is_not_polled_without_a_delay(

@@ -142,7 +142,7 @@ async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
 
 
 @pytest.mark.parametrize(
-    ("result", "says"),
+    ("result", "message"),
     [
         ({"big": "x" * 2**20}, "at most 1,048,576 are kept"),
         ({"odd": {1, 2}}, "a value of type set is not JSON"),
@@ -150,11 +150,11 @@ async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
     ],
 )
 async def test_a_result_that_cannot_be_stored_is_invalid_output(
-    rt: Runtime, make: Factory, result: dict[str, Any], says: str
+    rt: Runtime, make: Factory, result: dict[str, Any], message: str
 ) -> None:
     job = await end_of(rt, make, returning(Done(result)), S.FAILED)
     assert job.error_class == "INVALID_OUTPUT"
-    assert says in (job.last_error or "")
+    assert message in (job.last_error or "")
 
 
 async def test_a_question_inside_a_task_group_parks_the_run(
@@ -162,8 +162,8 @@ async def test_a_question_inside_a_task_group_parks_the_run(
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         async with asyncio.TaskGroup() as group:
-            asked = group.create_task(ctx.ask("pick", "Which?", choices=["a", "b"]))
-        answer = asked.result()
+            task = group.create_task(ctx.ask("pick", "Which?", choices=["a", "b"]))
+        answer = task.result()
         return Done({"got": answer.value if isinstance(answer, Answered) else None})
 
     number = await make.queued(type="it", queue="default")
@@ -222,13 +222,13 @@ async def test_running_time_is_the_sum_of_runs_without_waiting(
     assert job.last_error == "ran 110 s in total, over the job limit of 100 s"
 
 
-async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:
+async def set_run(conn: Connection, job: int, run: int, began: str, outcome: str) -> None:
     """Let a run have been at another time; only the server's owner may."""
     await conn.execute("SET session_replication_role = replica")
     await conn.execute(
         "UPDATE draftsman.job_runs SET started_at = draftsman.now() - %s::interval,"
         " finished_at = draftsman.now() - %s::interval WHERE job = %s AND ordinal = %s",
-        (began, ended, job, run),
+        (began, outcome, job, run),
     )
     await conn.execute("SET session_replication_role = origin")
 
@@ -291,7 +291,7 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
 
 @pytest.mark.parametrize("own", [True, False], ids=["failure", "exception"])
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "error_text"),
     [
         ("one\n\ttwo\nthree", "one\n\ttwo\nthree"),
         ("caf\udce9 a\x00b", "caf? a\ufffdb"),
@@ -301,11 +301,11 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
     ids=["lines", "dirty", "secret", "empty"],
 )
 async def test_the_text_of_an_error_is_stored_in_job_run_and_event(
-    rt: Runtime, make: Factory, text: str, shown: str, own: bool
+    rt: Runtime, make: Factory, text: str, error_text: str, own: bool
 ) -> None:
     job, log = await _error_of(rt, make, Failure(text) if own else ValueError(text))
     prefix = "" if own else "ValueError: " if text else "ValueError"
-    expected = prefix + shown
+    expected = prefix + error_text
     if own and not text:
         expected = "Work failed."
     assert str(job.last_error).startswith(expected)

@@ -133,9 +133,9 @@ async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
         finally:
             logging.getLogger("draftsman").removeHandler(own)
     for number in numbers:
-        mine = [f"D-{number} {which} {line}" for line in range(3) for which in "ab"]
+        own_lines = [f"D-{number} {which} {line}" for line in range(3) for which in "ab"]
         lines = (await log_of(rt, number)).splitlines()
-        assert lines[:7] == [*mine, "Traceback (most recent call last):"]
+        assert lines[:7] == [*own_lines, "Traceback (most recent call last):"]
     assert out.getvalue() == "after the end\n" * 2  # a run that is over keeps nothing more
     assert err.getvalue().count("a line of the worker's log") == 2
     assert err.getvalue().count("RuntimeError: on purpose") == 2
@@ -146,15 +146,15 @@ async def test_a_thread_that_prints_endlessly_is_blocked_and_bounded(
 ) -> None:
     monkeypatch.setattr(print_capture, "MAX_WAITING", 100)
     monkeypatch.setattr(print_capture, "ROOM_TIMEOUT", 0.01)
-    kept: list[str] = []
-    printed = PrintCapture(kept.append)
+    chunks: list[str] = []
+    printed = PrintCapture(chunks.append)
     threads = [threading.Thread(target=_flood, args=(printed,)) for _ in range(2)]
     with printed:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()  # the event loop takes nothing meanwhile
-    text = "".join(kept)
+    text = "".join(chunks)
     assert TRUNCATION_MARK in text
     assert len(text) < 100 + 3 * len(TRUNCATION_MARK) + 20
     assert not printed.write("out", "after the end")
@@ -166,10 +166,10 @@ def _flood(printed: PrintCapture) -> None:
 
 
 async def test_an_endless_line_is_split() -> None:
-    kept: list[str] = []
-    with PrintCapture(kept.append) as printed:
+    chunks: list[str] = []
+    with PrintCapture(chunks.append) as printed:
         for _ in range(3):
             printed.write("out", "x" * CHUNK)
         printed.write("out", "\rdrawn again\n")
-    assert [len(text) for text in kept[:-1]] == [2 * CHUNK + 1]
-    assert kept[-1] == "drawn again\n"
+    assert [len(text) for text in chunks[:-1]] == [2 * CHUNK + 1]
+    assert chunks[-1] == "drawn again\n"

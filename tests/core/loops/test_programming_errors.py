@@ -158,7 +158,7 @@ async def in_a_task(ctx: RunContext) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("handler", "says", "has_place"),
+    ("handler", "message", "has_place"),
     [
         (wrong_choices, "positional argument", True),
         (wrong_time, "TypeError: ", True),
@@ -171,7 +171,7 @@ async def test_a_programming_error_fails_the_job_at_once_with_the_traceback_in_i
     make: Factory,
     caplog: pytest.LogCaptureFixture,
     handler: Handler,
-    says: str,
+    message: str,
     has_place: bool,
 ) -> None:
     captured = CapturedLog(caplog)
@@ -179,7 +179,7 @@ async def test_a_programming_error_fails_the_job_at_once_with_the_traceback_in_i
     async with running_worker(runtime_with(rt), {"it": handler}):
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, job.run_count) == (S.FAILED, "PERMANENT", 1)
-    assert says in (job.last_error or "")
+    assert message in (job.last_error or "")
     assert (f"({HERE}:" in (job.last_error or "")) == has_place
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert "Traceback (most recent call last):" in log

@@ -31,13 +31,13 @@ async def handler(ctx: RunContext) -> Outcome:
 
 async def _reminders(rt: Runtime, number: int) -> list[float]:
     """Return how long after the asking each reminder was written, in seconds."""
-    asked = (await rt.questions.get(number, 1)).asked_at
+    asked_at = (await rt.questions.get(number, 1)).asked_at
     deliveries = [
         delivery
         for delivery in await deliveries_of(rt, number)
         if delivery.kind is DeliveryKind.REMINDER
     ]
-    return [(delivery.created_at - asked).total_seconds() for delivery in deliveries]
+    return [(delivery.created_at - asked_at).total_seconds() for delivery in deliveries]
 
 
 async def test_people_are_reminded_to_the_second_before_an_escalation(

@@ -146,8 +146,8 @@ async def test_a_run_that_fails_because_of_the_shutdown_is_released(
         job = await wait_for_status(rt, number, S.RESUMED, S.RETRYING)
     assert (job.status, job.attempts, job.last_error) == (S.RESUMED, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
-    kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
-    assert f"{error.__name__}: something else is gone" in kept
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert f"{error.__name__}: something else is gone" in log
 
 
 async def test_prefetched_jobs_are_released(rt: Runtime, make: Factory) -> None:
@@ -199,10 +199,10 @@ async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_aga
 ) -> None:
     finish, waited = ClaimLoop._finish, asyncio.Event()
 
-    async def note(lane: ClaimLoop, seconds: float) -> None:
+    async def note(claim_loop: ClaimLoop, seconds: float) -> None:
         if seconds == CLEANUP_TIMEOUT:
             waited.set()
-        await finish(lane, seconds)
+        await finish(claim_loop, seconds)
 
     monkeypatch.setattr(ClaimLoop, "_finish", note)
     slow = Ending()
@@ -333,12 +333,12 @@ async def test_a_run_stopped_before_its_first_step_is_settled(
     quick = runtime_with(rt)
     claim = quick.claim(make.worker, ("default",))
     services = (rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos)
-    bench = WorkerServices(quick.settings, JobLimits({}), claim, *services)
-    ended = asyncio.Event()
-    execution = Execution(bench, work, BlockingHandler())
-    execution.start(lambda _: ended.set())
+    worker_services = WorkerServices(quick.settings, JobLimits({}), claim, *services)
+    finished = asyncio.Event()
+    execution = Execution(worker_services, work, BlockingHandler())
+    execution.start(lambda _: finished.set())
     execution.cancel(why)
-    await before_deadline(ended.wait())
+    await before_deadline(finished.wait())
     assert (await rt.read_model.job(work.number)).status is status
 
 

@@ -29,14 +29,14 @@ def never(code: int) -> None:
 async def test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ended, codes = threading.Event(), []
+    exited, codes = threading.Event(), []
 
     def end(code: int) -> None:
         codes.append(code)
-        ended.set()
+        exited.set()
 
     with Watchdog(QUICK, lambda: "D-7 run 2", end):
-        block(ended)
+        block(exited)
     assert codes == [EXIT_CODE]
     first, last = [record.getMessage() for record in caplog.records]
     assert "D-7 run 2" in first

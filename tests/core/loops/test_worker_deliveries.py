@@ -49,7 +49,7 @@ def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
 
 
 async def test_a_worker_delivers_to_the_log(rt: Runtime, make: Factory, tmp_path: Path) -> None:
-    mine = _configured(rt, tmp_path, notifications={"targets": ["log"], "poll": 60})
+    configured = _configured(rt, tmp_path, notifications={"targets": ["log"], "poll": 60})
     file = tmp_path / "notifications.jsonl"
 
     def said() -> list[str]:
@@ -57,11 +57,11 @@ async def test_a_worker_delivers_to_the_log(rt: Runtime, make: Factory, tmp_path
             return []
         return [json.loads(line)["data"]["text"] for line in file.read_text().splitlines()]
 
-    async def has(words: str) -> bool:
-        return any(words in text for text in said())
+    async def has(expected: str) -> bool:
+        return any(expected in text for text in said())
 
-    async with running_worker(mine, {"asking": _ask}):
-        number = await Factory(mine, make.owner).queued(type="asking", queue="default")
+    async with running_worker(configured, {"asking": _ask}):
+        number = await Factory(configured, make.owner).queued(type="asking", queue="default")
         await until(lambda: has("D-1/1 asks: Which one?"), "the question")
         await make.answer(number, "red")
         await until(lambda: has("it is red"), "the result")
@@ -73,25 +73,25 @@ async def test_a_webhook_gets_only_the_configured_outcomes(
     rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPS_SECRET", SECRET)
-    came: asyncio.Queue[Request] = asyncio.Queue()
+    requests: asyncio.Queue[Request] = asyncio.Queue()
 
     async def answer(request: Request) -> Reply:
-        came.put_nowait(request)
+        requests.put_nowait(request)
         return Reply(204, b"")
 
     async with serving(answer) as url:
         hook = {"url": f"{url}/x", "secret": {"env": "OPS_SECRET"}, "on": ["failed", "dead_letter"]}
-        mine = _configured(rt, tmp_path, webhooks={"ops": hook}, notifications={"poll": 60})
-        people = Factory(mine, make.owner)
-        async with running_worker(mine, {"fine": _fine, "broken": _fail}):
+        configured = _configured(rt, tmp_path, webhooks={"ops": hook}, notifications={"poll": 60})
+        people = Factory(configured, make.owner)
+        async with running_worker(configured, {"fine": _fine, "broken": _fail}):
             good = await people.queued(type="fine", queue="default")
             bad = await people.queued(type="broken", queue="default")
-            request = await asyncio.wait_for(came.get(), 10)
+            request = await asyncio.wait_for(requests.get(), 10)
             assert await rt.read_model.wait(good) is Status.COMPLETED
     content = Webhook(SECRET).verify(request.body, request.headers)
     assert (content["type"], content["data"]["job"]["number"]) == ("job.result", bad)
     assert "no good" in content["data"]["text"]
-    assert (came.qsize(), await deliveries_of(rt, good)) == (0, [])
+    assert (requests.qsize(), await deliveries_of(rt, good)) == (0, [])
 
 
 async def _fine(_: RunContext) -> Done:
