@@ -181,16 +181,10 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultySe
     site.routes["/"] = answer(b"second")
 
     async def both(host: str, port: int) -> list[IpAddress]:
-        return [
-            address
-            for address in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1"))
-            if address is not None
-        ]
+        return [ip for ip in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1")) if ip is not None]
 
-    http_settings = HttpSettings(allow=("127.0.0.0/8",))
-    assert (await fetch(HttpClient(http_settings, resolve=both), f"http://two.test:{site.port}/"))[
-        1
-    ]
+    wide = HttpSettings(allow=("127.0.0.0/8",))
+    assert (await fetch(HttpClient(wide, resolve=both), f"http://two.test:{site.port}/"))[1]
     only = HttpSettings(allow=("127.0.0.1/32",))
     assert (await fetch(HttpClient(only, resolve=both), f"http://two.test:{site.port}/"))[1]
 
@@ -332,7 +326,7 @@ async def test_a_slow_response_ends_at_the_timeout_of_the_call(respx_mock: MockR
 
 
 @pytest.mark.parametrize(
-    ("response", "code"),
+    ("raw", "code"),
     [
         (head(transfer_encoding="chunked") + chunk(bytes(CAP)) + chunk(b"1"), "body_too_large"),
         (head(content_length=str(CAP + 1)) + bytes(CAP + 1), "body_too_large"),
@@ -346,10 +340,8 @@ async def test_a_slow_response_ends_at_the_timeout_of_the_call(respx_mock: MockR
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-async def test_a_broken_response_has_a_reason(
-    site: FaultyServer, response: bytes, code: str
-) -> None:
-    site.routes["/"] = response
+async def test_a_broken_response_has_a_reason(site: FaultyServer, raw: bytes, code: str) -> None:
+    site.routes["/"] = raw
     assert (await failing(client(site), site.url())).code == code
 
 

@@ -176,21 +176,21 @@ class ChaosRun:
         assert kinds["notice"] == self.jobs * self.notices
         assert kinds["question_closed"] > 0, "no copy had to be rewritten"
         posts = self.sky.seen()
-        seen = Counter(post.marker for post in posts)
-        assert max(seen.values()) == 1, "a message is visible twice"
+        counts_by_marker = Counter(post.marker for post in posts)
+        assert max(counts_by_marker.values()) == 1, "a message is visible twice"
         for marker, seq, kind, status, *_ in counts:
             if kind is DeliveryKind.NOTICE:
-                assert (status, seen[marker]) == (DeliveryStatus.SENT, 1), seq
+                assert (status, counts_by_marker[marker]) == (DeliveryStatus.SENT, 1), seq
             elif kind is DeliveryKind.QUESTION:
-                assert seen[marker] == (status is DeliveryStatus.SENT), seq
+                assert counts_by_marker[marker] == (status is DeliveryStatus.SENT), seq
         order = {marker: seq for marker, seq, *_ in counts}
         threads: defaultdict[str, list[int]] = defaultdict(list)
         for post in posts:
             threads[post.thread].append(order[post.marker])
         assert all(seqs == sorted(seqs) for seqs in threads.values())
-        asked = {marker for marker, _, kind, *_ in counts if kind is DeliveryKind.QUESTION}
-        shown = [post for post in posts if post.marker in asked]
-        assert all("was answered by" in post.text for post in shown)
+        markers = {marker for marker, _, kind, *_ in counts if kind is DeliveryKind.QUESTION}
+        question_posts = [post for post in posts if post.marker in markers]
+        assert all("was answered by" in post.text for post in question_posts)
         assert {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad} == {}
         return kinds
 

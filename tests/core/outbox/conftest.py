@@ -14,7 +14,7 @@ from tests.support.http_server import serving
 
 
 @pytest.fixture
-async def desk(rt: Runtime) -> AsyncIterator[ChatHarness]:
+async def chat(rt: Runtime) -> AsyncIterator[ChatHarness]:
     """Give a chat, before which a test may put a rule."""
     async with AsyncExitStack() as stack:
         opened: list[ChatHarness] = []

@@ -39,9 +39,9 @@ async def deliver(
     async with shutdown_signals() as signals:
         try:
             await db.open()
-            mailroom = wire(settings, db, False).delivery_process([channel])
-            with signals.handled_by(lambda _: mailroom.stop()):
-                await mailroom.run()
+            process = wire(settings, db, False).delivery_process([channel])
+            with signals.handled_by(lambda _: process.stop()):
+                await process.run()
         finally:
             await db.close()
 

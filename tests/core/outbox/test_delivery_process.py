@@ -19,7 +19,7 @@ async def test_delivery_process_wakes_for_due_deliveries(
     notifications = settings.notifications.model_copy(update={"poll": 60.0})
     rt = wire(settings.model_copy(update={"notifications": notifications}), db, False)
     path = tmp_path / "said.jsonl"
-    mailroom = rt.delivery_process([LogChannel(path)])
+    process = rt.delivery_process([LogChannel(path)])
 
     async def asked() -> str:
         asks = invocation(type="echo", text="x", notify=("log",))
@@ -32,8 +32,8 @@ async def test_delivery_process_wakes_for_due_deliveries(
         await until(look, f"{name} in the log")
 
     first = await asked()
-    async with background(mailroom.run()) as running:
+    async with background(process.run()) as running:
         await said(first)
         await said(await asked())
-        mailroom.stop()
+        process.stop()
         await running

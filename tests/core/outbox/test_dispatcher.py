@@ -32,7 +32,7 @@ from tests.support.waits import until
 async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     make: Factory,
     rt: Runtime,
-    desk: ChatHarness,
+    chat: ChatHarness,
     caplog: pytest.LogCaptureFixture,
     conn: Connection,
 ) -> None:
@@ -41,11 +41,11 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     async def refuse(_: Request) -> Reply:
         return Reply(400)
 
-    desk.rule = refuse
+    chat.rule = refuse
     title = "Tidy up, token=hunter2hunter2"
     number = await make.queued(title=title, **CHAT)
-    await desk.open(fallback="log")
-    await desk.quiet(number)
+    await chat.open(fallback="log")
+    await chat.quiet(number)
     dead, instead = await deliveries_of(rt, number)
     assert (dead.status, dead.attempts, dead.last_error) == (
         DeliveryStatus.DEAD_LETTER,
@@ -75,15 +75,15 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
 
 
 async def test_a_temporary_failure_is_retried_up_to_the_limit(
-    make: Factory, rt: Runtime, desk: ChatHarness
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     async def fail(_: Request) -> Reply:
         return Reply(500)
 
-    desk.rule = fail
+    chat.rule = fail
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
+    await chat.open()
+    await chat.quiet(number)
     (delivery,) = await deliveries_of(rt, number)
     assert (delivery.status, delivery.attempts, delivery.in_doubt) == (
         DeliveryStatus.DEAD_LETTER,
@@ -93,22 +93,22 @@ async def test_a_temporary_failure_is_retried_up_to_the_limit(
 
 
 async def test_a_dead_letter_delivery_is_searched_for_and_sent_again_on_request(
-    make: Factory, rt: Runtime, desk: ChatHarness
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def deny(request: Request) -> Reply | bool:
-        asked.append(request.path)
-        return Reply(403) if len(asked) == 1 else True
+        paths.append(request.path)
+        return Reply(403) if len(paths) == 1 else True
 
-    desk.rule = deny
+    chat.rule = deny
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
+    await chat.open()
+    await chat.quiet(number)
     (dead,) = await deliveries_of(rt, number)
     assert await rt.outbox.redeliver([dead.seq], make.owner) == [dead.seq]
-    await desk.quiet(number)
-    assert (await kinds_and_statuses(rt, number), asked) == (
+    await chat.quiet(number)
+    assert (await kinds_and_statuses(rt, number), paths) == (
         [("status", "sent")],
         ["/post", "/find", "/post"],
     )
@@ -117,17 +117,17 @@ async def test_a_dead_letter_delivery_is_searched_for_and_sent_again_on_request(
 
 
 async def test_a_retry_after_delays_every_process_without_using_an_attempt(
-    make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
+    make: Factory, rt: Runtime, chat: ChatHarness, clock: Clock
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def later(request: Request) -> Reply | bool:
-        asked.append(request.path)
-        return Reply(429, headers=(("retry-after", "3600"),)) if len(asked) == 1 else True
+        paths.append(request.path)
+        return Reply(429, headers=(("retry-after", "3600"),)) if len(paths) == 1 else True
 
-    desk.rule = later
+    chat.rule = later
     first = await make.queued(**CHAT)
-    dispatcher = desk.dispatcher()
+    dispatcher = chat.dispatcher()
     async with running(dispatcher):
 
         async def refused() -> bool:
@@ -139,7 +139,7 @@ async def test_a_retry_after_delays_every_process_without_using_an_attempt(
     assert [item.job for item in await claim(rt, ChannelName.SLACK)] == [other]
     (delivery,) = await deliveries_of(rt, first)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.PENDING, 0)
-    assert asked == ["/post"]
+    assert paths == ["/post"]
     due = await rt.delivery_sender.next_due(ChannelName.SLACK)
     assert due is not None
     assert due <= 60, "the lease of the other"
@@ -148,7 +148,7 @@ async def test_a_retry_after_delays_every_process_without_using_an_attempt(
 
 
 async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
-    make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, chat: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def later(_: Request) -> Reply:
         return Reply(429, headers=(("retry-after", "20"),))
@@ -159,11 +159,11 @@ async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
         busy.append(details["busy"])
         return await original(deliver, channel, **details)
 
-    desk.rule, original = later, DeliverySender.claim
+    chat.rule, original = later, DeliverySender.claim
     busy: list[list[str]] = []
     monkeypatch.setattr(DeliverySender, "claim", note)
     number = await make.queued(**CHAT)
-    async with running(desk.dispatcher()):
+    async with running(chat.dispatcher()):
 
         async def refused() -> bool:
             return (await deliveries_of(rt, number))[0].last_error == "HTTP 429"
@@ -179,7 +179,7 @@ async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
 
 
 async def test_a_hanging_call_delays_no_other_target(
-    make: Factory, rt: Runtime, desk: ChatHarness
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     hanging = asyncio.Event()
 
@@ -188,11 +188,11 @@ async def test_a_hanging_call_delays_no_other_target(
             await hanging.wait()
         return True
 
-    desk.rule = hang
+    chat.rule = hang
     stuck = [await make.queued(notify=("slack:HANGS",)) for _ in range(30)]
-    await desk.open()
+    await chat.open()
     number = await make.queued(**CHAT)
-    await desk.quiet(number)
+    await chat.quiet(number)
     under_way = [
         delivery
         for job in stuck
@@ -202,18 +202,18 @@ async def test_a_hanging_call_delays_no_other_target(
     assert len(under_way) <= FAST.per_target * 2 - 1
     hanging.set()
     for job in stuck:
-        await desk.quiet(job)
+        await chat.quiet(job)
 
 
 async def test_a_rate_limit_is_shared_by_all_processes(
-    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
+    make: Factory, rt: Runtime, chat: ChatHarness, conn: Connection
 ) -> None:
     """Two at once, then another every 0.2 s: each attempt takes a token, or waits for it."""
     numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
     for _ in range(2):
-        await desk.open(rate=5)
+        await chat.open(rate=5)
     for number in numbers:
-        await desk.quiet(number)
+        await chat.quiet(number)
     ((ahead, attempts),) = await rows(
         conn,
         "SELECT extract(epoch FROM max(l.free_at) - max(d.sent_at))::float8, max(d.attempts)"
@@ -224,20 +224,20 @@ async def test_a_rate_limit_is_shared_by_all_processes(
 
 
 async def test_a_stop_finishes_calls_in_flight_and_claims_no_more(
-    make: Factory, rt: Runtime, desk: ChatHarness
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
-    came, go = asyncio.Event(), asyncio.Event()
+    arrived, go = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Request) -> bool:
-        came.set()
+        arrived.set()
         await go.wait()
         return True
 
-    desk.rule = slow
+    chat.rule = slow
     first = await make.queued(**CHAT)
-    dispatcher = desk.dispatcher()
+    dispatcher = chat.dispatcher()
     task = asyncio.create_task(dispatcher.run())
-    await came.wait()
+    await arrived.wait()
     dispatcher.stop.set()
     second = await make.queued(**CHAT)
     go.set()
@@ -247,41 +247,41 @@ async def test_a_stop_finishes_calls_in_flight_and_claims_no_more(
 
 
 async def test_a_broken_channel_leaves_its_delivery_in_doubt(
-    make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, chat: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
         raise ValueError("a bug")
 
     monkeypatch.setattr(ChatChannel, "send", broken)
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
+    await chat.open()
+    await chat.quiet(number)
     (delivery,) = await deliveries_of(rt, number)
     assert (delivery.status, delivery.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
     assert delivery.last_error == "no reply: ValueError: a bug"
 
 
 async def test_a_process_continues_after_an_outage_of_the_database(
-    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
+    make: Factory, rt: Runtime, chat: ChatHarness, conn: Connection
 ) -> None:
-    await desk.open()
+    await chat.open()
     await run(
         conn,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
     number = await make.queued(**CHAT)
-    await desk.quiet(number)
+    await chat.quiet(number)
     assert await kinds_and_statuses(rt, number) == [("status", "sent")]
 
 
 async def test_a_process_suspended_longer_than_its_lease_sends_nothing(
-    make: Factory, rt: Runtime, desk: ChatHarness
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     await make.queued(**CHAT)
     (item,) = await claim(rt, ChannelName.SLACK)
-    channel = ChatChannel(desk.url)
-    ended = await rt.delivery_sender.send(item, channel, time.monotonic() - 1)
+    channel = ChatChannel(chat.url)
+    outcome = await rt.delivery_sender.send(item, channel, time.monotonic() - 1)
     await channel.close()
-    assert isinstance(ended, Unconfirmed)
-    assert desk.chat.posts == {}
+    assert isinstance(outcome, Unconfirmed)
+    assert chat.chat.posts == {}

@@ -45,12 +45,12 @@ async def test_reminders_are_due_at_half_and_at_90_percent_of_the_time(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
-    seen = []
+    counts = []
     for hours in (49, 2, 38, 2, 8):  # 49, 51, 89, 91, 99
         await clock.forward(hours * HOUR)
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append(await count(rt, work.number))
-    assert seen == [0, 1, 1, 2, 2]
+        counts.append(await count(rt, work.number))
+    assert counts == [0, 1, 1, 2, 2]
 
 
 async def test_a_reminder_follows_its_question_once_for_each_target(
@@ -121,15 +121,15 @@ async def test_an_extended_question_gets_at_most_three_reminders(
     work = await make.asked(LONG, **LOG)
     await clock.forward(51 * HOUR)
     await rt.sweeps.names["remind"](LeaderTerm())
-    seen = []
+    counts = []
     for _ in range(3):
         await rt.questions.extend(work.number, 1, 100 * HOUR, make.owner)
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append(await count(rt, work.number))
+        counts.append(await count(rt, work.number))
         await clock.forward(100 * HOUR)  # over half of its time, with 50 left
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append(await count(rt, work.number))
-    assert seen == [1, 2, 2, 3, 3, 3]
+        counts.append(await count(rt, work.number))
+    assert counts == [1, 2, 2, 3, 3, 3]
     await rt.questions.extend(work.number, 1, None, make.owner)
     assert await rt.sweeps.next_due() is None
 
@@ -162,7 +162,7 @@ async def test_a_reminder_without_a_target_is_skipped(
 async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    few = wire(
+    limited = wire(
         rt.settings.model_copy(
             update={"sweeps": rt.settings.sweeps.model_copy(update={"limit": 2})}
         ),
@@ -171,9 +171,9 @@ async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
     )
     works = [await make.asked(LONG, **LOG) for _ in range(3)]
     await clock.forward(51 * HOUR)
-    assert await few.sweeps.names["remind"](LeaderTerm()) == 2
+    assert await limited.sweeps.names["remind"](LeaderTerm()) == 2
     assert [await count(rt, work.number) for work in works] == [1, 1, 0]
-    assert await few.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await limited.sweeps.names["remind"](LeaderTerm()) == 1
 
 
 # Quiet hours. The clock is put to an hour of a day in January.

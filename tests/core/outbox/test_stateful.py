@@ -61,9 +61,9 @@ class World:
         self.notices = 0
         self.questions = 0
 
-    async def step(self, what: Any) -> None:
+    async def step(self, kind: Any) -> None:
         """Do a step, if it is possible now."""
-        match what:
+        match kind:
             case ("take", channel):
                 for item in await claim(self.rt, ChannelName(channel)):
                     assert item.thread_key not in {held.thread_key for held in self.held}
@@ -72,15 +72,15 @@ class World:
                 await self._end(self.held.pop(nth % len(self.held)), how)
             case str():
                 status = (await self.rt.read_model.job(self.number)).status
-                await self._job(what, status)
+                await self._job(kind, status)
 
     async def _end(self, item: ClaimedDelivery, how: str) -> None:
         done = await self.rt.delivery_sender.record(item, ENDS[how](item.seq))
         if done is DeliveryStatus.SENT and item.seq not in self.revived:
             self.order.setdefault(item.thread_key, []).append(item.seq)
 
-    async def _job(self, what: str, status: Status) -> None:
-        match what:
+    async def _job(self, kind: str, status: Status) -> None:
+        match kind:
             case "move" if status in (Status.QUEUED, Status.RESUMED):
                 self.work = await self.make.running(self.number)
             case "move" if status is Status.RUNNING and self.work:

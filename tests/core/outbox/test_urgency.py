@@ -41,25 +41,28 @@ async def test_the_thread_of_a_question_goes_before_statuses_that_were_due_earli
     cards = [await make.queued(**CHAT) for _ in range(3)]
     number = (await make.asked(**CHAT)).number
     elsewhere = await make.queued(notify=("slack:C2",))
-    taken = await claim(rt)
-    assert [(item.job, item.kind) for item in taken] == [(number, "status"), (elsewhere, "status")]
-    await finish(rt, taken[0])
+    claimed = await claim(rt)
+    assert [(item.job, item.kind) for item in claimed] == [
+        (number, "status"),
+        (elsewhere, "status"),
+    ]
+    await finish(rt, claimed[0])
     (question,) = await claim(rt)
     assert (question.job, question.kind, question.urgent) == (number, "question", True)
     assert {item.job for item in await claim(rt, share=9)} == set(cards)
 
 
-@pytest.mark.parametrize("what", ["question_closed", "result"])
-async def test_decisions_and_results_are_urgent(make: Factory, rt: Runtime, what: str) -> None:
+@pytest.mark.parametrize("kind", ["question_closed", "result"])
+async def test_decisions_and_results_are_urgent(make: Factory, rt: Runtime, kind: str) -> None:
     number = (await make.asked(**CHAT)).number
-    while taken := await claim(rt):
-        await finish(rt, taken[0])
+    while claimed := await claim(rt):
+        await finish(rt, claimed[0])
     await make.queued(**CHAT)
     await make.answer(number, "red")
-    if what == "result":
+    if kind == "result":
         await rt.job_control.cancel(number, make.owner)
     kinds = []
-    while what not in kinds:
+    while kind not in kinds:
         (item,) = await claim(rt)
         assert item.job == number
         kinds.append(item.kind)
@@ -105,10 +108,10 @@ async def test_a_reserved_target_gives_only_urgent_deliveries(make: Factory, rt:
 
 
 async def test_the_last_call_of_a_bucket_is_reserved_for_an_urgent_delivery(
-    make: Factory, rt: Runtime, desk: ChatHarness
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     """Two calls at once, then a call a minute."""
-    channel = ChatChannel(desk.url, rate=1 / 60)
+    channel = ChatChannel(chat.url, rate=1 / 60)
     for _ in range(2):
         await make.queued(**CHAT)
     first, second = await claim(rt, share=2)
