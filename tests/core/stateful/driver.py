@@ -128,17 +128,19 @@ class Driver(RuleBasedStateMachine):
 
     def _questions_agree(self, questions: Sequence[Question], policy: Policy) -> None:
         """Compare the open questions, their order, and their approvers."""
-        asked = self.model.asked()
-        expected = [(self.numbers[place], ordinal) for place, ordinal in asked]
+        expected_questions = self.model.asked()
+        expected = [(self.numbers[place], ordinal) for place, ordinal in expected_questions]
         assert [(item.job, item.ordinal) for item in questions] == expected
-        for item, (place, ordinal) in zip(questions, asked, strict=True):
+        for item, (place, ordinal) in zip(questions, expected_questions, strict=True):
             job = self.model.jobs[place]
-            mine = job.questions[ordinal - 1]
-            if mine.kind == "approval":
-                assert (tuple(item.approvers), item.quorum) == (mine.approvers, mine.quorum)
-                for who in EVERYBODY:
-                    may = _may(policy, who, item, job.invoker)
-                    assert may == who.decides(mine.approvers, job.invoker), f"{who} may: {may}"
+            modelled = job.questions[ordinal - 1]
+            if modelled.kind == "approval":
+                assert (tuple(item.approvers), item.quorum) == (modelled.approvers, modelled.quorum)
+                for actor in EVERYBODY:
+                    may = _may(policy, actor, item, job.invoker)
+                    assert may == actor.decides(modelled.approvers, job.invoker), (
+                        f"{actor} may: {may}"
+                    )
 
     def _order_agrees(self) -> None:
         """The real claim hands out each queue in the model's order; tried where that changed."""
@@ -192,9 +194,9 @@ class Driver(RuleBasedStateMachine):
         assert self.tokens.setdefault(lease, token) == token, f"D-{number} changed its lease"
 
 
-def _may(policy: Policy, who: ModelActor, item: Question, invoker: str) -> bool:
+def _may(policy: Policy, actor: ModelActor, item: Question, invoker: str) -> bool:
     try:
-        policy.check_vote(policy.resolve(who.actor), item.approvers, invoker=invoker)
+        policy.check_vote(policy.resolve(actor.actor), item.approvers, invoker=invoker)
     except NotPermitted:
         return False
     return True

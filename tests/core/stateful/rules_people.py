@@ -70,44 +70,44 @@ class PeopleRules(Driver):
         n=pick,
         closed=seldom,
         text=texts,
-        who=people,
+        actor=people,
         event=st.integers(0, SOON),
         session=sessions,
     )
     def answer(
-        self, n: int, closed: bool, text: str, who: ModelActor, event: int, session: int
+        self, n: int, closed: bool, text: str, actor: ModelActor, event: int, session: int
     ) -> None:
         """A person writes to a question, or to an approval, which text never decides."""
         questions = self._questions("" if closed else "input") or self._questions("")
         place, number = questions[-1 - n % len(questions)]
-        self._respond(place, number, {"text": text}, who, event, session)
+        self._respond(place, number, {"text": text}, actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
     @rule(
         n=pick,
         closed=seldom,
         yes=st.sampled_from([True, True, False]),
-        who=deciders,
+        actor=deciders,
         event=st.integers(0, SOON),
         session=sessions,
     )
     def decide(
-        self, n: int, closed: bool, yes: bool, who: ModelActor, event: int, session: int
+        self, n: int, closed: bool, yes: bool, actor: ModelActor, event: int, session: int
     ) -> None:
         questions = self._questions("approval")
         questions = self._questions("") if closed or not questions else questions
         place, number = questions[-1 - n % len(questions)]
-        self._respond(place, number, {"decision": yes}, who, event, session)
+        self._respond(place, number, {"decision": yes}, actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
-    @rule(n=pick, who=deciders, session=sessions)
-    def mint_token(self, n: int, who: ModelActor, session: int) -> None:
+    @rule(n=pick, actor=deciders, session=sessions)
+    def mint_token(self, n: int, actor: ModelActor, session: int) -> None:
         questions = self._questions("approval")
         place, number = questions[-1 - n % len(questions)]
-        approver = who.person if n % 4 and who.person else ("carol", "erin", "dave")[n % 3]
+        approver = actor.person if n % 4 and actor.person else ("carol", "erin", "dave")[n % 3]
         secret = self.run_transaction(
-            lambda: self.model.mint(place, number, approver, who),
-            lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, who.actor),
+            lambda: self.model.mint(place, number, approver, actor),
+            lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, actor.actor),
             lambda _: len(self.secrets),
             session=session,
             cuttable=False,
@@ -115,8 +115,8 @@ class PeopleRules(Driver):
         self.secrets += [secret] if secret else []
 
     @precondition(lambda self: self.secrets and self._questions("approval"))
-    @rule(n=pick, m=pick, who=deciders, yes=st.booleans(), event=st.integers(0, SOON))
-    def decide_by_token(self, n: int, m: int, who: ModelActor, yes: bool, event: int) -> None:
+    @rule(n=pick, m=pick, actor=deciders, yes=st.booleans(), event=st.integers(0, SOON))
+    def decide_by_token(self, n: int, m: int, actor: ModelActor, yes: bool, event: int) -> None:
         """A token speaks for its approver, once, at its gate, and only when they redeem it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
         minted = self.model.tokens[token]
@@ -124,34 +124,34 @@ class PeopleRules(Driver):
         place, number = (
             (minted.job, minted.question) if m % 4 else questions[-1 - m % len(questions)]
         )
-        self._respond(place, number, {"decision": yes}, who, event, 0, token)
+        self._respond(place, number, {"decision": yes}, actor, event, 0, token)
 
     @precondition(lambda self: self._questions(""))
-    @rule(n=pick, seconds=times, who=people, session=sessions)
-    def extend(self, n: int, seconds: float | None, who: ModelActor, session: int) -> None:
+    @rule(n=pick, seconds=times, actor=people, session=sessions)
+    def extend(self, n: int, seconds: float | None, actor: ModelActor, session: int) -> None:
         questions = self._questions("")
         place, number = questions[-1 - n % len(questions)]
         self.run_transaction(
-            lambda: self.model.extend(place, number, seconds, who),
-            lambda rt: rt.questions.extend(self.numbers[place], number, seconds, who.actor),
+            lambda: self.model.extend(place, number, seconds, actor),
+            lambda rt: rt.questions.extend(self.numbers[place], number, seconds, actor.actor),
             self.second,
             session=session,
         )
 
     @precondition(lambda self: self.model.jobs)
-    @rule(n=pick, ended=seldom, who=people, force=st.booleans(), session=sessions)
-    def cancel(self, n: int, ended: bool, who: ModelActor, force: bool, session: int) -> None:
+    @rule(n=pick, finished=seldom, actor=people, force=st.booleans(), session=sessions)
+    def cancel(self, n: int, finished: bool, actor: ModelActor, force: bool, session: int) -> None:
         places = [
             place
             for place, job in enumerate(self.model.jobs)
-            if ended or job.status not in TERMINAL
+            if finished or job.status not in TERMINAL
         ]
         if not places:
             return
         place = places[-1 - n % len(places)]
         self.run_transaction(
-            lambda: self.model.cancel(place, who, force=force),
-            lambda rt: rt.job_control.cancel(self.numbers[place], who.actor, force=force),
+            lambda: self.model.cancel(place, actor, force=force),
+            lambda rt: rt.job_control.cancel(self.numbers[place], actor.actor, force=force),
             lambda found: (str(found.status), found.requested),
             session=session,
         )
@@ -177,7 +177,7 @@ class PeopleRules(Driver):
         place: int,
         number: int,
         fields: dict[str, Any],
-        who: ModelActor,
+        actor: ModelActor,
         event: int,
         session: int,
         token: int | None = None,
@@ -187,11 +187,11 @@ class PeopleRules(Driver):
         key = (place, number, response.source_event_id)
         self.run_transaction(
             lambda: (
-                self.model.answer(*key, fields["text"], who)
+                self.model.answer(*key, fields["text"], actor)
                 if "text" in fields
-                else self.model.decide(*key, fields["decision"], who, token)
+                else self.model.decide(*key, fields["decision"], actor, token)
             ),
-            lambda rt: rt.questions.answer(self.numbers[place], number, response, who.actor),
+            lambda rt: rt.questions.answer(self.numbers[place], number, response, actor.actor),
             _verdict,
             session=session,
         )

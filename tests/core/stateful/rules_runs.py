@@ -86,32 +86,35 @@ class RunRules(Driver):
     def start_or_give_back(self, n: int, stale: bool, back: bool, session: int) -> None:
         leases = self.leases(stale=stale, status="claimed")
         lease = leases[-1 - n % len(leases)]
-        mine = [self.works[lease].lease]
+        own_leases = [self.works[lease].lease]
         claim = self.world.rts[session].claim(worker_id(session), QUEUES)
         if back:
             self.run_transaction(
                 lambda: self.model.release_claims(lease),
-                lambda _: claim.release_claims(mine, "drained"),
+                lambda _: claim.release_claims(own_leases, "drained"),
                 session=session,
             )
             return
         result = self.run_transaction(
-            lambda: self.model.start(lease), lambda _: claim.start(mine), bool, session=session
+            lambda: self.model.start(lease),
+            lambda _: claim.start(own_leases),
+            bool,
+            session=session,
         )
         if result:
             self.works[lease] = result[0]
 
     @precondition(lambda self: self.works)
-    @rule(n=pick, stale=seldom, what=st.sampled_from(WRITES), session=sessions)
-    def write(self, n: int, stale: bool, what: str, session: int) -> None:
+    @rule(n=pick, stale=seldom, kind=st.sampled_from(WRITES), session=sessions)
+    def write(self, n: int, stale: bool, kind: str, session: int) -> None:
         """A run saves data; a run that lost its job must be refused and write nothing."""
         if not (leases := self.leases(stale=stale)):
             return
         lease = leases[-1 - n % len(leases)]
         key = f"step {n % 2}"
         self.run_transaction(
-            lambda: self._written(lease, what, n, key),
-            lambda rt: _write(rt, self.works[lease], what, n, key),
+            lambda: self._written(lease, kind, n, key),
+            lambda rt: _write(rt, self.works[lease], kind, n, key),
             session=session,
         )
 
@@ -147,13 +150,13 @@ class RunRules(Driver):
     @rule(worker=sessions, all_of_it=st.booleans())
     def heartbeat(self, worker: int, all_of_it: bool) -> None:
         """A worker beats for its known claims, or a supposedly dead worker for all its claims."""
-        mine = [place for place in sorted(self.works) if self.model.leases[place].worker == worker]
-        leases = [place for place in mine if all_of_it or place in self.known[worker]]
+        owned = [place for place in sorted(self.works) if self.model.leases[place].worker == worker]
+        leases = [place for place in owned if all_of_it or place in self.known[worker]]
         claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
         reported = self.run_transaction(
             lambda: self.model.beat(worker, leases),
             lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
-            lambda found: (found[0], {self._pulse(pulse) for pulse in found[1]}),
+            lambda found: (found[0], {self._pulse(state) for state in found[1]}),
             session=worker,
         )
         if reported is not None and not reported[0]:
@@ -176,16 +179,16 @@ class RunRules(Driver):
             session=worker,
         )
 
-    def _pulse(self, pulse: Any) -> tuple[int, bool, bool]:
-        lease = next(place for place, token in self.tokens.items() if token == pulse.token)
-        return lease, pulse.owned, pulse.canceled
+    def _pulse(self, state: Any) -> tuple[int, bool, bool]:
+        lease = next(place for place, token in self.tokens.items() if token == state.token)
+        return lease, state.owned, state.canceled
 
-    def _written(self, lease: int, what: str, n: int, key: str) -> Any:
-        free = what in ("log", "usage")
+    def _written(self, lease: int, kind: str, n: int, key: str) -> Any:
+        free = kind in ("log", "usage")
         job = self.model.holder(lease) if free else self.model.owns(lease)
         if job is None:
             return "lost"
-        match what:
+        match kind:
             case "checkpoint":
                 self.model.checkpoint(job, n)
             case "begin":
@@ -227,10 +230,10 @@ async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[Claime
     return await claim.exchange([], types=TYPES, skip=[], free=free, ahead=0)
 
 
-async def _write(rt: Runtime, work: ClaimedJob, what: str, n: int, key: str) -> Any:
+async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> Any:
     saves, lease = rt.checkpoints, work.lease
     try:
-        match what:
+        match kind:
             case "checkpoint":
                 await saves.save(lease, {"n": n})
             case "begin":

@@ -38,20 +38,22 @@ class SweepRules(Driver):
     @rule(
         step=st.sampled_from([0.0, 0.0, 10.0, 60.0, 600.0]),
         name=names,
-        who=terms,
+        index=terms,
         session=sessions,
-        gone=seldom,
+        process_ended=seldom,
     )
-    def later_sweep(self, step: float, name: str, who: int, session: int, gone: bool) -> None:
+    def later_sweep(
+        self, step: float, name: str, index: int, session: int, process_ended: bool
+    ) -> None:
         self.time_passes(step)
-        if who:
+        if index:
             self.lead(session, "acquire")
-        self.sweep(name, who, session, gone)
+        self.sweep(name, index, session, process_ended)
 
-    def sweep(self, name: str, who: int, session: int, gone: bool) -> None:
+    def sweep(self, name: str, index: int, session: int, process_ended: bool) -> None:
         """Run a sweep in both; with `gone`, the other worker is known to be dead."""
-        term = self._term(who, session)
-        dead = [1 - session] if gone and name == "rescue" else []
+        term = self._term(index, session)
+        dead = [1 - session] if process_ended and name == "rescue" else []
         self.run_transaction(
             lambda: self._swept(name, term, dead),
             lambda rt: _sweep(rt, name, term, dead),
@@ -75,15 +77,15 @@ class SweepRules(Driver):
         self.compare()
         assert list(counts) == expected, f"two leaders changed {counts}, the model says {expected}"
 
-    @rule(session=sessions, what=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
-    def lead(self, session: int, what: str) -> None:
-        mine, term = worker_id(session), (session, self.model.term)
-        held = LeaderTerm(mine, self.model.term)
-        match what:
+    @rule(session=sessions, action=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
+    def lead(self, session: int, action: str) -> None:
+        owner, term = worker_id(session), (session, self.model.term)
+        held = LeaderTerm(owner, self.model.term)
+        match action:
             case "acquire":
                 self.run_transaction(
                     lambda: self.model.acquire(session, REIGN),
-                    lambda rt: rt.sweeps.acquire(mine, REIGN),
+                    lambda rt: rt.sweeps.acquire(owner, REIGN),
                     session=session,
                     cuttable=False,
                 )
@@ -100,11 +102,11 @@ class SweepRules(Driver):
                     session=session,
                 )
 
-    def _term(self, who: int, session: int) -> Term:
-        if who == 0:
+    def _term(self, index: int, session: int) -> Term:
+        if index == 0:
             return None
         owner = session if self.model.leader is None else self.model.leader
-        return (1 - owner, self.model.term) if who == 3 else (owner, self.model.term - who + 1)
+        return (1 - owner, self.model.term) if index == 3 else (owner, self.model.term - index + 1)
 
     def _swept(self, name: str, term: Term, dead: list[int]) -> int:
         match name:

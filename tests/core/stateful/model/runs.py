@@ -97,15 +97,15 @@ class RunModel(State):
 
     def beat(self, worker: int, leases: Sequence[int]) -> tuple[bool, set[tuple[int, bool, bool]]]:
         """Beat; return whether the worker is registered, and (lease, owned, canceled) of each."""
-        who, pulses = self.workers[worker], set()
-        if who.registered:
-            who.beat = self.now
+        owner, pulses = self.workers[worker], set()
+        if owner.registered:
+            owner.beat = self.now
         for lease in leases:
             job = self.jobs[self.leases[lease].job]
             if self.holder(lease) is not None:
                 job.beat = self.now
             pulses.add((lease, job.lease == lease, job.cancel))
-        return who.registered, pulses
+        return owner.registered, pulses
 
     def release_lost_claims(self, worker: int, known: Collection[int]) -> int:
         """Release the claims that the worker does not know of."""

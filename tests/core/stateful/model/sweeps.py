@@ -99,8 +99,8 @@ class Model(SubmissionModel, QuestionModel):
             job.move("resumed" if slept else "queued")
         return len(due)
 
-    def rescue(self, term: Term, gone: Collection[int]) -> int:
-        dead = {*self._dead(), *gone}
+    def rescue(self, term: Term, ended_workers: Collection[int]) -> int:
+        dead = {*self._dead(), *ended_workers}
         due = [job for job in self.jobs if job.lease is not None and self._lost(job, dead)]
         if not self.leads(term):
             return 0
