@@ -54,19 +54,19 @@ def shared_initdb(home: Path) -> Iterator[None]:
     def run(
         command: Sequence[str | Path], account: layout.SystemAccount | None = None, **options: Any
     ) -> None:
-        words = [str(word) for word in command]
-        if Path(words[0]).name != "initdb":
+        arguments = [str(word) for word in command]
+        if Path(arguments[0]).name != "initdb":
             real(command, account, **options)
             return
         assert account is not None
-        at = words.index("-D") + 1
+        at = arguments.index("-D") + 1
         template, new = home / f"initdb-{account.uid}", home / f"initdb-{account.uid}.new"
         with server_process.lock_file(home / "initdb.lock", DEADLINE):
             if not template.exists():
                 layout.make_server_folder(new, account)
-                real([*words[:at], str(new), *words[at + 1 :]], account, **options)
+                real([*arguments[:at], str(new), *arguments[at + 1 :]], account, **options)
                 new.rename(template)
-        subprocess.run(["cp", "-a", f"{template}/.", words[at]], check=True)
+        subprocess.run(["cp", "-a", f"{template}/.", arguments[at]], check=True)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server_process, "run", run)

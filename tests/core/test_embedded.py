@@ -138,8 +138,8 @@ def test_a_killed_server_is_recovered_during_a_statement(server: EmbeddedServer)
     pid = server.status().pid
     busy = "SELECT count(*) FROM generate_series(1, 1e12::bigint)"
     psql = subprocess.Popen([server.binary("psql"), "-qc", busy, url], stderr=subprocess.DEVNULL)
-    seen = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{busy}'"
-    wait_until(lambda: value(url, seen))
+    query = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{busy}'"
+    wait_until(lambda: value(url, query))
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert server.ensure() == url
@@ -166,18 +166,18 @@ def test_a_stale_pid_of_another_process_is_not_signaled(server: EmbeddedServer) 
     os.kill(status.pid, signal.SIGKILL)
     wait_for_end(server)
     owner = layout.locate(status.data_dir.parents[1]).account  # whose processes a server respects
-    with subprocess.Popen(["sleep", "60"], cwd="/", **owner.switch) as stranger:
+    with subprocess.Popen(["sleep", "60"], cwd="/", **owner.switch) as other_process:
         for name in ("data/postmaster.pid", "run/.s.PGSQL.5432.lock"):
             record = status.data_dir.parent / name
             pid, _, rest = record.read_text().partition("\n")
             assert pid == str(status.pid)
-            record.write_text(f"{stranger.pid}\n{rest}")
+            record.write_text(f"{other_process.pid}\n{rest}")
         assert server.status().running is False
         assert server.stop() is False
         assert server.ensure() == url
-        assert server.status().pid != stranger.pid
-        assert stranger.poll() is None
-        stranger.kill()
+        assert server.status().pid != other_process.pid
+        assert other_process.poll() is None
+        other_process.kill()
 
 
 def test_a_server_whose_socket_was_removed_is_restarted(server: EmbeddedServer) -> None:
@@ -192,14 +192,14 @@ def test_an_idle_server_stops_after_its_last_connection(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
     url = server.ensure()
     pid = server.status().pid
-    with psycopg.connect(url, autocommit=True) as quiet, psycopg.connect(url) as other:
+    with psycopg.connect(url, autocommit=True) as idle, psycopg.connect(url) as other:
         other.execute("SELECT pg_sleep(2.5)")
-        assert quiet.execute("SELECT 1").fetchone() == (1,)
+        assert idle.execute("SELECT 1").fetchone() == (1,)
         assert server.ensure() == url
         assert server.status().pid == pid
-    ended = time.monotonic()
+    end_time = time.monotonic()
     wait_for_end(server)
-    assert 0.9 < time.monotonic() - ended < 10
+    assert 0.9 < time.monotonic() - end_time < 10
     assert server.status().running is False
     with server_process.lock_file(server.status().data_dir.parent / "watch.lock", DEADLINE):
         pass  # its watcher has gone with it

@@ -64,12 +64,12 @@ def test_a_platform_without_binaries_is_refused_with_an_alternative(
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
 def test_an_ordinary_user_gets_a_separate_server(empty: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
+    account = pwd.getpwnam("nobody")
     python, environment = copy_python(empty / "copy")
     data_dir = empty / "data"
     data_dir.mkdir()
-    os.chown(data_dir, nobody.pw_uid, nobody.pw_gid)
-    user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    os.chown(data_dir, account.pw_uid, account.pw_gid)
+    user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     options = {
         "command": [python, "-c", ENSURE.read_text()],
         "env": environment,
@@ -79,7 +79,7 @@ def test_an_ordinary_user_gets_a_separate_server(empty: Path) -> None:
     url, pid = said(report(data_dir, 6, **options))
     assert (url, pid) == said(report(data_dir, 6, **options))
     postmaster = psutil.Process(pid)
-    assert postmaster.uids().effective == nobody.pw_uid
+    assert postmaster.uids().effective == account.pw_uid
     assert postmaster.cmdline()[0].startswith(str(empty / "copy"))
     os.kill(pid, signal.SIGKILL)
     assert said(report(data_dir, 1, **options))[1] != pid

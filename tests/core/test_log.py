@@ -122,7 +122,7 @@ def test_an_invalid_format_string_loses_no_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "shown"),
+    ("level", "levels"),
     [
         ("debug", ["debug", "info", "warning", "error"]),
         ("info", ["info", "warning", "error"]),
@@ -130,12 +130,12 @@ def test_an_invalid_format_string_loses_no_record() -> None:
     ],
 )
 def test_records_below_the_level_are_not_written(
-    level: Literal["debug", "info", "error"], shown: list[str]
+    level: Literal["debug", "info", "error"], levels: list[str]
 ) -> None:
     stream = _screen(level)
     for each in ("debug", "info", "warning", "error"):
         getattr(LOG, each)("said")
-    assert [line.split()[1] for line in stream.getvalue().splitlines()] == shown
+    assert [line.split()[1] for line in stream.getvalue().splitlines()] == levels
 
 
 def test_libraries_log_from_warning_on() -> None:
@@ -351,8 +351,8 @@ def test_a_line_truncated_by_a_full_disk_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = _screen(file=tmp_path / "draftsman.log")
-    whole = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: whole(file, data[:5]))
+    real_write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: real_write(file, data[:5]))
     LOG.info("said")
     assert "No space left on device" in stream.getvalue()
 

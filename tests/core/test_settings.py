@@ -332,7 +332,7 @@ class TestSlack:
         assert slack.address == ("127.0.0.1", 3000)
 
     @pytest.mark.parametrize(
-        ("text", "words"),
+        ("text", "message"),
         [
             ('bot_token = { env = "B" }', 'mode "socket" needs app_token'),
             ('mode = "http"\nbot_token = { env = "B" }', 'mode "http" needs signing_secret'),
@@ -358,10 +358,10 @@ class TestSlack:
             ("api_url = 'slack.com'", "slack.api_url: must be a URL"),
         ],
     )
-    def test_an_invalid_value_is_refused(self, write: Write, text: str, words: str) -> None:
+    def test_an_invalid_value_is_refused(self, write: Write, text: str, message: str) -> None:
         keys = "" if "bot_token" in text else self.SOCKET.removeprefix("[slack]\n")
         parts = _refusal(write(f"[slack]\n{keys}{text}\n"))
-        assert words in parts
+        assert message in parts
         assert "abcdefgh" not in parts
         assert "pattern" not in parts
 

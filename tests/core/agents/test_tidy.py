@@ -100,12 +100,12 @@ async def test_question_shows_the_number_of_changes_of_the_fixers(sample: Path) 
     assert ask.key == "apply"
     assert ask.text == "Which fixes should be applied to sample?"
     assert [choice.value for choice in ask.choices] == ["safe fixes", "all fixes", "nothing"]
-    safe, everything, nothing = (choice.description for choice in ask.choices)
-    counts = [int(text.split()[0]) for text in (safe, everything)]
+    safe, all_fixes, no_fixes = (choice.description for choice in ask.choices)
+    counts = [int(text.split()[0]) for text in (safe, all_fixes)]
     assert counts == sorted(counts)
     assert counts[0] > 10
     assert " findings in 4 files, +" in safe
-    assert nothing == "make no changes"
+    assert no_fixes == "make no changes"
     assert ask.context.startswith("lint: Found ")
     snapshot = await host.workspace.snapshot("untouched")
     assert snapshot.files_changed == 0
@@ -204,9 +204,9 @@ async def test_configured_fixers_run_and_new_files_are_counted(repository: Path)
         ),
     )
     workspace, transcript = await tidy(repository, {"apply": "all fixes"}, profile)
-    safe, everything, _ = transcript.of(AskMessage)[0].choices
+    safe, all_fixes, _ = transcript.of(AskMessage)[0].choices
     assert safe.description == "changes in 1 file, +2 -2 lines"
-    assert everything.description == "changes in 2 files, +2 -2 lines"
+    assert all_fixes.description == "changes in 2 files, +2 -2 lines"
     assert transcript.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
 
@@ -331,10 +331,12 @@ async def test_agent_ends_when_its_worker_is_gone(sample: Path) -> None:
 
 def test_agent_starts_without_heavy_imports() -> None:
     code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
     heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "dataclasses"}
     heavy |= {"inspect", "draftsman.settings"}
-    assert heavy.isdisjoint(shown.stdout.split())
+    assert heavy.isdisjoint(result.stdout.split())
 
 
 async def test_agent_killed_in_any_stage_has_the_same_result(repository: Path) -> None:
@@ -350,9 +352,9 @@ async def test_agent_killed_in_any_stage_has_the_same_result(repository: Path) -
         killed = [message async for message in host.run(apply, killed_at=min(stage, 1))]
         assert not any(isinstance(message, ResultMessage) for message in killed)
         assert len(host.checkpoint or {}) == stage
-    ended = [message async for message in host.run(apply)]
-    assert isinstance(ended[-1], ResultMessage)
-    assert ended[-1].data["files_changed"] == 1
+    all_messages = [message async for message in host.run(apply)]
+    assert isinstance(all_messages[-1], ResultMessage)
+    assert all_messages[-1].data["files_changed"] == 1
     assert (await host.workspace.snapshot("done")).tree == expected
 
 
@@ -371,7 +373,7 @@ async def test_agent_killed_during_a_fixer_restarts_that_stage(repository: Path)
     assert isinstance(killed[-1], AskMessage)
     assert (host.workspace.path / "notes.txt").read_text() == "half"
     host.again = True
-    ended = [message async for message in host.run({"apply": "safe fixes"})]
-    assert isinstance(ended[-1], ResultMessage)
-    assert ended[-1].summary.startswith("safe fixes applied to 1 file; no validators ran: ")
+    messages = [message async for message in host.run({"apply": "safe fixes"})]
+    assert isinstance(messages[-1], ResultMessage)
+    assert messages[-1].summary.startswith("safe fixes applied to 1 file; no validators ran: ")
     assert (host.workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"

@@ -71,12 +71,12 @@ def message(kind: DeliveryKind = DeliveryKind.RESULT, **fields: object) -> Messa
 
 def question(**fields: object) -> Question:
     """Return an open question with two choices."""
-    asked = Question(
+    built = Question(
         7, 2, 1, "pick", QuestionKind.INPUT, QuestionStatus.OPEN, "Which one?",
         [{"value": "red", "label": "Red"}, {"value": "blue", "label": "Blue"}], True, None, [], 1,
         OnExpire.EXPIRE, None, OnDeny.FAIL, "d", None, None, WHEN, None, None,
     )  # fmt: skip
-    return replace(asked, **fields)  # type: ignore[arg-type]
+    return replace(built, **fields)  # type: ignore[arg-type]
 
 
 class ChannelContract:
@@ -154,25 +154,25 @@ class ChannelContract:
         if not place.cuts:
             return
         await place.reject_next(429, "7")
-        ended = await place.channel.send(message())
-        assert isinstance(ended, Failure)
-        assert (ended.http_status, ended.retry_after) == (429, 7)
+        outcome = await place.channel.send(message())
+        assert isinstance(outcome, Failure)
+        assert (outcome.http_status, outcome.retry_after) == (429, 7)
 
     async def test_a_permanent_refusal_is_a_permanent_failure(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
         await place.reject_next(400)
-        ended = await place.channel.send(message())
-        assert isinstance(ended, Failure)
-        assert classify(ended) is ErrorClass.PERMANENT
+        outcome = await place.channel.send(message())
+        assert isinstance(outcome, Failure)
+        assert classify(outcome) is ErrorClass.PERMANENT
 
     async def test_a_refused_connection_is_a_failure_without_a_delivery(
         self, place: ChannelHarness
     ) -> None:
         await place.stop_listening()
         for call in (place.channel.send(message()), place.channel.edit(message(edits="ref"))):
-            ended = await call
-            assert isinstance(ended, Failure), ended
+            outcome = await call
+            assert isinstance(outcome, Failure), outcome
 
     async def test_channel_names_its_rate_limit_buckets(self, place: ChannelHarness) -> None:
         sent = message()

@@ -50,17 +50,17 @@ class TestLog(ChannelContract):
 
 
 async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(place: LogPlace) -> None:
-    whole, torn = message(), message()
-    await place.channel.send(whole)
+    complete, torn = message(), message()
+    await place.channel.send(complete)
     line = place.path.read_bytes()
     with place.path.open("ab") as file:
-        file.write(line.replace(whole.marker.encode(), torn.marker.encode())[:60])
+        file.write(line.replace(complete.marker.encode(), torn.marker.encode())[:60])
     assert await place.channel.find(torn) is None
     await place.channel.send(torn)
     lines = place.path.read_bytes().split(b"\n")
     assert [len(lines), lines[-1]] == [4, b""]
     assert isinstance(await place.channel.find(torn), Receipt)
-    assert isinstance(await place.channel.find(whole), Receipt)
+    assert isinstance(await place.channel.find(complete), Receipt)
 
 
 async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogPlace) -> None:

@@ -178,18 +178,18 @@ async def test_without_a_secret_nothing_is_sent(
     place: WebhookPlace, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, secret)
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert classify(ended) is ErrorClass.PERMANENT
+    outcome = await place.channel.send(message())
+    assert isinstance(outcome, Failure)
+    assert classify(outcome) is ErrorClass.PERMANENT
     assert place.requests == []
-    assert "not-base64" not in str(ended)
-    assert "plain words" not in str(ended)
+    assert "not-base64" not in str(outcome)
+    assert "plain words" not in str(outcome)
 
 
 async def test_an_unknown_webhook_is_a_permanent_failure(place: WebhookPlace) -> None:
-    ended = await place.channel.send(message(target="nobody"))
-    assert isinstance(ended, Failure)
-    assert (ended.code, classify(ended)) == ("no_such_webhook", ErrorClass.PERMANENT)
+    outcome = await place.channel.send(message(target="nobody"))
+    assert isinstance(outcome, Failure)
+    assert (outcome.code, classify(outcome)) == ("no_such_webhook", ErrorClass.PERMANENT)
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ async def test_a_refusal_is_classified_by_its_status(
     place: WebhookPlace, status: int, expected: ErrorClass
 ) -> None:
     await place.reject_next(status)
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert classify(ended) is expected
-    assert str(ended) == f"HTTP {status}: no, because"
+    outcome = await place.channel.send(message())
+    assert isinstance(outcome, Failure)
+    assert classify(outcome) is expected
+    assert str(outcome) == f"HTTP {status}: no, because"
 
 
 async def test_a_redirect_is_not_followed(place: WebhookPlace) -> None:
@@ -220,9 +220,9 @@ async def test_a_redirect_is_not_followed(place: WebhookPlace) -> None:
 
 async def test_an_endless_error_body_is_truncated(place: WebhookPlace) -> None:
     place.hook.respond(400, content=endless(b"x" * 65536))
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert str(ended) == f"HTTP 400: {'x' * 500}"
+    outcome = await place.channel.send(message())
+    assert isinstance(outcome, Failure)
+    assert str(outcome) == f"HTTP 400: {'x' * 500}"
 
 
 async def test_status_200_is_a_receipt_despite_an_endless_body(place: WebhookPlace) -> None:
@@ -232,26 +232,26 @@ async def test_status_200_is_a_receipt_despite_an_endless_body(place: WebhookPla
 
 async def test_a_timeout_is_unconfirmed(site: FaultyServer) -> None:
     site.routes["/"] = site.stall(b"")
-    ended = await channel_to(site.url(), 0.2).send(message())
-    assert isinstance(ended, Unconfirmed)
+    outcome = await channel_to(site.url(), 0.2).send(message())
+    assert isinstance(outcome, Unconfirmed)
     assert len(site.requests) == 1
 
 
 async def test_an_error_status_is_a_failure_despite_a_stalled_body(site: FaultyServer) -> None:
     site.routes["/"] = site.stall(head(400, "Bad Request", content_length="9") + b"no")
-    ended = await channel_to(site.url(), 0.3).send(message())
-    assert isinstance(ended, Failure)
-    assert (ended.http_status, str(ended)) == (400, "HTTP 400")
+    outcome = await channel_to(site.url(), 0.3).send(message())
+    assert isinstance(outcome, Failure)
+    assert (outcome.http_status, str(outcome)) == (400, "HTTP 400")
 
 
 async def test_only_configured_addresses_are_reached(
     place: WebhookPlace,
 ) -> None:
     url = place.url.replace("127.0.0.1", "127.1")  # a name, for a resolver
-    ended = await channel_to(url).send(message())
-    assert isinstance(ended, Failure)
-    assert (ended.code, classify(ended)) == ("address_refused", ErrorClass.PERMANENT)
-    assert "http.allow" in str(ended)
+    outcome = await channel_to(url).send(message())
+    assert isinstance(outcome, Failure)
+    assert (outcome.code, classify(outcome)) == ("address_refused", ErrorClass.PERMANENT)
+    assert "http.allow" in str(outcome)
     assert place.requests == []
     assert isinstance(await channel_to(url, allow=("127.0.0.0/8",)).send(message()), Receipt)
 

@@ -106,12 +106,14 @@ async def test_wait_returns_the_job_with_its_result(client: Client, make: Factor
 async def test_the_feed_continues_after_a_stored_cursor(client: Client) -> None:
     first = await client.submit(type="noop")
     events = client.events()
-    seen = await anext(events)
-    assert seen.job == first.number
+    event = await anext(events)
+    assert event.job == first.number
     second = await client.submit(type="noop")
-    later = client.events(after=seen.cursor)
+    later = client.events(after=event.cursor)
     assert (await anext(later)).job == second.number
-    assert await anext(client.events(second.name, after=seen)) == await anext(client.events(second))
+    assert await anext(client.events(second.name, after=event)) == await anext(
+        client.events(second)
+    )
     for open_feed in (events, later):
         await open_feed.aclose()  # type: ignore[attr-defined]
 
@@ -179,8 +181,10 @@ async def test_a_submission_uses_only_the_connection_of_the_caller(
     async with await psycopg.AsyncConnection.connect(database_url) as conn:
         with psycopg.connect(database_url) as blocking, monkeypatch.context() as patch:
             patch.setattr(Database, "connection", refuse)
-            theirs = conn if kind == "async" else blocking
-            [job] = await rt.submissions.submit_many([request], owner, connection=theirs)
+            callers_connection = conn if kind == "async" else blocking
+            [job] = await rt.submissions.submit_many(
+                [request], owner, connection=callers_connection
+            )
         await conn.commit()
     assert (await rt.read_model.job(job.number)).status is Status.QUEUED
 
@@ -254,12 +258,12 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
         with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
             job = client.submit(type="noop", key="same", connection=first)
             holder.set_result(first.info.backend_pid)
-            twin = threading.Thread(
+            thread = threading.Thread(
                 target=lambda: results.append(
                     client.submit(type="noop", key="same", connection=second).number
                 )
             )
-            twin.start()
+            thread.start()
             try:
                 waits.wait(10)
                 with pytest.raises(NotFound):
@@ -267,7 +271,7 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
                 first.commit()
             finally:
                 first.rollback()
-                twin.join(10)
+                thread.join(10)
             assert results == [job.number]
 
     results: list[int] = []
@@ -292,28 +296,28 @@ def test_a_closed_client_raises_a_clear_error(draftsman: Draftsman) -> None:
         assert again.questions() == []
 
 
-@pytest.mark.parametrize("what", ["wait", "events"])
+@pytest.mark.parametrize("operation", ["wait", "events"])
 def test_closing_ends_the_calls_of_other_threads(
-    draftsman: Draftsman, database_url: str, what: str
+    draftsman: Draftsman, database_url: str, operation: str
 ) -> None:
     def call() -> None:
         try:
-            if what == "wait":
-                begun.set()
+            if operation == "wait":
+                started.set()
                 client.wait(job)
             for event in client.events(job):
                 assert event.kind == "job_created"
-                begun.set()
+                started.set()
         except DraftsmanError as error:
             ends.append(str(error))
 
     ends: list[str] = []
-    begun = threading.Event()
+    started = threading.Event()
     with draftsman as client:
         job = client.submit(type="noop")
         other = threading.Thread(target=call, daemon=True)
         other.start()
-        assert begun.wait(10)
+        assert started.wait(10)
     other.join(10)
     assert ends == ["this client is closed; open a new Draftsman"]
     client.close()

@@ -20,13 +20,13 @@ STATUSES = st.sampled_from(Status)
 
 
 def _reachable(start: frozenset[Status]) -> set[Status]:
-    seen, todo = set(start), list(start)
+    reached_before, todo = set(start), list(start)
     while todo:
         before = todo.pop()
-        reached = {after for (b, after) in TRANSITIONS if b is before} - seen
-        seen |= reached
+        reached = {after for (b, after) in TRANSITIONS if b is before} - reached_before
+        reached_before |= reached
         todo += reached
-    return seen
+    return reached_before
 
 
 def test_every_status_can_be_reached_from_a_new_job() -> None:

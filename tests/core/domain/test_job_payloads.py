@@ -36,7 +36,7 @@ def test_valid_payloads_are_accepted(type: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "payload", "says"),
+    ("type", "payload", "expected"),
     [
         ("http_request", {}, "url: is required"),
         (
@@ -90,13 +90,13 @@ def test_valid_payloads_are_accepted(type: str) -> None:
     ids=str,
 )
 def test_invalid_payloads_are_refused_in_one_line(
-    type: str, payload: dict[str, Any], says: str
+    type: str, payload: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
         parse(type, payload)
     message = redact(str(raised.value))  # as people see it
     assert message.startswith(f"payload of {type}:")
-    assert says in message
+    assert expected in message
     assert "\n" not in message
 
 

@@ -100,7 +100,7 @@ async def test_concurrent_votes_approve_once(make: Factory, rt: Runtime, people:
     item = GATE.model_copy(update={"quorum": 2, "approvers": ("carol", "dave", "erin")})
     work = await make.asked(item)
     voters = [people.carol, people.dave, people.erin, people.carol, people.dave, people.erin]
-    verdicts = await asyncio.gather(*(make.decide(work.number, True, who) for who in voters))
+    verdicts = await asyncio.gather(*(make.decide(work.number, True, person) for person in voters))
     assert Counter(verdict.accepted for verdict in verdicts) == {True: 2, False: 4}
     assert Counter(verdict.resolved for verdict in verdicts if verdict.accepted) == {
         True: 1,

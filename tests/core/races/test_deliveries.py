@@ -52,8 +52,8 @@ async def test_a_post_that_failed_while_its_question_closed_is_not_retried(
     job, question = await _asking(make, rt)
     refused = Failure("no", http_status=500)
     async with first.doing(_answer(first.rt, make, job)):
-        ended = await first.then(rt.delivery_sender.record(question, refused), conn)
-    assert ended is DeliveryStatus.SUPERSEDED
+        outcome = await first.then(rt.delivery_sender.record(question, refused), conn)
+    assert outcome is DeliveryStatus.SUPERSEDED
 
 
 async def test_an_answer_waits_for_a_post_that_is_being_recorded(
@@ -76,9 +76,9 @@ async def test_an_answer_waits_for_a_claim_and_closes_the_claimed_question(
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
     await rt.delivery_sender.record(status, RECEIPT)
-    async with first.doing(claim(first.rt)) as taken:
+    async with first.doing(claim(first.rt)) as claimed:
         assert (await first.then(_answer(rt, make, work.number), conn)).accepted
-    (question,) = taken.result()
+    (question,) = claimed.result()
     assert await kinds_and_statuses(rt, work.number) == [
         ("status", "sent"), ("question", "sending"),
         ("question_closed", "pending"), ("status", "pending"),
@@ -129,37 +129,39 @@ async def test_two_dispatchers_claim_different_deliveries_without_waiting(
 ) -> None:
     for _ in range(6):
         await make.queued(**LOG)
-    async with first.doing(claim(first.rt, share=4)) as taken:
+    async with first.doing(claim(first.rt, share=4)) as claimed:
         async with asyncio.timeout(5):
             others = await claim(rt, share=4)
-    seqs = [item.seq for item in (*taken.result(), *others)]
-    assert (len(taken.result()), len(others), len(set(seqs))) == (4, 2, 6)
+    seqs = [item.seq for item in (*claimed.result(), *others)]
+    assert (len(claimed.result()), len(others), len(set(seqs))) == (4, 2, 6)
 
 
 async def test_concurrent_dispatchers_claim_each_delivery_once_and_one_of_a_thread(
     make: Factory, rt: Runtime
 ) -> None:
     works = [await make.asked(**LOG) for _ in range(20)]
-    taken = [
+    claimed = [
         item
         for some in await asyncio.gather(*(claim(rt, share=5) for _ in range(12)))
         for item in some
     ]
-    assert len({item.seq for item in taken}) == len(taken)
-    assert len({item.thread_key for item in taken}) == len(taken) == len(works)
+    assert len({item.seq for item in claimed}) == len(claimed)
+    assert len({item.thread_key for item in claimed}) == len(claimed) == len(works)
 
 
 async def test_the_lease_of_a_dead_dispatcher_expires_and_its_post_is_in_doubt(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.queued(**LOG)
-    (mine,) = await claim(rt)
+    (first_claim,) = await claim(rt)
     assert await claim(rt) == []
     await clock.forward(61)
     (again,) = await claim(rt)
-    assert (again.seq, again.in_doubt, again.attempts) == (mine.seq, True, 2)
-    assert again.id == mine.id, "the marker is that of the delivery"
-    assert await rt.delivery_sender.record(mine, RECEIPT) is None, "it came back from the dead"
+    assert (again.seq, again.in_doubt, again.attempts) == (first_claim.seq, True, 2)
+    assert again.id == first_claim.id, "the marker is that of the delivery"
+    assert await rt.delivery_sender.record(first_claim, RECEIPT) is None, (
+        "it came back from the dead"
+    )
     assert await rt.delivery_sender.record(again, RECEIPT) is DeliveryStatus.SENT
 
 
@@ -180,8 +182,8 @@ async def test_two_concurrent_redeliveries_resend_once(
 ) -> None:
     await make.queued(**LOG)
     (item,) = await claim(rt)
-    gone = Failure("gone", declared="PERMANENT")
-    assert await rt.delivery_sender.record(item, gone) is DeliveryStatus.DEAD_LETTER
+    failure = Failure("gone", declared="PERMANENT")
+    assert await rt.delivery_sender.record(item, failure) is DeliveryStatus.DEAD_LETTER
     again = first.rt.outbox.redeliver([item.seq], make.owner)
     async with first.doing(again) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []

@@ -50,8 +50,8 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
 ) -> None:
     stale = await make.running(on_lost="resume")
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
-    mine = await make.running(stale.number)
-    await rt.checkpoints.begin_step(mine.lease, "mine")
+    current = await make.running(stale.number)
+    await rt.checkpoints.begin_step(current.lease, "mine")
     before = await _everything(conn)
     try:
         answered = await FENCED[write](rt, stale)
@@ -64,7 +64,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
         (False, [LeaseState(stale.token, owned=False, canceled=False)]),
     )
     assert await _everything(conn) == before
-    assert await rt.settlement.outcome(mine, Done()) is Status.COMPLETED
+    assert await rt.settlement.outcome(current, Done()) is Status.COMPLETED
 
 
 @pytest.mark.parametrize("write", sorted(FENCED.keys() - {"canceled", "start", "give_back"}))

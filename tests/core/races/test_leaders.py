@@ -132,9 +132,9 @@ async def test_two_candidates_for_an_expired_lease_elect_one_leader(
     assert await acquire(rt, uuid4()) == 1
     await clock.forward(31)
     await first.reopen()
-    async with first.doing(acquire(first.rt, first_id)) as taken:
+    async with first.doing(acquire(first.rt, first_id)) as acquired:
         assert await first.then(acquire(rt, two), conn) is None
-    assert taken.result() == 2
+    assert acquired.result() == 2
 
 
 async def test_partitions_are_created_once_by_concurrent_sweeps(

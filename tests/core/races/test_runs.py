@@ -63,8 +63,8 @@ async def test_a_batch_of_results_skips_a_job_locked_by_a_cancel_and_settles_it_
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         async with asyncio.timeout(5):
             assert await claim.exchange(done, types=[], skip=[], free=0, ahead=0) == []
-    (ended,) = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
-    assert ended.status is Status.CANCELED
+    (settled,) = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
+    assert settled.status is Status.CANCELED
 
 
 async def test_a_forced_cancel_ends_the_run_before_its_own_end(
@@ -130,9 +130,9 @@ async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
         assert await first.then(claim.start([work.lease]), conn) == []
 
 
-@pytest.mark.parametrize("what", ["start", "give_back"])
+@pytest.mark.parametrize("case", ["start", "give_back"])
 async def test_a_claim_of_another_worker_is_not_started(
-    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, what: str
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, case: str
 ) -> None:
     """The job is claimed as before, but under another lease: only that tells."""
     work, other = await make.claimed(), uuid4()
@@ -146,7 +146,7 @@ async def test_a_claim_of_another_worker_is_not_started(
     claim = rt.claim(make.worker, ())
     late = (
         claim.start([work.lease])
-        if what == "start"
+        if case == "start"
         else claim.release_claims([work.lease], "stale")
     )
     async with first.doing(first.rt.db.run_transaction(lose)) as lost:
@@ -187,8 +187,8 @@ async def test_a_heartbeat_during_the_rescue_reports_the_lost_run(
     async with first.doing(_rescue(first.rt, make)):
         async with asyncio.timeout(5):
             await claim.heartbeat([work.lease], draining=False)
-    _, (pulse,) = await claim.heartbeat([work.lease], draining=False)
-    assert (pulse.owned, pulse.canceled) == (False, False)
+    _, (state,) = await claim.heartbeat([work.lease], draining=False)
+    assert (state.owned, state.canceled) == (False, False)
 
 
 async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(

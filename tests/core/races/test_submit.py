@@ -38,9 +38,9 @@ async def test_a_duplicate_request_waits_for_the_first_and_gets_its_job(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
-        twin = await first.then(rt.submissions.submit(_request(), owner), conn)
-    assert (created.result().outcome, twin.outcome) == ("created", "deduplicated")
-    assert twin.number == created.result().number
+        duplicate = await first.then(rt.submissions.submit(_request(), owner), conn)
+    assert (created.result().outcome, duplicate.outcome) == ("created", "deduplicated")
+    assert duplicate.number == created.result().number
 
 
 async def test_another_request_with_the_key_waits_and_is_refused(
@@ -55,14 +55,14 @@ async def test_another_request_with_the_key_waits_and_is_refused(
 async def test_a_duplicate_of_a_rolled_back_request_creates_the_job(
     rt: Runtime, db: Database, owner: Actor, conn: Connection
 ) -> None:
-    doomed = row(_request(), owner, rt.limits)
+    rolled_back = row(_request(), owner, rt.limits)
     async with db.connection() as other:
         await other.execute("BEGIN")
-        assert len(await submissions.submit(other, [doomed], "nobody")) == 1
-        async with background(rt.submissions.submit(_request(), owner)) as twin:
+        assert len(await submissions.submit(other, [rolled_back], "nobody")) == 1
+        async with background(rt.submissions.submit(_request(), owner)) as duplicate:
             await wait_blocked(conn, by=other.info.backend_pid)
             await other.execute("ROLLBACK")
-            assert (await twin).outcome == "created"
+            assert (await duplicate).outcome == "created"
     assert [job.invoker_id for job in await rt.read_model.jobs()] == ["root"]
 
 

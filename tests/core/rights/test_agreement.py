@@ -116,21 +116,21 @@ async def test_database_and_policy_agree_on_an_answer(
         await conn.execute("INSERT INTO draftsman.approval_policy VALUES (true, %s)", (switch,))
     policy = _policy(roles, bool(switch))
     by_policy: dict[tuple[object, ...], str] = {}
-    kept: dict[tuple[object, ...], str] = {}
+    by_database: dict[tuple[object, ...], str] = {}
     sessions = {who: await session(who) for who in WHO}
     for gate, names in [(gate, names) for gate in (True, False) for names in APPROVERS]:
         await conn.execute(
             "UPDATE draftsman.job_questions SET approvers = %s, kind = %s, freeform_allowed = %s",
             (names, "approval" if gate else "input", not gate),
         )
-        for who in WHO:
-            case = (gate, *names, who)
-            actor = policy.resolve(Actor(Source.CLI, roles.name(who), who))
+        for user in WHO:
+            case = (gate, *names, user)
+            actor = policy.resolve(Actor(Source.CLI, roles.name(user), user))
             check = policy.check_vote if gate else policy.check_answer
             by_policy[case] = _may(check, actor, names, invoker="erin")
-            params = {"id": roles.name(who), "job": job, "yes": Jsonb({"decision": "approve"})}
-            kept[case] = await outcome(sessions[who], ANSWER, params)
-    assert kept == by_policy
+            params = {"id": roles.name(user), "job": job, "yes": Jsonb({"decision": "approve"})}
+            by_database[case] = await outcome(sessions[user], ANSWER, params)
+    assert by_database == by_policy
     assert set(by_policy.values()) == {"ok", "42501"}
 
 
@@ -140,13 +140,13 @@ async def test_database_and_policy_agree_on_a_verb(
     job, over = await _waiting(as_role, make)
     policy = _policy(roles, False)
     by_policy: dict[tuple[object, ...], str] = {}
-    kept: dict[tuple[object, ...], str] = {}
-    for who in WHO:
-        conn, id = await session(who), roles.name(who)
-        actor = policy.resolve(Actor(Source.CLI, id, who))
-        params = {"id": id, "name": who, "job": job, "over": over}
+    by_database: dict[tuple[object, ...], str] = {}
+    for user in WHO:
+        conn, id = await session(user), roles.name(user)
+        actor = policy.resolve(Actor(Source.CLI, id, user))
+        params = {"id": id, "name": user, "job": job, "over": over}
         for verb, statement in VERBS.items():
             invoker = None if verb is Verb.UNLINK else "erin"
-            by_policy[who, verb] = _may(policy.check, actor, verb, invoker=invoker)
-            kept[who, verb] = await outcome(conn, statement, params)
-    assert kept == by_policy
+            by_policy[user, verb] = _may(policy.check, actor, verb, invoker=invoker)
+            by_database[user, verb] = await outcome(conn, statement, params)
+    assert by_database == by_policy

@@ -25,7 +25,7 @@ from tests.support.waits import until
 
 
 async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
-    anna, worker, bot, carol = [await as_role(who) for who in ("anna", "worker", "bot", "carol")]
+    anna, worker, bot, carol = [await as_role(user) for user in ("anna", "worker", "bot", "carol")]
     job = await anna.submissions.submit(
         invocation(type="noop", queue="q", notify=("log",)), await anna.actor()
     )
@@ -129,7 +129,7 @@ async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> Non
 
 
 async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
-    anna, bot, olga = [await as_role(who) for who in ("anna", "bot", "olga")]
+    anna, bot, olga = [await as_role(user) for user in ("anna", "bot", "olga")]
     first, two = [
         await anna.submissions.submit(invocation(type="noop"), await anna.actor()) for _ in range(2)
     ]
@@ -163,9 +163,9 @@ async def test_the_people_of_a_process_are_those_of_the_database(
 async def test_decisions_stay_supported_by_their_votes(
     as_role: As, make: Factory, known: Runtime, clock: Clock
 ) -> None:
-    carol, dave, ben = [await as_role(who) for who in ("carol", "dave", "ben")]
+    carol, dave, ben = [await as_role(user) for user in ("carol", "dave", "ben")]
     decided = await make.asked(GATE)
-    goes_on = await make.asked(GATE.model_copy(update={"on_deny": OnDeny.CONTINUE}))
+    continuing = await make.asked(GATE.model_copy(update={"on_deny": OnDeny.CONTINUE}))
     twice = await make.asked(GATE.model_copy(update={"quorum": 2}))
     rule = {"on_expire": OnExpire.ESCALATE, "escalate_to": "dave", "expires_in": 60.0}
     late = await make.asked(GATE.model_copy(update=rule | {"approvers": ("carol",)}))
@@ -176,7 +176,7 @@ async def test_decisions_stay_supported_by_their_votes(
         assert (await rt.questions.answer(job, 1, response, await rt.actor())).accepted
 
     await decide(carol, decided.number, True, "fine")
-    await decide(carol, goes_on.number, False, "not yet")
+    await decide(carol, continuing.number, False, "not yet")
     await decide(carol, twice.number, True, "fine")
     await decide(carol, twice.number, False)  # an approver may still deny
     response = Response(source_event_id="ben", text="red")
@@ -191,7 +191,7 @@ async def test_decisions_stay_supported_by_their_votes(
 
 
 async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_role: As) -> None:
-    anna, bot, worker = [await as_role(who) for who in ("anna", "bot", "worker")]
+    anna, bot, worker = [await as_role(user) for user in ("anna", "bot", "worker")]
     fields = {"type": "noop", "subject_key": "card:1", "queue": "q"}
     submitted = await anna.submissions.submit(invocation(**fields), await anna.actor())
     own = await anna.submissions.submit(

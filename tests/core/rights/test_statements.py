@@ -107,15 +107,15 @@ REFUSED: Final = {
 }
 
 
-@pytest.mark.parametrize("who", REFUSED)
+@pytest.mark.parametrize("user", REFUSED)
 async def test_a_role_can_run_only_its_own_statements(
-    session: Callable[[str], Awaitable[Connection]], who: str
+    session: Callable[[str], Awaitable[Connection]], user: str
 ) -> None:
-    conn, refused = await session(who), set()
+    conn, refused = await session(user), set()
     for family in FAMILIES:
         for name in queries.load(family):
             try:
                 await plan(conn, family, name)
             except psycopg.errors.InsufficientPrivilege:
                 refused.add(f"{family}.{name}")
-    assert refused == REFUSED[who]
+    assert refused == REFUSED[user]

@@ -96,8 +96,8 @@ async def test_without_a_fallback_the_log_of_the_process_names_it(
 ) -> None:
     caplog.set_level(logging.ERROR)
     changed: dict[str, Any] = {"fallback": "none"}
-    told_settings = settings.notifications.model_copy(update=changed)
-    without = wire(settings.model_copy(update={"notifications": told_settings}), rt.db, False)
+    notifications = settings.notifications.model_copy(update=changed)
+    without = wire(settings.model_copy(update={"notifications": notifications}), rt.db, False)
     number = await make.dead()
     assert await without.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, number) == []

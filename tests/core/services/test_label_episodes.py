@@ -37,22 +37,22 @@ class Model:
 @given(ops=st.lists(st.sampled_from(OPS), max_size=14))
 async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops: list[str]) -> None:
     model, card, label = Model(), f"{next(CARDS):024x}", "a" * 24
-    begun: list[Episode] = []
+    episodes: list[Episode] = []
     start = await rt.boards.clock()
     for op in ops:
         model.do(op)
-        await _do(rt, op, card, label, start, begun)
+        await _do(rt, op, card, label, start, episodes)
         present = (card, label) in await rt.boards.present_on([card])
-        assert (present, len(begun)) == (model.there, model.episode)
-    assert [item.episode for item in begun] == list(range(1, model.episode + 1))
-    assert len({item.key for item in begun}) == len(begun)
+        assert (present, len(episodes)) == (model.there, model.episode)
+    assert [item.episode for item in episodes] == list(range(1, model.episode + 1))
+    assert len({item.key for item in episodes}) == len(episodes)
     due = [(item.episode, item.stage) for item in await rt.boards.due_on(card)]
     stage = EpisodeStage.SUBMITTED if model.taken else EpisodeStage.PENDING
     assert due == ([(model.episode, stage)] if model.there else [])
 
 
 async def _do(
-    rt: Runtime, op: str, card: str, label: str, start: datetime, begun: list[Episode]
+    rt: Runtime, op: str, card: str, label: str, start: datetime, episodes: list[Episode]
 ) -> None:
     """Do a step; a `late` poll began before the newer observations of others."""
     boards = rt.boards
@@ -62,16 +62,16 @@ async def _do(
         case ["long", "off"]:
             await boards.end_removed_episode(card, label, start - timedelta(days=90))
         case ["take" | "swap"]:
-            for episode in begun[-1:]:
+            for episode in episodes[-1:]:
                 if op == "take":
                     await boards.settle(episode, EpisodeStage.SUBMITTED)
                 elif EpisodeStage.SUBMITTED in [item.stage for item in await boards.due_on(card)]:
                     await boards.end_swapped_episode(episode)
         case [*late, what]:
-            began = start if late and begun else await boards.clock()
-            if late and not begun:
+            began = start if late and episodes else await boards.clock()
+            if late and not episodes:
                 return
             observed = await boards.observe(
                 card, label, BOARD, present=what == "there", began=began
             )
-            begun += [observed] if observed else []
+            episodes += [observed] if observed else []

@@ -92,9 +92,9 @@ async def test_a_repository_is_removed_with_its_labels_and_profiles(
     for table in ("repos", "repo_mappings", "repo_profiles"):
         rows = await (await conn.execute(f"SELECT count(*) FROM draftsman.{table}")).fetchone()
         assert rows == (0,), table
-    for gone in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
+    for removed_call in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
         with pytest.raises(NotFound, match="is no longer registered"):
-            await gone
+            await removed_call
     with pytest.raises(NotFound, match="unknown repository 'acme/pay'; known: none"):
         await rt.repos.place("acme/pay")
 
@@ -129,7 +129,7 @@ async def test_the_database_stores_no_secret(
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"path": "../x"}, "a folder inside the repository"),
         ({"path": "/etc"}, "a folder inside the repository"),
@@ -143,10 +143,10 @@ async def test_the_database_stores_no_secret(
         ({"budget": {"cost_usd": -1}}, "budget.cost_usd"),
     ],
 )
-def test_an_invalid_profile_is_refused_in_one_line(fields: dict[str, object], says: str) -> None:
+def test_an_invalid_profile_is_refused_in_one_line(fields: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         profile(fields)
-    assert says in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -102,9 +102,9 @@ async def test_labels_before_the_first_poll_create_no_job(rt: Runtime, people: P
     await rt.boards.save(CONFIG, people.olga)
     assert await rt.boards.cursor(BOARD) is None
     now = await rt.boards.clock()
-    seen = [LabelSighting(CARD, LABEL)]
-    assert await rt.boards.baseline(BOARD, seen, now, now)
-    assert not await rt.boards.baseline(BOARD, seen, now, now)
+    sightings = [LabelSighting(CARD, LABEL)]
+    assert await rt.boards.baseline(BOARD, sightings, now, now)
+    assert not await rt.boards.baseline(BOARD, sightings, now, now)
     assert (await rt.boards.due(BOARD), await see(rt)) == ([], None)
     await see(rt, present=False)
     first = await see(rt)
@@ -130,8 +130,8 @@ async def test_an_episode_is_settled_once_and_only_while_it_is_open(rt: Runtime)
     first = await see(rt)
     assert first is not None
     assert await rt.boards.settle(first, EpisodeStage.SUBMITTED)
-    [taken] = await rt.boards.due(BOARD)
-    assert taken.stage is EpisodeStage.SUBMITTED
+    [episode] = await rt.boards.due(BOARD)
+    assert episode.stage is EpisodeStage.SUBMITTED
     assert await rt.boards.end_swapped_episode(first)
     assert not await rt.boards.end_swapped_episode(first)
     assert await rt.boards.due(BOARD) == []
@@ -151,11 +151,13 @@ async def test_a_label_removed_in_time_creates_no_job(rt: Runtime) -> None:
 
 
 async def test_a_thousand_labels_are_recorded_at_once(rt: Runtime) -> None:
-    seen = [LabelSighting(f"{number:024x}", LABEL) for number in range(1200)]
-    begun = await rt.boards.begin_episodes(BOARD, [*seen, *seen], await rt.boards.clock())
-    assert len(begun) == len(await rt.boards.present(BOARD)) == 1200
-    assert await rt.boards.end_episodes(seen, await rt.boards.clock()) == 1200
-    assert await rt.boards.present_on([seen[0].card]) == set()
+    sightings = [LabelSighting(f"{number:024x}", LABEL) for number in range(1200)]
+    episodes = await rt.boards.begin_episodes(
+        BOARD, [*sightings, *sightings], await rt.boards.clock()
+    )
+    assert len(episodes) == len(await rt.boards.present(BOARD)) == 1200
+    assert await rt.boards.end_episodes(sightings, await rt.boards.clock()) == 1200
+    assert await rt.boards.present_on([sightings[0].card]) == set()
 
 
 async def test_one_process_has_the_pollers_lease(rt: Runtime) -> None:

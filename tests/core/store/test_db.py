@@ -60,22 +60,22 @@ async def test_consecutive_queries_use_one_session(database_url: str, conn: Conn
     db = Database(database_url, FAST)
     await db.open()
     for _ in range(3):
-        async with db.connection() as mine:
-            assert await value(mine, "SELECT 1") == 1
+        async with db.connection() as session_conn:
+            assert await value(session_conn, "SELECT 1") == 1
     count = (
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND application_name = 'draftsman'"
     )
     others = await value(conn, f"{count} AND pid <> pg_backend_pid()")
-    async with db.connection() as mine:
-        assert await value(mine, f"{count} AND pid <> pg_backend_pid()") == others
+    async with db.connection() as session_conn:
+        assert await value(session_conn, f"{count} AND pid <> pg_backend_pid()") == others
     await db.close()
     assert others == 2  # including the fixture's session
 
 
 async def test_a_dropped_connection_is_replaced(db: Database, conn: Connection) -> None:
-    async with db.connection() as mine:
-        pid = mine.info.backend_pid
+    async with db.connection() as session_conn:
+        pid = session_conn.info.backend_pid
     await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection() as other:
         assert await value(other, "SELECT 1") == 1
@@ -98,12 +98,12 @@ async def test_a_cancellation_at_the_moment_of_a_connection_is_not_lost(
     async with background(ask()) as asking:
         for _ in range(20):
             await asyncio.sleep(0)  # it waits now: the only connection is in use
-        async with background(last.__aexit__(None, None, None)) as leaving:
+        async with background(last.__aexit__(None, None, None)) as closing:
             for _ in range(turns):
                 await asyncio.sleep(0)
             canceled = asking.cancel()
             await asyncio.wait([asking])
-            await leaving
+            await closing
             assert asking.cancelled() is canceled
     await db.close()
 
@@ -130,8 +130,8 @@ async def test_dropped_connections_are_discarded_together_after_an_outage(
     db: Database, conn: Connection
 ) -> None:
     async with AsyncExitStack() as stack:
-        mine = [await stack.enter_async_context(db.connection()) for _ in range(5)]
-        cut = [connection.info.backend_pid for connection in mine]
+        session_conn = [await stack.enter_async_context(db.connection()) for _ in range(5)]
+        cut = [connection.info.backend_pid for connection in session_conn]
     for pid in cut:
         await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection(wait=1) as other:  # the pool's own check pauses for a second
@@ -143,14 +143,14 @@ async def test_a_dropped_dedicated_session_is_connected_again(
     db: Database, conn: Connection
 ) -> None:
     line = db.dedicated_session()
-    async with line.connection(5) as mine:
-        pid = mine.info.backend_pid
-    async with line.connection(5) as mine:
-        assert mine.info.backend_pid == pid
+    async with line.connection(5) as session_conn:
+        pid = session_conn.info.backend_pid
+    async with line.connection(5) as session_conn:
+        assert session_conn.info.backend_pid == pid
     await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
-    async with line.connection(5) as mine:
-        assert await value(mine, "SELECT 1") == 1
-        assert mine.info.backend_pid != pid
+    async with line.connection(5) as session_conn:
+        assert await value(session_conn, "SELECT 1") == 1
+        assert session_conn.info.backend_pid != pid
 
 
 async def test_a_dedicated_session_dropped_while_it_connects_is_unreachable(
@@ -158,9 +158,11 @@ async def test_a_dedicated_session_dropped_while_it_connects_is_unreachable(
 ) -> None:
     configure = db._configure
 
-    async def cut(mine: Connection) -> None:
-        await configure(mine)
-        await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (mine.info.backend_pid,))
+    async def cut(session_conn: Connection) -> None:
+        await configure(session_conn)
+        await conn.execute(
+            "SELECT pg_terminate_backend(%s, 10000)", (session_conn.info.backend_pid,)
+        )
 
     monkeypatch.setattr(db, "_configure", cut)
     with pytest.raises(DatabaseUnreachable):
@@ -169,9 +171,9 @@ async def test_a_dedicated_session_dropped_while_it_connects_is_unreachable(
 
 
 async def test_a_dedicated_session_has_generic_plans_without_sequential_scans(db: Database) -> None:
-    async with db.dedicated_session().connection(5) as mine:
-        assert await value(mine, "SHOW plan_cache_mode") == "force_generic_plan"
-        assert await value(mine, "SHOW enable_seqscan") == "off"
+    async with db.dedicated_session().connection(5) as session_conn:
+        assert await value(session_conn, "SHOW plan_cache_mode") == "force_generic_plan"
+        assert await value(session_conn, "SHOW enable_seqscan") == "off"
 
 
 async def test_a_dedicated_session_that_times_out_is_unreachable(
@@ -190,9 +192,9 @@ async def test_a_dedicated_session_that_times_out_is_unreachable(
 async def test_a_connection_dropped_during_a_query_is_unreachable(
     db: Database, conn: Connection
 ) -> None:
-    async def cut(mine: Connection) -> None:
-        await conn.execute("SELECT pg_terminate_backend(%s)", (mine.info.backend_pid,))
-        await mine.execute("SELECT 1")
+    async def cut(session_conn: Connection) -> None:
+        await conn.execute("SELECT pg_terminate_backend(%s)", (session_conn.info.backend_pid,))
+        await session_conn.execute("SELECT 1")
 
     with pytest.raises(DatabaseUnreachable):
         await db.run_transaction(cut)
@@ -224,8 +226,8 @@ async def test_a_read_only_session_cannot_write(database_url: str, make: Factory
 
 
 async def test_a_failed_transaction_changes_nothing(db: Database, conn: Connection) -> None:
-    async def work(mine: Connection) -> None:
-        await mine.execute("UPDATE draftsman.event_epoch SET epoch = 9")
+    async def work(session_conn: Connection) -> None:
+        await session_conn.execute("UPDATE draftsman.event_epoch SET epoch = 9")
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -241,14 +243,14 @@ async def test_a_transaction_is_retried_after_a_deadlock(
     first_locks = asyncio.Barrier(2)
     tries = []
 
-    async def work(mine: Connection, mine_first: int, then: int) -> None:
-        tries.append(mine.info.backend_pid)
+    async def work(session_conn: Connection, mine_first: int, then: int) -> None:
+        tries.append(session_conn.info.backend_pid)
         lock = "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE"
-        await mine.execute("SET LOCAL deadlock_timeout = '10ms'")
-        await mine.execute(lock, (mine_first,))
+        await session_conn.execute("SET LOCAL deadlock_timeout = '10ms'")
+        await session_conn.execute(lock, (mine_first,))
         if len(tries) <= 2:
             await first_locks.wait()
-        await mine.execute(lock, (then,))
+        await session_conn.execute(lock, (then,))
 
     await asyncio.gather(
         db.run_transaction(lambda mine: work(mine, jobs[0], jobs[1])),
@@ -314,9 +316,9 @@ async def test_a_waiting_session_is_detected(db: Database, conn: Connection) -> 
 def test_database_errors_become_domain_errors(
     error: Exception, becomes: type[DraftsmanError]
 ) -> None:
-    ours = to_domain_error(error)
-    assert type(ours) is becomes
-    assert "\n" not in str(ours)
+    domain_error = to_domain_error(error)
+    assert type(domain_error) is becomes
+    assert "\n" not in str(domain_error)
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,8 @@ async def test_events_of_a_job_are_in_the_same_order_in_the_feed(
     await _settled(rt, conn)
     events = await _follow(rt, (0, 0, 0))
     for number in numbers:
-        mine = [event for event in events if event.job == number]
-        assert mine == await rt.read_model.job_events(number)
+        job_events = [event for event in events if event.job == number]
+        assert job_events == await rt.read_model.job_events(number)
 
 
 async def test_the_end_cursor_skips_existing_events(
@@ -151,13 +151,13 @@ async def test_following_a_job_yields_its_events_and_ends_with_it(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
-    seen = []
+    events = []
     async for event in rt.read_model.follow(work.number):
-        seen.append(event.kind)
+        events.append(event.kind)
         if event.kind == "job_started":
             await rt.settlement.release_run(work, "shutdown")
             await rt.job_control.cancel(work.number, make.owner)
-    assert seen == ["job_created", "job_claimed", "job_started", "job_released", "job_canceled"]
+    assert events == ["job_created", "job_claimed", "job_started", "job_released", "job_canceled"]
 
 
 async def test_following_without_a_cursor_yields_new_events(

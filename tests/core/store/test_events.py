@@ -85,11 +85,11 @@ async def test_the_system_is_the_actor_of_its_transitions(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     due = await make.scheduled(delay=0.000001)
-    gone = await make.expired()
+    expired = await make.expired()
     lost = await make.running()
     await rt.sweeps.promote(LeaderTerm())
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
-    for number in (due, gone, lost.number):
+    for number in (due, expired, lost.number):
         assert (await rt.read_model.job_events(number))[-1].actor == "system"
 
 

@@ -48,8 +48,8 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
     async with db.dedicated_session().connection(5) as conn, planned(conn) as plans:
         done: list[ClaimedJob] = []
         for size in sizes:
-            taken = await _take(conn, make.worker, size, done)
-            done = [job for job in taken if job.status is Status.RUNNING]
+            claimed = await _take(conn, make.worker, size, done)
+            done = [job for job in claimed if job.status is Status.RUNNING]
             assert len(done) == size
         await _take(conn, make.worker, 0, done)
     assert plans.wrong() == []

@@ -67,9 +67,9 @@ async def test_the_database_allows_exactly_the_transitions_of_the_table(
             allowed = steps(before, after) == growth > 0 and _past_allows(
                 before, after, claimed_from, ran
             )
-        ended = await _try(conn, number, before, after, growth)
+        result = await _try(conn, number, before, after, growth)
         refusal = CHANGE if before is after and growth == 0 else TRANSITION
-        assert ended == ("ok" if allowed else refusal), f"{before} -> {after} by {growth}"
+        assert result == ("ok" if allowed else refusal), f"{before} -> {after} by {growth}"
 
 
 def _past_allows(before: Status, after: Status, claimed_from: Status | None, ran: bool) -> bool:
@@ -188,8 +188,8 @@ async def test_a_job_that_ran_is_resumed_and_another_is_queued(
     allowed = {await make.paused(): S.RESUMED, await make.scheduled(): S.QUEUED}
     for number, right in allowed.items():
         for after in (S.RESUMED, S.QUEUED):
-            ended = await outcome(conn, _UPDATE, _columns(number, S.SCHEDULED, after, 1))
-            assert ended == ("ok" if after is right else TRANSITION)
+            result = await outcome(conn, _UPDATE, _columns(number, S.SCHEDULED, after, 1))
+            assert result == ("ok" if after is right else TRANSITION)
 
 
 @pytest.mark.parametrize(("before", "after"), [(S.CLAIMED, S.RUNNING), (S.RUNNING, S.RESUMED)])
@@ -294,7 +294,7 @@ def _copy(**changed: str) -> str:
         "cancel_requested_at": "NULL",
         "cancel_requested_by": "NULL",
     } | changed
-    kept = [
+    copied = [
         "type",
         "request_digest",
         "status",
@@ -308,7 +308,7 @@ def _copy(**changed: str) -> str:
         "lease_token",
         "finished_at",
     ]
-    columns = {name: name for name in kept} | named
+    columns = {name: name for name in copied} | named
     return insert_job(columns, "draftsman.jobs WHERE number = %(job)s")
 
 

@@ -64,10 +64,10 @@ def test_a_result_is_displayed_as_text_and_its_data_is_attached() -> None:
     assert lines[-1] == "validation 1 of 2 passed, fixed 3, tests passed 4, tests failed 0"
     [file] = overflow_files(message)
     held = file_content(replace(message, kind=DeliveryKind.FILE, payload=file)) or ""
-    words, _, data = held.partition("```json\n")
-    assert words.strip() == render_plain(message)
-    kept = {key: RESULT["data"][key] for key in ("report", "before")}  # type: ignore[index]
-    assert json.loads(data.removesuffix("```\n")) == {"data": kept}
+    plain, _, data = held.partition("```json\n")
+    assert plain.strip() == render_plain(message)
+    attached = {key: RESULT["data"][key] for key in ("report", "before")}  # type: ignore[index]
+    assert json.loads(data.removesuffix("```\n")) == {"data": attached}
 
 
 def test_a_result_without_data_has_no_file() -> None:

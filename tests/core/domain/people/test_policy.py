@@ -79,9 +79,9 @@ def test_an_actor_is_mapped_to_the_person_of_its_channel_only() -> None:
         actor = people.resolve(Actor(channel, id, "C"))
         assert (actor.person, {*actor.roles}, actor.voter) == ("carol", {"approver"}, "carol")
     for channel, id in ((Source.SLACK, "carol"), (Source.API, "U-CAROL"), (Source.MCP, "carol")):
-        stranger = people.resolve(Actor(channel, id, "C"))
-        assert (stranger.person, stranger.roles) == (None, frozenset())
-        assert stranger.voter == f"{channel}:{id}"
+        unlinked = people.resolve(Actor(channel, id, "C"))
+        assert (unlinked.person, unlinked.roles) == (None, frozenset())
+        assert unlinked.voter == f"{channel}:{id}"
 
 
 def test_an_actors_name_gives_no_role() -> None:
@@ -167,8 +167,8 @@ def test_a_refusal_names_the_unassigned_role_and_the_people_who_can_assign_it(
     policy = Policy(people, login=login)
     ben = policy.resolve(Actor(Source.CLI, "ben", "Ben"))
     table = f'roles = ["approver"] in [people.NAME]{then}'
-    says = f"needs the role approver); no person has it; {giver} can grant it: {table}"
-    with pytest.raises(NotPermitted, match=re.escape(says)):
+    message = f"needs the role approver); no person has it; {giver} can grant it: {table}"
+    with pytest.raises(NotPermitted, match=re.escape(message)):
         policy.check(ben, Verb.APPROVE)
-    with pytest.raises(NotPermitted, match=re.escape(says)):
+    with pytest.raises(NotPermitted, match=re.escape(message)):
         policy.check_vote(ben, ["ben"], invoker="anna")

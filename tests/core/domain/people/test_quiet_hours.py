@@ -40,10 +40,10 @@ def berlin(hours: str) -> QuietHours:
 
 def shown(quiet: QuietHours, at: datetime) -> bool:
     """Return whether the clock on the wall shows a quiet time."""
-    wall = at.astimezone(quiet.zone).time()
+    board = at.astimezone(quiet.zone).time()
     if quiet.start < quiet.end:
-        return quiet.start <= wall < quiet.end
-    return wall >= quiet.start or wall < quiet.end
+        return quiet.start <= board < quiet.end
+    return board >= quiet.start or board < quiet.end
 
 
 @given(st.one_of(anywhere, near), hours)

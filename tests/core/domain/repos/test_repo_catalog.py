@@ -72,8 +72,8 @@ def found(
 
 
 def test_methods_are_tried_in_their_order() -> None:
-    everything = {"ids": ("L-pay",), "names": ("api",), "text": URL, "catalog": DEFAULT}
-    assert found("zoe/pay", **everything) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
+    sources = {"ids": ("L-pay",), "names": ("api",), "text": URL, "catalog": DEFAULT}
+    assert found("zoe/pay", **sources) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
     assert found(None, ("L-pay",), ("api",), URL, DEFAULT) == ("label_id", "acme/pay")
     assert found(None, (), ("api",), URL, DEFAULT) == ("label_name", "acme/sub/mono//services/api")
     assert found(None, (), (), URL, DEFAULT) == ("url", "acme/shop")
@@ -144,13 +144,13 @@ WORDS = st.sampled_from(["Shop", "shop", "api", "money", "other", ""])
     st.randoms(),
 )
 def test_order_and_repetition_change_nothing(
-    labels: list[tuple[str, str]], words: list[str], default: bool, random: st.DataObject
+    labels: list[tuple[str, str]], names: list[str], default: bool, random: st.DataObject
 ) -> None:
     catalog = DEFAULT if default else CATALOG
-    first = resolve(catalog, labels=labels, text=" ".join(words))
+    first = resolve(catalog, labels=labels, text=" ".join(names))
     shuffled = [*labels, *labels]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = resolve(catalog, labels=shuffled, text="\n".join(reversed(words * 2)))
+    again = resolve(catalog, labels=shuffled, text="\n".join(reversed(names * 2)))
     if isinstance(first, ResolvedRepo):
         assert again == first
     else:

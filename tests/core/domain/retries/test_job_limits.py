@@ -120,9 +120,9 @@ def test_an_invalid_limit_is_refused_in_one_line_and_ignored_in_an_older_row(
 
 
 def test_other_overrides_are_left_to_the_handler() -> None:
-    mine = {"colour": "red", "answers": {"timeout": "no"}, "max_iterations": 3}
-    assert invocation(overrides=mine).overrides == mine
-    assert JobLimits({}).of("t", None, {}, mine) == RetryPolicy()
+    overrides = {"colour": "red", "answers": {"timeout": "no"}, "max_iterations": 3}
+    assert invocation(overrides=overrides).overrides == overrides
+    assert JobLimits({}).of("t", None, {}, overrides) == RetryPolicy()
 
 
 def test_delays_that_do_not_fit_each_other_are_refused() -> None:

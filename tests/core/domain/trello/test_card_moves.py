@@ -31,7 +31,7 @@ def test_a_card_is_moved_once_and_only_from_the_source_lists() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "words"),
+    ("rules", "message"),
     [
         ({"done": A}, "'done': unknown status; use scheduled, queued"),
         ({"running": "Doing"}, "24 hexadecimal digits"),
@@ -41,6 +41,6 @@ def test_a_card_is_moved_once_and_only_from_the_source_lists() -> None:
         ({"running": None}, "24 hexadecimal digits"),
     ],
 )
-def test_an_invalid_rule_is_refused(rules: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_an_invalid_rule_is_refused(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         BoardConfig(board_id=A, name="Work", transition_rules=rules)

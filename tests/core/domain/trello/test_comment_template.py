@@ -28,7 +28,7 @@ def test_every_field_can_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "message"),
     [
         ("{job.__class__}", "unknown field {job.__class__}; fields: job, title"),
         ("{job!r}", "unknown field"),
@@ -40,6 +40,6 @@ def test_every_field_can_be_used() -> None:
         (" \n", "the template is empty"),
     ],
 )
-def test_an_unknown_field_is_refused(template: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_an_unknown_field_is_refused(template: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         BoardConfig(board_id=A, name="Work", comment_template=template)

@@ -206,9 +206,9 @@ async def test_the_same_work_is_the_same_commit_in_every_run(data: Path, source:
         (workspace.path / "old.txt").write_text("changed\n")
         commits.add((await workspace.snapshot("work")).commit)
     assert len(commits) == 1
-    shown = run("show", "-s", "--format=%an %ae %ct %cn", commits.pop(), cwd=workspace.mirror)
+    author = run("show", "-s", "--format=%an %ae %ct %cn", commits.pop(), cwd=workspace.mirror)
     stamp = int(CREATED.timestamp())
-    assert shown == f"draftsman draftsman@localhost {stamp} draftsman"
+    assert author == f"draftsman draftsman@localhost {stamp} draftsman"
 
 
 async def test_work_moves_to_another_host_uncommitted(

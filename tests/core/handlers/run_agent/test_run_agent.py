@@ -161,8 +161,8 @@ async def test_the_start_message_has_all_data_of_the_job(
 ) -> None:
     folders = 'start |= {"cwd": os.getcwd().split("/"), "workspace": start["workspace"].split("/")}'
     code = f'{folders}; say("result", summary="", data=start)'
-    words: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
-    job = await done(rt, make, data, repo, code, **words)
+    fields: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
+    job = await done(rt, make, data, repo, code, **fields)
     message = (job.result or {})["data"]
     assert (message["v"], message["job"], message["run"], message["mode"]) == (
         1,

@@ -255,6 +255,6 @@ async def _activity_with(
     return activity
 
 
-def _counts(pulse: Activity) -> tuple[int, int]:
-    spans = pulse.spans.values()
+def _counts(activity: Activity) -> tuple[int, int]:
+    spans = activity.spans.values()
     return sum(span.finished for span in spans), sum(len(span.answers) for span in spans)

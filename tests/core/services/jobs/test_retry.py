@@ -168,12 +168,12 @@ async def test_keys_of_retries_are_reserved(make: Factory, rt: Runtime) -> None:
 async def test_an_operator_can_retry_any_job_and_an_invoker_only_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    mine = await make.queued(actor=people.anna)
-    await rt.job_control.cancel(mine, make.owner)
+    own = await make.queued(actor=people.anna)
+    await rt.job_control.cancel(own, make.owner)
     for actor in (people.ben, people.carol, people.erin):
         with pytest.raises(NotPermitted, match="may not retry"):
-            await rt.job_control.retry(mine, actor)
-    assert (await rt.job_control.retry(mine, people.anna)).outcome == "created"
+            await rt.job_control.retry(own, actor)
+    assert (await rt.job_control.retry(own, people.anna)).outcome == "created"
     with pytest.raises(NotFound):
         await rt.job_control.retry(999, people.olga)
 

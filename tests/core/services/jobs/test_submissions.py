@@ -164,8 +164,8 @@ async def test_a_joining_request_is_stored_once_for_each_key_and_text(
         await _submit(rt, people.anna, subject_key="card:1", key="k", text="do it\ntwice")
         await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
     trail = await rt.read_model.job_events(first.number)
-    kept = [event.payload for event in trail if event.kind == "request_joined"]
-    assert [(entry["requester"], entry["text"]) for entry in kept] == [
+    joins = [event.payload for event in trail if event.kind == "request_joined"]
+    assert [(entry["requester"], entry["text"]) for entry in joins] == [
         ("anna", "do it\ntwice"),
         ("erin", "do it\ntwice"),
     ]
@@ -176,12 +176,12 @@ async def test_a_joining_request_is_stored_once_for_each_key_and_text(
 
 
 async def test_the_key_decides_before_the_subject(rt: Runtime, owner: Actor) -> None:
-    mine = await _submit(rt, owner, key="k", subject_key="card:1")
-    await rt.job_control.cancel(mine.number, owner)
+    existing = await _submit(rt, owner, key="k", subject_key="card:1")
+    await rt.job_control.cancel(existing.number, owner)
     other = await _submit(rt, owner, key="other", subject_key="card:1")
     again = await _submit(rt, owner, key="k", subject_key="card:1")
-    assert (again.number, again.outcome) == (mine.number, "deduplicated")
-    assert other.number != mine.number
+    assert (again.number, again.outcome) == (existing.number, "deduplicated")
+    assert other.number != existing.number
 
 
 async def test_a_batch_is_answered_in_its_order_with_rising_numbers_and_positions(
@@ -283,10 +283,10 @@ async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Ac
     agent = await rt.read_model.job((await _submit(rt, owner, type="run_agent")).number)
     other = await rt.read_model.job((await _submit(rt, owner)).number)
     own = await _submit(rt, owner, max_attempts=0, max_retries=9, on_lost=OnLost.FAIL)
-    mine = await rt.read_model.job(own.number)
+    stored = await rt.read_model.job(own.number)
     assert (agent.max_attempts, agent.max_retries, agent.on_lost) == (3, 5, OnLost.RESUME)
     assert (other.max_attempts, other.max_retries, other.on_lost) == (3, 3, OnLost.RETRY)
-    assert (mine.max_attempts, mine.max_retries, mine.on_lost) == (0, 9, OnLost.FAIL)
+    assert (stored.max_attempts, stored.max_retries, stored.on_lost) == (0, 9, OnLost.FAIL)
 
 
 async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People) -> None:

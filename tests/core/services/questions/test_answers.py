@@ -187,11 +187,11 @@ async def test_an_unauthorized_answer_is_stored_and_refused_with_the_permitted_p
 async def test_an_invoker_can_answer_only_questions_of_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    mine, other = await make.running(await make.queued(actor=people.anna)), await make.running()
-    for work in (mine, other):
+    own, other = await make.running(await make.queued(actor=people.anna)), await make.running()
+    for work in (own, other):
         await rt.questions.ask(work.lease, QUESTION)
     slack = people.on(Source.SLACK, "anna")
-    assert (await make.answer(mine.number, "red", slack)).accepted
+    assert (await make.answer(own.number, "red", slack)).accepted
     assert not (await make.answer(other.number, "red", slack)).accepted
 
 

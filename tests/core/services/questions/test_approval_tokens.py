@@ -44,17 +44,17 @@ async def test_only_the_hash_of_a_token_is_stored(
     token = await _mint(make, people, work.number)
     assert len(token) >= 32
     await make.decide(work.number, False, BEARER, token=token, reason="no")
-    ((kept, used),) = await rows(
+    ((token_hash, used),) = await rows(
         conn, "SELECT token_hash, used_at IS NOT NULL FROM draftsman.approval_tokens"
     )
-    assert (kept, used) == (hashlib.sha256(token.encode()).hexdigest(), True)
-    everything = await rows(
+    assert (token_hash, used) == (hashlib.sha256(token.encode()).hexdigest(), True)
+    stored = await rows(
         conn,
         "SELECT to_jsonb(a)::text FROM draftsman.job_answers a"
         " UNION ALL SELECT to_jsonb(e)::text FROM draftsman.job_events e"
         " UNION ALL SELECT to_jsonb(q)::text FROM draftsman.job_questions q",
     )
-    assert not any(token in text for (text,) in everything)
+    assert not any(token in text for (text,) in stored)
 
 
 async def test_a_token_counts_once(make: Factory, rt: Runtime, people: People) -> None:
@@ -74,12 +74,12 @@ async def test_a_newer_token_replaces_the_older(make: Factory, people: People) -
 
 
 async def test_a_token_is_valid_for_its_approval_only(make: Factory, people: People) -> None:
-    mine, other = await make.asked(GATE), await make.asked(GATE)
-    token = await _mint(make, people, mine.number)
+    first, other = await make.asked(GATE), await make.asked(GATE)
+    token = await _mint(make, people, first.number)
     refused = await make.decide(other.number, True, BEARER, token=token)
     assert refused.reason == f"this token is not valid for {other.name}/1"
     assert not (await make.decide(other.number, True, BEARER, token="guess")).accepted
-    assert (await make.decide(mine.number, True, BEARER, token=token)).accepted
+    assert (await make.decide(first.number, True, BEARER, token=token)).accepted
 
 
 async def test_an_invalid_token_is_refused_even_from_an_approver(
@@ -153,10 +153,10 @@ async def test_creation_and_use_of_a_token_are_events(
     assert not (await make.decide(work.number, True, people.dave, token=token)).accepted
     assert (await make.decide(work.number, True, BEARER, token=token)).accepted
     kinds = {"token_minted", "token_redeemed", "answer_refused"}
-    noted = [
+    events = [
         (e.kind, e.actor) for e in await rt.read_model.job_events(work.number) if e.kind in kinds
     ]
-    assert noted == [
+    assert events == [
         ("token_minted", "internal:system"),
         ("answer_refused", "cli:dave"),
         ("token_redeemed", "slack:U-CAROL"),

@@ -168,19 +168,19 @@ async def test_people_of_the_escalation_count_for_the_quorum(make: Factory) -> N
 async def test_no_decision_is_possible_without_configured_people(
     make: Factory, settings: Settings, db: Database, people: People
 ) -> None:
-    nobody = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
+    without_people = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
     work = await _gate(make)
     with pytest.raises(UsageError, match="with these approvers: none"):
-        await Factory(nobody, make.owner).asked(GATE.model_copy(update={"approvers": None}))
-    stranger = people.on(Source.SLACK, "carol-2")
-    verdict = await Factory(nobody, make.owner).decide(work.number, True, stranger)
+        await Factory(without_people, make.owner).asked(GATE.model_copy(update={"approvers": None}))
+    unlinked = people.on(Source.SLACK, "carol-2")
+    verdict = await Factory(without_people, make.owner).decide(work.number, True, unlinked)
     assert _refused(verdict, "no people are configured")
 
 
 async def test_an_unlinked_identity_does_not_count(make: Factory, people: People) -> None:
     work = await _gate(make)
-    stranger = people.on(Source.SLACK, "stranger")
-    assert _refused(await make.decide(work.number, True, stranger), "Stranger may not approve")
+    unlinked = people.on(Source.SLACK, "stranger")
+    assert _refused(await make.decide(work.number, True, unlinked), "Stranger may not approve")
 
 
 async def _erins_gate(make: Factory, people: People) -> ClaimedJob:
@@ -260,8 +260,8 @@ async def test_refused_votes_are_stored_up_to_a_limit_and_then_counted(
     for _ in range(25):
         assert _refused(await make.decide(work.number, True, people.ben), "Ben may not approve")
     _, answers = await rt.questions.of_job(work.number)
-    noted = [e for e in await rt.read_model.job_events(work.number) if e.kind == "answer_refused"]
-    assert (len(answers), len(noted)) == (20, 20)
+    events = [e for e in await rt.read_model.job_events(work.number) if e.kind == "answer_refused"]
+    assert (len(answers), len(events)) == (20, 20)
     ((counted, voter, reason),) = await rows(
         conn, "SELECT answers, last_voter, last_reason FROM draftsman.refused_answers"
     )

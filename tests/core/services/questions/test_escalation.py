@@ -153,25 +153,25 @@ async def test_an_escalated_question_has_its_own_reminders(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(ASK, **LOG)
-    seen = []
+    counts = []
     for seconds in (51, 40, 10, 51, 40):  # 51, 91, 101: escalated; then 51, 91 of the new time
         await clock.forward(seconds)
         await rt.sweeps.expire(LeaderTerm())
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append((await rt.questions.get(work.number, 1)).reminders)
-    assert seen == [1, 2, 2, 3, 3]
+        counts.append((await rt.questions.get(work.number, 1)).reminders)
+    assert counts == [1, 2, 2, 3, 3]
     kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
     assert kinds.count("reminder") == 3
 
 
 async def test_the_configured_escalation_target_is_the_default(make: Factory, rt: Runtime) -> None:
-    asked = rt.settings.questions.model_copy(update={"escalate_to": "leads"})
-    configured = wire(rt.settings.model_copy(update={"questions": asked}), rt.db, False)
-    nobody = ASK.model_copy(update={"escalate_to": None})
+    question_settings = rt.settings.questions.model_copy(update={"escalate_to": "leads"})
+    configured = wire(rt.settings.model_copy(update={"questions": question_settings}), rt.db, False)
+    spec = ASK.model_copy(update={"escalate_to": None})
     work = await make.running()
     with pytest.raises(UsageError, match="has no escalation target; set escalate_to"):
-        await rt.questions.ask(work.lease, nobody)
+        await rt.questions.ask(work.lease, spec)
     with pytest.raises(UsageError, match="'boss' is not a group or person; known: anna, ben"):
         await rt.questions.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
-    assert await configured.questions.ask(work.lease, nobody) == f"{work.name}/1"
+    assert await configured.questions.ask(work.lease, spec) == f"{work.name}/1"
     assert (await rt.questions.get(work.number, 1)).escalate_to == "leads"

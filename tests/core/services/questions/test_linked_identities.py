@@ -64,12 +64,12 @@ async def test_a_self_approval_in_the_dashboard_is_marked(linked: Runtime) -> No
     assert (actor.person, actor.owner) == ("anna", True)
     make = Factory(linked, await linked.people.actor(IN_SLACK))
     work = await make.asked(GATE)
-    async with open_dashboard(linked, actor, view="inbox") as seen:
-        await seen.rows(f"{work.name}/1")
-        await seen.press("a")
-        await seen.dialog("ApprovalDialog")
-        await seen.press("y")
-        await seen.wait_for_toast("your own request")
+    async with open_dashboard(linked, actor, view="inbox") as dashboard:
+        await dashboard.rows(f"{work.name}/1")
+        await dashboard.press("a")
+        await dashboard.dialog("ApprovalDialog")
+        await dashboard.press("y")
+        await dashboard.wait_for_toast("your own request")
     (question,), _ = await linked.questions.of_job(work.number)
     assert (question.resolution or {})["by"] == ["anna"]
     assert (question.resolution or {})["self_approved"] is True
@@ -91,10 +91,10 @@ async def test_an_older_job_of_a_login_belongs_to_its_later_person(
 async def test_people_of_the_database_do_not_give_the_owner_a_second_vote(
     settings: Settings, db: Database, linked: Runtime
 ) -> None:
-    kept = embedded(settings, db, {})
-    kept.policy.update_from(
+    without_config = embedded(settings, db, {})
+    without_config.policy.update_from(
         linked.policy
     )  # as when they were set there and not in the configuration
-    make = Factory(kept, await kept.actor())
+    make = Factory(without_config, await without_config.actor())
     with pytest.raises(UsageError, match=r"with these approvers: anna;"):
         await make.asked(TWO.model_copy(update={"approvers": ("anna",)}))

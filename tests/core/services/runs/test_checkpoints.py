@@ -19,8 +19,8 @@ async def test_the_newest_checkpoint_counts_and_the_latest_five_stay(
     for n in range(8):
         await rt.checkpoints.save(work.lease, {"n": n})
     assert await rt.checkpoints.latest(work.number) == ({"n": 7}, None)
-    kept = await rows(conn, "SELECT data -> 'n' FROM draftsman.job_checkpoints ORDER BY id")
-    assert kept == [(n,) for n in range(3, 8)]
+    checkpoints = await rows(conn, "SELECT data -> 'n' FROM draftsman.job_checkpoints ORDER BY id")
+    assert checkpoints == [(n,) for n in range(3, 8)]
 
 
 async def test_checkpoints_of_other_jobs_are_not_dropped(
@@ -56,12 +56,12 @@ async def test_a_later_run_gets_the_checkpoint_of_an_earlier_run(
 
 async def test_a_step_is_recorded_before_and_after_its_effect(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    begun, new = await rt.checkpoints.begin_step(work.lease, "push")
-    assert (begun.status, new) == ("pending", True)
+    known, new = await rt.checkpoints.begin_step(work.lease, "push")
+    assert (known.status, new) == ("pending", True)
     await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     pending, new = await rt.checkpoints.begin_step(again.lease, "push")
-    assert (pending.status, pending.invocation_id, new) == ("pending", begun.invocation_id, False)
+    assert (pending.status, pending.invocation_id, new) == ("pending", known.invocation_id, False)
     await rt.checkpoints.finish_step(again.lease, "push", {"sha": "abc"})
     done, new = await rt.checkpoints.begin_step(again.lease, "push")
     assert (done.status, done.result, new) == ("done", {"sha": "abc"}, False)

@@ -47,8 +47,8 @@ async def test_a_finished_job_is_settled_and_its_slot_filled(
 
 async def test_a_settled_job_is_identified_by_its_lease(make: Factory, claim: Claim) -> None:
     work = await make.running()
-    (ended,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
-    assert (ended.number, ended.token, ended.run) == (work.number, work.token, 1)
+    (settled,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
+    assert (settled.number, settled.token, settled.run) == (work.number, work.token, 1)
 
 
 async def test_a_canceled_job_settles_as_canceled_and_its_run_keeps_the_result(
@@ -127,26 +127,26 @@ async def test_an_uncommitted_child_does_not_hide_its_job(
 async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) -> None:
     numbers = {await make.queued(queue="default") for _ in range(40)}
     claims = [rt.claim(uuid4(), ("default",)) for _ in range(8)]
-    taken: list[ClaimedJob] = []
-    while len(taken) < len(numbers):
+    claimed: list[ClaimedJob] = []
+    while len(claimed) < len(numbers):
         for results in await asyncio.gather(
             *(claim.exchange([], types=["noop"], skip=[], free=2, ahead=0) for claim in claims)
         ):
-            taken += results
-    assert sorted(work.number for work in taken) == sorted(numbers)
-    assert len({work.token for work in taken}) == len(numbers)
+            claimed += results
+    assert sorted(work.number for work in claimed) == sorted(numbers)
+    assert len({work.token for work in claimed}) == len(numbers)
 
 
 async def test_a_heartbeat_reports_owned_runs_and_cancel_requests(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
-    mine, canceled, lost = [await make.running() for _ in range(3)]
+    owned, canceled, lost = [await make.running() for _ in range(3)]
     await rt.job_control.cancel(canceled.number, make.owner)
     stale = Lease(lost.number, 1, 999)
-    registered, pulses = await claim.heartbeat([mine.lease, canceled.lease, stale], draining=False)
+    registered, pulses = await claim.heartbeat([owned.lease, canceled.lease, stale], draining=False)
     assert not registered
-    assert {pulse.token: (pulse.owned, pulse.canceled) for pulse in pulses} == {
-        mine.token: (True, False),
+    assert {state.token: (state.owned, state.canceled) for state in pulses} == {
+        owned.token: (True, False),
         canceled.token: (True, True),
         stale.token: (False, False),
     }
@@ -156,14 +156,14 @@ async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
-    mine, lost = await make.running(), await make.running()
+    owned, lost = await make.running(), await make.running()
     await clock.forward(100)
     claim = rt.claim(make.worker, ("default",))
-    registered, _ = await claim.heartbeat([mine.lease, Lease(lost.number, 1, 999)], draining=True)
+    registered, _ = await claim.heartbeat([owned.lease, Lease(lost.number, 1, 999)], draining=True)
     assert registered
     (worker,) = await rt.read_model.workers()
     assert (worker.draining, round(worker.heartbeat_age)) == (True, 0)
-    (beating,) = await rt.read_model.runs(mine.number)
+    (beating,) = await rt.read_model.runs(owned.number)
     (silent,) = await rt.read_model.runs(lost.number)
     assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99
 
@@ -180,8 +180,8 @@ async def test_a_run_locked_by_another_transaction_is_still_owned(
     async with db.transaction() as other:
         await other.execute("SELECT 1 FROM draftsman.job_runs FOR NO KEY UPDATE")
         async with asyncio.timeout(5):
-            _, (pulse,) = await claim.heartbeat([work.lease], draining=False)
-    assert pulse.owned
+            _, (state,) = await claim.heartbeat([work.lease], draining=False)
+    assert state.owned
 
 
 async def test_the_seconds_that_a_job_ran_before_add_up(

@@ -153,10 +153,10 @@ async def test_a_job_without_a_new_job_has_the_reason_and_blocks_no_other_rescue
 ) -> None:
     """A row of an older version may have the key that draftsman makes."""
     work, other = await make.running(on_lost="new_job"), await make.running(on_lost="new_job")
-    taken = row(invocation(type="noop"), make.owner, rt.limits)
-    taken["idempotency_key"] = f"retry:{work.number}:1"
-    taken["request_digest"] = "another"
-    await submissions.submit(conn, [taken], "old")
+    existing = row(invocation(type="noop"), make.owner, rt.limits)
+    existing["idempotency_key"] = f"retry:{work.number}:1"
+    existing["request_digest"] = "another"
+    await submissions.submit(conn, [existing], "old")
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 2
     why = f"D-{other.number + 1} already uses the idempotency key of this retry"
     event = (await rt.read_model.job_events(work.number))[-1]
