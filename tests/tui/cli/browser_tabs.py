@@ -32,14 +32,14 @@ class Tab:
         """Text of the screen."""
         return "\n".join(line.rstrip() for line in self._drawn.display)
 
-    async def see(self, *words: str) -> None:
+    async def see(self, *text: str) -> None:
         """Look until all of it is on the screen."""
         try:
             async with asyncio.timeout(DEADLINE):
-                while not all(word in self.text for word in words):
+                while not all(word in self.text for word in text):
                     await self._look()
         except TimeoutError:
-            raise AssertionError(f"{words} is not on the screen:\n{self.text}") from None
+            raise AssertionError(f"{text} is not on the screen:\n{self.text}") from None
 
     async def ended(self) -> None:
         """Look until it is closed from the other side."""

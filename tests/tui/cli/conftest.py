@@ -99,13 +99,13 @@ async def trello() -> AsyncIterator[FakeTrello]:
 
 
 @pytest.fixture
-def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBoard:
+def board(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBoard:
     """Give a board there, and the commands about it."""
     return CliBoard(trello, cli, monkeypatch)
 
 
 @pytest.fixture
-async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
+async def receiver(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
     async with receive_webhooks(trello) as terminal_window:
         yield terminal_window

@@ -57,21 +57,21 @@ class TerminalScreen(Terminal):
         self._stream.feed(data)
 
 
-def see(seen: ScreenView, *words: str) -> None:
+def see(view: ScreenView, *text: str) -> None:
     """Look until all of it is on the screen at once."""
-    see_that(seen, lambda lines: all(word in "\n".join(lines) for word in words), repr(words))
+    see_that(view, lambda lines: all(word in "\n".join(lines) for word in text), repr(text))
 
 
-def see_that(seen: ScreenView, holds: Callable[[list[str]], bool], what: str) -> None:
+def see_that(view: ScreenView, holds: Callable[[list[str]], bool], awaited: str) -> None:
     """Look until something holds of the lines of the screen."""
 
     def there() -> bool:
-        if holds(seen.lines):
+        if holds(view.lines):
             return True
-        seen.look()
+        view.look()
         return False
 
     try:
-        until(there, what)
+        until(there, awaited)
     except AssertionError as error:
-        raise AssertionError(f"{error}; on the screen:\n" + "\n".join(seen.lines)) from None
+        raise AssertionError(f"{error}; on the screen:\n" + "\n".join(view.lines)) from None

@@ -65,8 +65,8 @@ def test_a_former_option_is_replaced_with_a_warning(
 async def test_a_former_value_is_replaced_with_a_warning(
     cli: Cli, option: str, former: str
 ) -> None:
-    *words, name = option.split()
-    output = await cli(*words, name, former, "--json")
+    *arguments, name = option.split()
+    output = await cli(*arguments, name, former, "--json")
     assert output.code == 0
     assert output.err == f"draftsman: {name} {former} is deprecated; use {VALUES[option][former]}\n"
 

@@ -19,7 +19,7 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["show", "9" * 26], 3, "no job id starts with '99999999999999999999999999'"),
         (["show", HUGE], 2, "is not a job; use D-142"),
@@ -36,11 +36,11 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
     ],
 )
 async def test_an_invalid_argument_is_refused_in_one_line(
-    cli: Cli, words: list[str], code: int, says: str
+    cli: Cli, arguments: list[str], code: int, message: str
 ) -> None:
-    error = (await cli(*words)).refused(code, says)
+    error = (await cli(*arguments)).refused(code, message)
     assert "s3cret" not in error
-    assert len(error) < 300 or words[-2] == "--priority"
+    assert len(error) < 300 or arguments[-2] == "--priority"
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ async def test_an_invalid_argument_is_refused_in_one_line(
 )
 def test_an_invalid_completion_is_refused_in_one_line(shell: dict[str, str]) -> None:
     env = {"_DRAFTSMAN_COMPLETE": "bash_complete", **shell}
-    asked = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
-    assert asked.returncode == 2
-    assert asked.stderr == ("draftsman: shell completion requires COMP_WORDS and COMP_CWORD\n")
+    completed = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
+    assert completed.returncode == 2
+    assert completed.stderr == ("draftsman: shell completion requires COMP_WORDS and COMP_CWORD\n")
 
 
 async def test_json_on_a_terminal_is_escaped_and_equivalent(
@@ -62,9 +62,9 @@ async def test_json_on_a_terminal_is_escaped_and_equivalent(
     assert "\u202e" in piped.out
     screen = terminal("show", number, "--json")
     assert screen.end() == 0
-    shown = screen.screen
-    assert not set(shown) & set("\u202e\u2066\x7f\x9b\u200f\ufeff")
-    assert json.loads(shown) == piped.json
+    text = screen.screen
+    assert not set(text) & set("\u202e\u2066\x7f\x9b\u200f\ufeff")
+    assert json.loads(text) == piped.json
 
 
 async def test_config_shows_no_secret_of_a_tool(cli: Cli) -> None:

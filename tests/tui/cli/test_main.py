@@ -96,7 +96,7 @@ def test_the_version_is_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["jbos"], "unknown command 'jbos'; did you mean jobs"),
         (["zzz"], "unknown command 'zzz'; see: draftsman --help"),
@@ -107,17 +107,17 @@ def test_the_version_is_printed() -> None:
         (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),
     ],
 )
-def test_an_unknown_command_is_one_line_and_2(words: list[str], says: str) -> None:
-    done = process(*words)
+def test_an_unknown_command_is_one_line_and_2(arguments: list[str], message: str) -> None:
+    done = process(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("draftsman: ")
-    assert says in done.stderr
+    assert message in done.stderr
 
 
 def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
     file = tmp_path / "draftsman.toml"
-    for text, says in (
+    for text, message in (
         ("[worker]\nslotz = 1", "unknown key 'worker.slotz'; allowed here: abort"),
         ("worker.slots = 'many'", "worker.slots"),
         ("[worker", "not valid TOML"),
@@ -126,7 +126,7 @@ def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
         done = process("--config", file, "jobs")
         assert done.returncode == 2
         assert done.stderr.startswith(f"draftsman: {file}: ")
-        assert says in done.stderr
+        assert message in done.stderr
         assert done.stderr.count("\n") == 1
 
 
@@ -134,8 +134,8 @@ async def test_a_database_that_is_down_or_empty_is_6(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
-    for words in (["jobs"], ["submit", "x"], ["answer", "D-1/1", "x"], ["events"], ["migrate"]):
-        assert "hush" not in (await cli(*words)).refused(6, "cannot be reached")
+    for arguments in (["jobs"], ["submit", "x"], ["answer", "D-1/1", "x"], ["events"], ["migrate"]):
+        assert "hush" not in (await cli(*arguments)).refused(6, "cannot be reached")
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
     (await cli("jobs")).refused(6, "run: draftsman migrate")
 
@@ -166,9 +166,9 @@ async def test_quoted_input_in_an_error_is_escaped(cli: Cli) -> None:
 async def test_a_full_disk_at_stdout_is_reported_without_data_loss(cli: Cli, make: Factory) -> None:
     work = await make.asked()
     full = os.open("/dev/full", os.O_WRONLY)
-    for words in (["jobs"], ["show", work.name, "--json"], ["jobs", "--help"], ["--version"]):
-        done = process("--config", cli.config, *words, stdout=full)
-        assert done.returncode == 1, words
+    for arguments in (["jobs"], ["show", work.name, "--json"], ["jobs", "--help"], ["--version"]):
+        done = process("--config", cli.config, *arguments, stdout=full)
+        assert done.returncode == 1, arguments
         assert done.stderr.count("\n") == 1, done.stderr
         assert "No space left on device" in done.stderr
     request = ["submit", "--type", "noop", "--key", "k"]
@@ -184,12 +184,12 @@ async def test_a_full_disk_at_stdout_is_reported_without_data_loss(cli: Cli, mak
 
 async def test_a_closed_pipe_ends_the_command_quietly(cli: Cli, make: Factory) -> None:
     await make.queued()
-    for words in (["events"], ["jobs", "--json"], ["--help"]):
+    for arguments in (["events"], ["jobs", "--json"], ["--help"]):
         reader, writer = os.pipe()
         os.close(reader)
-        done = process("--config", cli.config, *words, stdout=writer)
+        done = process("--config", cli.config, *arguments, stdout=writer)
         os.close(writer)
-        assert (done.returncode, done.stderr) == (141, ""), words
+        assert (done.returncode, done.stderr) == (141, ""), arguments
 
 
 async def test_closed_streams_cause_no_error(cli: Cli, make: Factory) -> None:
@@ -222,8 +222,8 @@ async def test_ctrl_c_ends_a_following_command(
     make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.queued()
-    shown = terminal("events", "-f", number)
-    shown.expect("job_created")
-    shown.type("\x03")
-    assert shown.end() == 130
-    assert "Traceback" not in shown.screen
+    screen = terminal("events", "-f", number)
+    screen.expect("job_created")
+    screen.type("\x03")
+    assert screen.end() == 130
+    assert "Traceback" not in screen.screen

@@ -67,9 +67,9 @@ def test_json_has_columns_iso_times_and_plain_values() -> None:
 
 @given(st.text())
 def test_no_output_controls_the_terminal(text: str) -> None:
-    shown = plain(text)
-    assert all(char in "\n\t" or ord(char) >= 32 for char in shown)
-    assert not set(shown) & set("\x7f\x9b\u2028\u202e\u2066")
+    output = plain(text)
+    assert all(char in "\n\t" or ord(char) >= 32 for char in output)
+    assert not set(output) & set("\x7f\x9b\u2028\u202e\u2066")
     assert "\n" not in one_line(text)
 
 

@@ -68,7 +68,7 @@ def test_each_person_reads_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     figures.add(1, FinalState({1: RAN}), _ledger(), Violations())
     print_figures(CommandOutput(), figures)
     output = capsys.readouterr().out
-    for words in (
+    for text in (
         "jobs                               2  completed 1",
         "answers                            2  1 accepted",
         "kills                              1",
@@ -81,7 +81,7 @@ def test_each_person_reads_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         "  worker killed                    1  p50 2.0 s, p95 2.0 s",
         "not supported                      1  time namespace: Operation not permitted",
     ):
-        assert words in output
+        assert text in output
 
 
 def test_a_soak_without_a_fault_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

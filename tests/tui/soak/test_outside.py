@@ -17,12 +17,12 @@ def test_a_repeated_invocation_makes_no_effect_and_gets_the_first_value(tmp_path
     effects = read_effects(tmp_path, 7)
     assert effects.made["i1"] == ("send", first)
     assert set(effects.made) == {"i1", "i2"}
-    asked = EffectRequest(2, "send", recorded=False)
+    request = EffectRequest(2, "send", recorded=False)
     assert effects.requests == (
         EffectRequest(1, "send", recorded=False),
         EffectRequest(1, "send", recorded=True),
-        asked,
-        asked,
+        request,
+        request,
     )
 
 

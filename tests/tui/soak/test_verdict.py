@@ -107,10 +107,10 @@ def world(**changes: JobRecord | None) -> FinalState:
     return FinalState(jobs)
 
 
-def finish(verdict: Violations, ledger: Ledger, seen: FinalState) -> int:
+def finish(verdict: Violations, ledger: Ledger, state: FinalState) -> int:
     """Conclude as the command does; return its exit code."""
     figures = Figures()
-    figures.add(SEED, seen, ledger, verdict)
+    figures.add(SEED, state, ledger, verdict)
     try:
         print_figures(CommandOutput(), figures)
     except click.exceptions.Exit as end:
@@ -119,10 +119,10 @@ def finish(verdict: Violations, ledger: Ledger, seen: FinalState) -> int:
 
 
 def test_valid_data_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    seen = world()
-    verdict = find_violations(seen, ledger)
+    state = world()
+    verdict = find_violations(state, ledger)
     assert verdict.findings == ()
-    assert finish(verdict, ledger, seen) == 0
+    assert finish(verdict, ledger, state) == 0
     assert "duplicate effects                  0" in capsys.readouterr().out
 
 
@@ -156,7 +156,7 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
 
 
 @pytest.mark.parametrize(
-    ("field", "seen", "says"),
+    ("field", "state", "message"),
     [
         (
             "doubled",
@@ -237,38 +237,38 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
     ],
 )
 def test_a_violated_guarantee_is_detected(
-    field: str, seen: FinalState, says: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+    field: str, state: FinalState, message: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = find_violations(seen, ledger)
-    assert says in "\n".join(getattr(verdict, field)), verdict
+    verdict = find_violations(state, ledger)
+    assert message in "\n".join(getattr(verdict, field)), verdict
     assert set(verdict.findings) == set(getattr(verdict, field)), "one cause, one promise"
-    assert finish(verdict, ledger, seen) == 1
-    shown = capsys.readouterr().out
-    assert f"seed {SEED}: " in shown
-    assert says in shown
+    assert finish(verdict, ledger, state) == 1
+    output = capsys.readouterr().out
+    assert f"seed {SEED}: " in output
+    assert message in output
 
 
 @pytest.mark.parametrize(
-    ("break_it", "says"),
+    ("break_it", "message"),
     [
         (lambda ledger: ledger.requests["request-1"].add(9), "request-1 created 2 jobs: [1, 9]"),
         (lambda ledger: ledger.retries.update({3: {7, 8}}), "D-3 was retried 2 times: [7, 8]"),
     ],
 )
 def test_a_request_with_two_jobs_is_detected(
-    break_it: Callable[[Ledger], object], says: str, ledger: Ledger
+    break_it: Callable[[Ledger], object], message: str, ledger: Ledger
 ) -> None:
     break_it(ledger)
-    assert says in find_violations(world(), ledger).jobs_lost
+    assert message in find_violations(world(), ledger).jobs_lost
 
 
 def test_an_undecided_approval_keeps_its_votes(ledger: Ledger) -> None:
-    seen = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
+    state = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
     ledger.cancel_tries.add(2)
-    assert find_violations(seen, ledger).findings == ()
+    assert find_violations(state, ledger).findings == ()
     decided = replace(ledger.submitted_answers[2], resolved=True)
     ledger.submitted_answers[2] = decided
-    assert "did not decide it: open" in find_violations(seen, ledger).answers_lost[0]
+    assert "did not decide it: open" in find_violations(state, ledger).answers_lost[0]
 
 
 def test_an_unexpected_error_fails_the_soak(ledger: Ledger) -> None:

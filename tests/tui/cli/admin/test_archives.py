@@ -32,9 +32,9 @@ async def test_a_dry_run_lists_the_months_and_the_jobs_that_block_them(
     (month,) = (await cli("sweep", "prune", "--dry-run", "--json")).json
     assert (month["state"], month["holders"]) == ("can be pruned", 0)
     held = await make.asked()
-    shown = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
-    assert shown[0].split() == ["MONTH", "EVENTS", "STATE"]
-    assert shown[1].endswith(f"held by D-{held.number} (waiting_for_input)")
+    output = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
+    assert output[0].split() == ["MONTH", "EVENTS", "STATE"]
+    assert output[1].endswith(f"held by D-{held.number} (waiting_for_input)")
     done = await cli("sweep", "prune")
     assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)
     assert f"held by D-{held.number} (waiting_for_input)" in done.err
@@ -66,9 +66,9 @@ async def test_a_query_of_pruned_events_names_the_archive(
     assert path in (await cli("archives", "list")).out.replace("\n", "")
 
     hint = f"4 events of {month} archived to {archive['host']}:{path}"
-    shown = await cli("events", f"D-{job}")
-    assert hint in shown.err
-    assert shown.out == ""
+    result = await cli("events", f"D-{job}")
+    assert hint in result.err
+    assert result.out == ""
     assert hint in " ".join((await cli("show", f"D-{job}")).out.split())
     assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
     assert f"{len(events)} events of {month} archived" in (await cli("events")).err

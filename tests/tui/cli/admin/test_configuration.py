@@ -19,11 +19,11 @@ async def test_printed_configuration_can_be_loaded(
         config.write('[agents.x]\ncommand = ["x", "say \\"hi\\""]\n[questions]\nexpires_in = 0\n')
     monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
     before = load(cli.config)
-    shown = (await cli("config")).out
-    (tmp_path / "again.toml").write_text(shown, encoding="utf-8")
+    output = (await cli("config")).out
+    (tmp_path / "again.toml").write_text(output, encoding="utf-8")
     assert load(tmp_path / "again.toml") == before
     assert before.questions.expires_in is None
-    assert "# database_url is unset" in shown
+    assert "# database_url is unset" in output
     assert (await cli("config", "--json")).json["worker"]["slots"] == 10
 
 
@@ -32,11 +32,11 @@ async def test_no_secret_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
         config.write('\n[agents.x]\ncommand = ["x"]\nenv = { API_KEY = "hush1", PLAIN = "shown" }')
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush2@db.example.org/x")
     monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "host=db user=me password=hush3")
-    for words in (["config"], ["config", "--json"]):
-        shown = (await cli(*words)).out
-        assert "hush" not in shown
-        assert "db.example.org" in shown
-        assert "shown" in shown
+    for arguments in (["config"], ["config", "--json"]):
+        output = (await cli(*arguments)).out
+        assert "hush" not in output
+        assert "db.example.org" in output
+        assert "shown" in output
 
 
 async def test_the_path_of_the_loaded_file_is_printed(
@@ -62,11 +62,11 @@ async def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
         assert "_DRAFTSMAN_COMPLETE" in script
     (await cli("completion", "tcsh")).refused(2, "'bash', 'zsh', 'fish'")
     for typed, offered in (("", "submit"), ("ev", "events"), ("jobs --st", "--status")):
-        words = f"draftsman {typed}".split(" ")
+        arguments = f"draftsman {typed}".split(" ")
         done = process(
             _DRAFTSMAN_COMPLETE="bash_complete",
-            COMP_WORDS=" ".join(words),
-            COMP_CWORD=str(len(words) - 1),
+            COMP_WORDS=" ".join(arguments),
+            COMP_CWORD=str(len(arguments) - 1),
         )
         assert done.returncode == 0
         assert f"plain,{offered}" in done.stdout.splitlines()

@@ -57,13 +57,13 @@ async def test_every_command_refuses_a_database_from_before_the_first_release(
         " PostgreSQL: move away its data folder);"
         " then run: draftsman migrate\n"
     )
-    for words in (
+    for arguments in (
         ["migrate"], ["migrate", "--check"], ["migrate", "--sql"], ["migrate", "--grant"],
         ["migrate", "--restored"], ["jobs"], ["show", "D-1"], ["submit", "x"], ["deliveries"],
         ["people", "list"], ["worker"], ["up", "--headless"],
     ):  # fmt: skip
-        done = await cli(*words)
-        assert (done.code, done.out, done.err) == (6, "", line), words
+        done = await cli(*arguments)
+        assert (done.code, done.out, done.err) == (6, "", line), arguments
     done = await cli("doctor")
     assert done.code == 1
     assert f"fail  migrations      {line.removeprefix('draftsman: ').strip()}" in done.out
@@ -77,8 +77,8 @@ async def test_a_server_is_migrated_only_on_request(
     assert done.code == 6
     assert done.out.splitlines() == [f"{name}  missing" for name in NAMES]
     assert "run: draftsman migrate" in done.err
-    for words in (["jobs"], ["submit", "x"], ["up", "--headless"], ["worker"]):
-        (await cli(*words)).refused(6, "draftsman migrate")
+    for arguments in (["jobs"], ["submit", "x"], ["up", "--headless"], ["worker"]):
+        (await cli(*arguments)).refused(6, "draftsman migrate")
     assert (await migrate.applied_migrations(empty_url))[0].applied_at is None
     assert (await cli("migrate")).out.splitlines() == [f"{name}  applied" for name in NAMES]
     done = await cli("migrate")
@@ -109,8 +109,8 @@ async def test_a_restored_database_starts_a_new_epoch(cli: Cli) -> None:
 
 
 async def test_db_commands_require_the_embedded_server(cli: Cli) -> None:
-    for words in (["start"], ["stop"], ["status"], ["url"], ["psql"], ["dump", "x"]):
-        (await cli("db", *words)).refused(
+    for arguments in (["start"], ["stop"], ["status"], ["url"], ["psql"], ["dump", "x"]):
+        (await cli("db", *arguments)).refused(
             1, "does not manage the configured database server", "pg_dump"
         )
 
@@ -122,8 +122,8 @@ async def test_the_embedded_server_starts_stops_and_keeps_its_data(embedded: Cli
     url = (await embedded("db", "start")).out
     assert url == (await embedded("db", "url")).out
     assert (await embedded("db", "url", "--json")).json == {"url": url.strip()}
-    shown = (await embedded("db", "url", "--show-password")).out
-    password = shown.partition("@")[0].rpartition(":")[2]
+    output = (await embedded("db", "url", "--show-password")).out
+    password = output.partition("@")[0].rpartition(":")[2]
     assert len(password) >= 43
     assert password not in url
     submitted = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json

@@ -19,8 +19,8 @@ async def test_a_code_links_an_identity_to_the_person_who_enters_it(cli: Cli, rt
     assert (account["channel"], account["external_id"]) == ("slack", "U1")
     person = account["person"]
     assert (await rt.people.actor(STRANGER)).person == person
-    shown = (await cli("people", "list")).out
-    assert f"{person}  slack U1 (Owner in Slack) linked" in shown
+    output = (await cli("people", "list")).out
+    assert f"{person}  slack U1 (Owner in Slack) linked" in output
     (await cli("people", "link", code)).refused(3, "the code is invalid, used or expired")
     done = await cli("people", "unlink", "slack:U1")
     assert done.out == f"unlinked slack U1 from {person}\n"

@@ -37,15 +37,15 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     assert added.out.splitlines()[-1] == "added acme/pay (make)"
     assert contents(repo) == before, "nothing ran in the user's own checkout"
     assert list((tmp_path / "data" / "runs").iterdir()) == []
-    shown = json.loads((await cli("repos", "show", "pay", "--json")).out)
-    [profile] = shown["profiles"]
+    output = json.loads((await cli("repos", "show", "pay", "--json")).out)
+    [profile] = output["profiles"]
     commands = [(entry["name"], entry["required"]) for entry in profile["validation_commands"]]
     assert commands == [("check", True), ("test", False)], "what fails already is no gate"
     results = [(entry["name"], entry["passed"], entry["summary"]) for entry in profile["checks"]]
     assert results == [("check", True, "exit 0"), ("test", False, "2 failed")]
     assert profile["checked_commit"] == git("rev-parse", "HEAD", cwd=repo)
-    assert (shown["host"], shown["remote_url"]) == ("github.com", str(repo))
-    assert "t0ken" not in json.dumps(shown)
+    assert (output["host"], output["remote_url"]) == ("github.com", str(repo))
+    assert "t0ken" not in json.dumps(output)
 
 
 async def test_a_check_reports_failed_required_commands(cli: Cli, repo: Path) -> None:
@@ -65,7 +65,7 @@ async def test_invalid_repositories_are_refused_in_one_line(
     for name in ("nothing", "empty"):
         (tmp_path / name).mkdir()
     git("init", "-q", ".", cwd=tmp_path / "empty")
-    for place, code, says in (
+    for place, code, message in (
         (tmp_path / "nothing", 2, "not in a git repository"),
         (tmp_path / "empty", 1, "has no commits; create a first commit"),
         (tmp_path / "absent", 2, "directory not found"),
@@ -74,12 +74,12 @@ async def test_invalid_repositories_are_refused_in_one_line(
         ("https://127.0.0.1:1/a/b", 1, "is a loopback address"),
         ("nobody", 3, "unknown repository 'nobody'; known: none"),
     ):
-        (await cli("repos", "add", place)).refused(code, says)
+        (await cli("repos", "add", place)).refused(code, message)
     await cli("repos", "add", repo)
     (await cli("repos", "add", repo)).refused(4, "pay already exists")
-    twin = make_repository(tmp_path / "elsewhere")
-    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "pay already exists")
-    assert (await cli("repos", "add", twin, "--name", "other")).code == 0
+    duplicate = make_repository(tmp_path / "elsewhere")
+    (await cli("repos", "add", duplicate, "--name", "PAY")).refused(4, "pay already exists")
+    assert (await cli("repos", "add", duplicate, "--name", "other")).code == 0
 
 
 async def test_a_monorepo_folder_gets_a_profile_from_a_file(
@@ -110,17 +110,19 @@ async def test_a_tree_without_validators_keeps_those_of_the_configuration(
     cli: Cli, tmp_path: Path
 ) -> None:
     plain = make_repository(tmp_path / "notes")
-    says = (
+    message = (
         "no validation commands; agents use those in [profile] of the configuration: lint, format"
     )
     added = await cli("repos", "add", plain)
-    assert (added.code, says in added.err) == (0, True)
-    assert says in (await cli("repos", "show", "notes")).out
-    assert says in (await cli("repos", "check", "notes")).err
+    assert (added.code, message in added.err) == (0, True)
+    assert message in (await cli("repos", "show", "notes")).out
+    assert message in (await cli("repos", "check", "notes")).err
     with cli.config.open("a") as file:
         file.write('\n[profiles."notes"]\nvalidation_commands = []\n')
-    says = 'no validation commands, and none in [profiles."notes"] of the configuration; see docs'
-    assert says in (await cli("repos", "check", "notes")).err
+    message = (
+        'no validation commands, and none in [profiles."notes"] of the configuration; see docs'
+    )
+    assert message in (await cli("repos", "check", "notes")).err
 
 
 async def test_labels_default_and_removal_of_a_repository(cli: Cli, repo: Path) -> None:

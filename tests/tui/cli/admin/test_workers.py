@@ -39,11 +39,11 @@ async def test_workers_are_listed_with_their_health(
         "lost": "lost",
         "far": "alive",
     }
-    shown = (await cli("workers")).out.splitlines()
-    assert shown[0].split() == [
+    output = (await cli("workers")).out.splitlines()
+    assert output[0].split() == [
         *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
     ]
-    assert [line.split()[:7] for line in shown if " far " in line] == [
+    assert [line.split()[:7] for line in output if " far " in line] == [
         [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
     ]
 
@@ -82,13 +82,13 @@ async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool)
         await make.asked()
         await make.answer((await make.asked()).number, "red")
     stats = (await cli("stats", "--json")).json
-    shown = (await cli("stats")).out
+    output = (await cli("stats")).out
     if empty:
         assert set(stats["jobs"].values()) == {0}
-        assert "0  jobs" in shown
+        assert "0  jobs" in output
         return
     assert (stats["jobs"]["queued"], stats["jobs"]["waiting_for_input"]) == (1, 1)
     assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
-    assert "1  waiting for input" in shown
-    assert "1  open questions; the next expires in 24 h, 0 within an hour" in shown
-    assert "1  answers in the last 24 hours, median" in shown
+    assert "1  waiting for input" in output
+    assert "1  open questions; the next expires in 24 h, 0 within an hour" in output
+    assert "1  answers in the last 24 hours, median" in output

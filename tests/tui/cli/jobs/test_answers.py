@@ -194,25 +194,25 @@ async def test_a_job_without_a_question_number_is_shown_for_an_answer_on_a_termi
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.asked()
-    shown = terminal("answer", work.name)
-    shown.expect(f"Answer to {work.name}/1: ")
-    assert "Which one?" in shown.plain
-    shown.type("green\n")
-    shown.expect("'green' is not a choice")
-    shown.type("2\n")
-    shown.expect("answered: blue")
-    assert shown.end() == 0
+    screen = terminal("answer", work.name)
+    screen.expect(f"Answer to {work.name}/1: ")
+    assert "Which one?" in screen.plain
+    screen.type("green\n")
+    screen.expect("'green' is not a choice")
+    screen.type("2\n")
+    screen.expect("answered: blue")
+    assert screen.end() == 0
 
 
 async def test_an_answer_without_a_question_number_is_confirmed_on_a_terminal(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.asked(GATE)
-    shown = terminal("approve", work.name)
-    shown.expect(f"Approve {work.name}/1? [y/N]")
-    shown.type("n\n")
-    assert shown.end() == 1
-    assert "nothing was changed" in shown.plain
+    screen = terminal("approve", work.name)
+    screen.expect(f"Approve {work.name}/1? [y/N]")
+    screen.type("n\n")
+    assert screen.end() == 1
+    assert "nothing was changed" in screen.plain
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
@@ -220,10 +220,10 @@ async def test_ctrl_c_at_the_prompt_answers_nothing(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.asked()
-    shown = terminal("answer", f"{work.name}/1")
-    shown.expect("Answer to")
-    shown.type("\x03")
-    assert shown.end() == 130
+    screen = terminal("answer", f"{work.name}/1")
+    screen.expect("Answer to")
+    screen.type("\x03")
+    assert screen.end() == 130
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
@@ -231,12 +231,12 @@ async def test_an_answer_typed_for_a_question_never_answers_the_next(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
-    shown = terminal("answer", work.name)
-    shown.expect(f"Answer to {work.name}/1: ")
+    screen = terminal("answer", work.name)
+    screen.expect(f"Answer to {work.name}/1: ")
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
     await rt.questions.ask(again.lease, QUESTION.model_copy(update={"key": "next"}))
-    shown.type("blue\n")
-    assert shown.end() == 4
-    assert "was already answered by ben" in shown.plain
+    screen.type("blue\n")
+    assert screen.end() == 4
+    assert "was already answered by ben" in screen.plain
     assert (await rt.questions.get(work.number, 2)).status == "open"

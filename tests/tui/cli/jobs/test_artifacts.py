@@ -30,8 +30,8 @@ async def work(make: Factory, rt: Runtime) -> ClaimedJob:
     return work
 
 
-def _bytes(cli: Cli, *words: str) -> bytes:
-    command = [*COMMAND, "--config", str(cli.config), *words]
+def _bytes(cli: Cli, *arguments: str) -> bytes:
+    command = [*COMMAND, "--config", str(cli.config), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
@@ -118,10 +118,10 @@ async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
 async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(
     work: ClaimedJob, terminal: Callable[..., Terminal]
 ) -> None:
-    shown = terminal("diff", work.name)
-    assert shown.end() == 0
-    assert "\x1b[31m-old" in shown.screen
-    assert "\x1b[32m+n�ew" in shown.screen
-    shown = terminal("artifacts", "get", work.name, "data.bin")
-    assert shown.end() == 1
-    assert "is a binary file; use -o FILE" in shown.plain
+    screen = terminal("diff", work.name)
+    assert screen.end() == 0
+    assert "\x1b[31m-old" in screen.screen
+    assert "\x1b[32m+n�ew" in screen.screen
+    screen = terminal("artifacts", "get", work.name, "data.bin")
+    assert screen.end() == 1
+    assert "is a binary file; use -o FILE" in screen.plain

@@ -65,8 +65,8 @@ async def test_filters_select_finished_jobs(
     repo = await make.dead(repo="https://host/acme/pay")
     failed = await make.failed()
 
-    async def listed(*words: object) -> list[int]:
-        matching = (await cli("retry", "--status", *words, "--dry-run", "--json")).json
+    async def listed(*arguments: object) -> list[int]:
+        matching = (await cli("retry", "--status", *arguments, "--dry-run", "--json")).json
         return [job["number"] for job in matching]
 
     assert await listed("dead_letter") == [old, typed, agent, repo]
@@ -132,9 +132,9 @@ async def test_an_interrupted_retry_reports_the_rest_and_can_be_repeated(
 async def test_an_unauthorized_retry_is_reported_for_each_job(
     as_: As, make: Factory, people: People
 ) -> None:
-    mine, other = await make.dead(actor=people.anna), await make.dead()
+    own, other = await make.dead(actor=people.anna), await make.dead()
     done = await as_("anna")(*ALL)
-    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{mine}\n")
+    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{own}\n")
     assert f"D-{other}: " in done.err
     assert "may not retry" in done.err
 
@@ -144,15 +144,15 @@ async def test_a_bulk_retry_is_confirmed_with_its_count(
 ) -> None:
     await make.dead()
     await make.failed()
-    shown = terminal("retry", "--status", "dead_letter,failed")
-    shown.expect("Retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
-    shown.type("\n")
-    assert shown.end() == 1
+    screen = terminal("retry", "--status", "dead_letter,failed")
+    screen.expect("Retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
+    screen.type("\n")
+    assert screen.end() == 1
     assert len(await rt.read_model.jobs()) == 2
-    shown = terminal("retry", "--status", "dead_letter,failed")
-    shown.expect("[y/N]")
-    shown.type("y\n")
-    assert shown.end() == 0
+    screen = terminal("retry", "--status", "dead_letter,failed")
+    screen.expect("[y/N]")
+    screen.type("y\n")
+    assert screen.end() == 0
     assert len(await rt.read_model.jobs()) == 4
 
 
@@ -167,7 +167,7 @@ async def test_a_bulk_retry_without_a_terminal_requires_yes(
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--type", "x"], "--type requires --status"),
         (["D-1", "--since", "2h"], "--since requires --status"),
@@ -181,8 +181,8 @@ async def test_a_bulk_retry_without_a_terminal_requires_yes(
         (["--status", "expired", "--with-answer"], "--with-answer cannot be combined"),
     ],
 )
-async def test_an_invalid_filter_is_refused(cli: Cli, words: list[str], says: str) -> None:
-    (await cli("retry", *words)).refused(2, says)
+async def test_an_invalid_filter_is_refused(cli: Cli, arguments: list[str], message: str) -> None:
+    (await cli("retry", *arguments)).refused(2, message)
 
 
 async def test_completed_jobs_are_retried_only_on_request(cli: Cli, make: Factory) -> None:

@@ -54,13 +54,13 @@ async def test_a_cancel_is_confirmed_on_a_terminal(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.running(title="Pay")
-    shown = terminal("cancel", work.name)
-    shown.expect(f"{work.name}, 'Pay' is running. Stop it? [y/N]")
-    shown.type("\n")
-    assert shown.end() == 1
+    screen = terminal("cancel", work.name)
+    screen.expect(f"{work.name}, 'Pay' is running. Stop it? [y/N]")
+    screen.type("\n")
+    assert screen.end() == 1
     assert (await rt.read_model.job(work.number)).cancel_requested_at is None
-    shown = terminal("cancel", work.name, "--yes")
-    assert shown.end() == 0
+    screen = terminal("cancel", work.name, "--yes")
+    assert screen.end() == 0
     assert (await rt.read_model.job(work.number)).cancel_requested_at is not None
 
 
@@ -85,8 +85,8 @@ async def test_a_job_that_cannot_be_retried_does_not_block_the_others(
     done = await cli("retry", running.name, "D-99", failed, completed)
     assert done.code == 1
     assert done.out == f"D-4 created: retry of D-{failed}\n"
-    for says in ("is running, not finished", "there is no job D-99", "use --again"):
-        assert says in done.err
+    for message in ("is running, not finished", "there is no job D-99", "use --again"):
+        assert message in done.err
     assert done.err.count("\n") == 3
 
 

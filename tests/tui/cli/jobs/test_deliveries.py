@@ -21,11 +21,11 @@ from tests.tui.cli.conftest import As
 async def _dead(make: Factory, rt: Runtime, count: int = 1) -> list[int]:
     for _ in range(count):
         await make.queued(**LOG)
-    gone = Failure("the disk is full", declared="PERMANENT")
-    taken = await claim(rt)
-    for item in taken:
-        await rt.delivery_sender.record(item, gone)
-    return sorted(item.seq for item in taken)
+    failure = Failure("the disk is full", declared="PERMANENT")
+    claimed = await claim(rt)
+    for item in claimed:
+        await rt.delivery_sender.record(item, failure)
+    return sorted(item.seq for item in claimed)
 
 
 async def test_an_empty_list_of_deliveries_shows_how_to_add_a_target(
@@ -102,10 +102,10 @@ async def test_sending_many_deliveries_again_is_confirmed(
 ) -> None:
     seqs = await _dead(make, rt, 5)
     (await cli("redeliver", "--dead-letters")).refused(1, "send 5 deliveries again", "--yes")
-    shown = terminal("redeliver", "--dead-letters")
-    shown.expect("Send 5 dead-letter deliveries again? [y/N]")
-    shown.type("n\n")
-    assert shown.end() == 1
+    screen = terminal("redeliver", "--dead-letters")
+    screen.expect("Send 5 dead-letter deliveries again? [y/N]")
+    screen.type("n\n")
+    assert screen.end() == 1
     assert await rt.outbox.dead_letter_count() == 5
     assert (await cli("redeliver", "--dead-letters", "--yes", "--json")).json == seqs
 
@@ -123,19 +123,19 @@ async def test_only_an_operator_can_redeliver(as_: As, make: Factory, rt: Runtim
 
 
 async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
-    words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
-    says = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
-    (await cli("submit", *words)).refused(2, says)
-    assert (await cli("submit", *words, "--unchecked")).code == 0
+    arguments = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
+    message = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
+    (await cli("submit", *arguments)).refused(2, message)
+    assert (await cli("submit", *arguments, "--unchecked")).code == 0
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
-    done = await cli("submit", *words, "--json")
+    done = await cli("submit", *arguments, "--json")
     targets = await rt.outbox.targets(done.json["number"])
     assert [(row.channel, row.target) for row in targets] == [("log", "log"), ("slack", "C1")]
     for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
-    words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
-    (await cli("submit", *words)).refused(2, "[trello] is not configured")
+    arguments = ["--type", "send_notification", "--payload", json.dumps(told_by)]
+    (await cli("submit", *arguments)).refused(2, "[trello] is not configured")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
@@ -174,7 +174,7 @@ async def test_the_configuration_names_the_targets_of_all_requests(
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "message"),
     [
         (['notifications.targets = ["mail"]'], "'mail' is not a target"),
         (['notifications.fallback = "webhook:gone"'], "unknown webhook 'gone'"),
@@ -192,10 +192,10 @@ async def test_the_configuration_names_the_targets_of_all_requests(
     ],
 )
 async def test_an_invalid_target_of_the_configuration_is_named(
-    cli: Cli, lines: list[str], words: str
+    cli: Cli, lines: list[str], message: str
 ) -> None:
     _configure(cli, *lines)
-    (await cli("jobs")).refused(2, words)
+    (await cli("jobs")).refused(2, message)
 
 
 async def test_show_and_doctor_report_deliveries(
@@ -206,8 +206,8 @@ async def test_show_and_doctor_report_deliveries(
     await make.running(job)
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, RECEIPT)
-    shown = (await cli("show", job)).out
-    assert "Deliveries\n  log  1 sent, 1 dead letter  the disk is full" in shown
+    output = (await cli("show", job)).out
+    assert "Deliveries\n  log  1 sent, 1 dead letter  the disk is full" in output
     assert [row["seq"] for row in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip

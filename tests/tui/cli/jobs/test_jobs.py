@@ -29,9 +29,9 @@ async def test_an_empty_list_of_jobs_shows_the_next_command(cli: Cli) -> None:
 async def test_every_status_has_a_line_with_the_next_step(cli: Cli, make: Factory) -> None:
     numbers = {status: await make.job_in(status) for status in Status}
     lines = (await cli("jobs")).out.splitlines()
-    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
-    assert shown.keys() == {f"D-{number}" for number in numbers.values()}
-    says = {
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
+    assert rows.keys() == {f"D-{number}" for number in numbers.values()}
+    message = {
         Status.SCHEDULED: "its start time in 60 min",
         Status.QUEUED: "a worker for queue q-",
         Status.RETRYING: "retry ",
@@ -40,8 +40,8 @@ async def test_every_status_has_a_line_with_the_next_step(cli: Cli, make: Factor
         Status.RUNNING: "its current run",
     }
     for status, number in numbers.items():
-        assert shown[f"D-{number}"].startswith(status.replace("_", " "))
-        assert says.get(status, "") in shown[f"D-{number}"]
+        assert rows[f"D-{number}"].startswith(status.replace("_", " "))
+        assert message.get(status, "") in rows[f"D-{number}"]
 
 
 async def test_a_countdown_shows_the_attempt_and_the_error(
@@ -62,8 +62,8 @@ async def test_a_countdown_shows_the_attempt_and_the_error(
         "TRANSIENT_INFRA",
     )
     assert 3500 < second["due_in"] <= 3600
-    shown = (await cli("show", busy)).out
-    assert "waiting   run 1 failed: busy; next retry in 60 min" in shown
+    output = (await cli("show", busy)).out
+    assert "waiting   run 1 failed: busy; next retry in 60 min" in output
     waits = (await cli("show", lost.number, "--json")).json["wait_reason"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
@@ -81,10 +81,10 @@ async def test_dead_letters_show_their_error(
     assert done.out.splitlines()[0].endswith("ERROR")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out
     assert "second line" not in done.out
-    shown = terminal("jobs", "--status", "dead_letter")
-    assert shown.end() == 0
-    assert max(map(cell_len, shown.plain.splitlines())) <= 80
-    assert "HTTP 503: the upstream" in shown.plain
+    screen = terminal("jobs", "--status", "dead_letter")
+    assert screen.end() == 0
+    assert max(map(cell_len, screen.plain.splitlines())) <= 80
+    assert "HTTP 503: the upstream" in screen.plain
 
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
@@ -100,8 +100,8 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     tagged = await make.queued(tags=("x",), agent="tidy", repo="https://host/anna/pay.git")
     failed, dead = await make.failed(), await make.dead()
 
-    async def numbers(*words: object) -> list[int]:
-        return [job["number"] for job in (await cli("jobs", "--json", *words)).json]
+    async def numbers(*arguments: object) -> list[int]:
+        return [job["number"] for job in (await cli("jobs", "--json", *arguments)).json]
 
     assert await numbers("--tag", "x") == [tagged]
     assert await numbers("--agent", "tidy") == [tagged]
@@ -122,7 +122,7 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--status", "lost"], "unknown status 'lost'; available: waiting, scheduled"),
         (["--since", "yesterday"], "90s, 10m"),
@@ -132,8 +132,8 @@ async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> No
         (["extra"], "extra"),
     ],
 )
-async def test_an_invalid_argument_is_refused(cli: Cli, words: list[str], says: str) -> None:
-    (await cli("jobs", *words)).refused(2, says)
+async def test_an_invalid_argument_is_refused(cli: Cli, arguments: list[str], message: str) -> None:
+    (await cli("jobs", *arguments)).refused(2, message)
 
 
 async def test_the_table_fits_80_columns_in_colour(
@@ -143,15 +143,15 @@ async def test_the_table_fits_80_columns_in_colour(
         QUESTION, title="a title 日本語テキスト that goes on " * 5, repo="/srv/payments"
     )
     await make.retrying(title="\x1b[2Jhostile\x07")
-    shown = terminal("jobs")
-    assert shown.end() == 0
-    lines = shown.plain.splitlines()
+    screen = terminal("jobs")
+    assert screen.end() == 0
+    lines = screen.plain.splitlines()
     assert len(lines) == 3
     assert max(map(cell_len, lines)) <= 80
-    assert "\x1b[1;33mwaiting for input" in shown.screen
-    assert "\\x1b[2Jhos" in shown.plain
-    assert "…" in shown.plain
-    assert "answer D-" in shown.plain
+    assert "\x1b[1;33mwaiting for input" in screen.screen
+    assert "\\x1b[2Jhos" in screen.plain
+    assert "…" in screen.plain
+    assert "answer D-" in screen.plain
 
 
 @pytest.mark.parametrize("how", ["NO_COLOR", "--no-color", "before", "dumb"])
@@ -160,11 +160,11 @@ async def test_colour_can_be_switched_off(
 ) -> None:
     await make.queued()
     env = {"NO_COLOR": {"NO_COLOR": "1"}, "dumb": {"TERM": "dumb"}}.get(how, {})
-    words = {"--no-color": ["jobs", "--no-color"], "before": ["--no-color", "jobs"]}
-    shown = terminal(*words.get(how, ["jobs"]), **env)
-    assert shown.end() == 0
-    assert "queued" in shown.screen
-    assert "\x1b" not in shown.screen
+    arguments = {"--no-color": ["jobs", "--no-color"], "before": ["--no-color", "jobs"]}
+    screen = terminal(*arguments.get(how, ["jobs"]), **env)
+    assert screen.end() == 0
+    assert "queued" in screen.screen
+    assert "\x1b" not in screen.screen
 
 
 async def test_why_shows_the_next_step(cli: Cli, make: Factory) -> None:
@@ -206,11 +206,11 @@ async def test_the_next_page_keeps_the_filters(
 ) -> None:
     for title in ("first", "second", "third"):
         await make.failed(title=title, agent="tidy", tags=("a b",))
-    shown = terminal(
+    screen = terminal(
         "jobs", "--status", "failed", "--agent=tidy", "--tag", "a b", "--since", "2h", "--limit=2"
     )
-    assert shown.end() == 0
-    [line] = [line for line in shown.plain.splitlines() if "to list older jobs: " in line]
+    assert screen.end() == 0
+    [line] = [line for line in screen.plain.splitlines() if "to list older jobs: " in line]
     command = line.partition("to list older jobs: ")[2]
     assert command == (
         "draftsman jobs --status failed --since 2h --agent tidy --tag 'a b' --limit 2 --before D-2"
@@ -225,6 +225,6 @@ async def test_titles_fill_the_remaining_width(
     title = "A title that takes more than sixteen characters"
     for _ in range(2):
         await make.completed(title=title)
-    shown = terminal("jobs")
-    assert shown.end() == 0
-    assert shown.plain.count(title) == 2
+    screen = terminal("jobs")
+    assert screen.end() == 0
+    assert screen.plain.count(title) == 2

@@ -39,7 +39,7 @@ async def test_an_empty_inbox_shows_a_message(cli: Cli, make: Factory) -> None:
 
 async def test_the_inbox_shows_choices_responders_and_expiry(cli: Cli, make: Factory) -> None:
     work = await make.asked(RICH)
-    shown = (await cli("questions")).out
+    output = (await cli("questions")).out
     for text in (
         f"{work.name}/1  question for ben, root · asked ",
         "expires in 2.0 h, default: 'safe'",
@@ -48,7 +48,7 @@ async def test_the_inbox_shows_choices_responders_and_expiry(cli: Cli, make: Fac
         "    1  safe fixes  certain\n    2  all",
         f"draftsman answer {work.name}/1 NUMBER, or free text",
     ):
-        assert text in shown, shown
+        assert text in output, output
 
 
 async def test_an_approval_shows_its_approvers_and_its_action(cli: Cli, make: Factory) -> None:
@@ -56,10 +56,10 @@ async def test_an_approval_shows_its_approvers_and_its_action(cli: Cli, make: Fa
         update={"approvers": ("leads",), "quorum": 2, "action": {"to": "origin", "push": "x"}}
     )
     work = await make.asked(gate)
-    shown = (await cli("questions", work.name)).out
-    assert "approval for 2 of carol, dave" in shown
-    assert "  if approved: push x to origin\n" in shown
-    assert f"draftsman approve {work.name}/1" in shown
+    output = (await cli("questions", work.name)).out
+    assert "approval for 2 of carol, dave" in output
+    assert "  if approved: push x to origin\n" in output
+    assert f"draftsman approve {work.name}/1" in output
 
 
 async def test_a_row_shows_the_requester_and_the_repository(
@@ -88,9 +88,9 @@ async def test_questions_are_ordered_by_expiry(cli: Cli, make: Factory) -> None:
 async def test_the_inbox_fits_80_columns(make: Factory, terminal: Callable[..., Terminal]) -> None:
     text = {"text": "Why is this so very long? " * 20, "context": "y" * 200}
     await make.asked(RICH.model_copy(update=text))
-    shown = terminal("questions")
-    assert shown.end() == 0
-    assert max(map(len, shown.plain.splitlines())) <= 80
+    screen = terminal("questions")
+    assert screen.end() == 0
+    assert max(map(len, screen.plain.splitlines())) <= 80
 
 
 async def test_an_expiry_is_extended_or_removed(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -126,10 +126,10 @@ async def test_an_escalation_is_shown_before_and_after(
     assert "expires in 2.0 h, then escalates to leads\n" in (await cli("questions")).out
     await clock.forward(7300)
     await rt.sweeps.expire(LeaderTerm())
-    shown = (await cli("questions")).out
-    assert "question for ben, carol, dave, root · asked" in shown
-    assert "escalated to leads" in shown
-    assert "is asked too" not in shown
+    output = (await cli("questions")).out
+    assert "question for ben, carol, dave, root · asked" in output
+    assert "escalated to leads" in output
+    assert "is asked too" not in output
     assert "escalated to leads" in (await cli("show", work.name)).out
     assert "question_escalated" in (await cli("events", work.name)).out
     assert (await cli("questions", "--json")).json[0]["escalate_to"] == "leads"

@@ -17,7 +17,7 @@ from tests.tui.cli.cli_runner import Cli, Terminal
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "says"),
+    ("status", "code", "message"),
     [
         (Status.FAILED, 1, "failed: no such thing"),
         (Status.DEAD_LETTER, 1, "is a dead letter: gone"),
@@ -26,11 +26,11 @@ from tests.tui.cli.cli_runner import Cli, Terminal
     ],
 )
 async def test_an_unsuccessful_end_has_its_exit_code(
-    cli: Cli, make: Factory, status: Status, code: int, says: str
+    cli: Cli, make: Factory, status: Status, code: int, message: str
 ) -> None:
     number = await make.job_in(status)
     done = await cli("wait", number)
-    done.refused(code, f"D-{number} ", says)
+    done.refused(code, f"D-{number} ", message)
     assert done.out == f"D-{number} {status.replace('_', ' ')}\n"
 
 
@@ -66,10 +66,10 @@ async def test_wait_reports_the_time_of_the_next_attempt(
     waiting.expect(f"D-{number}: run 1 failed: busy; next retry in 60 min")
     waiting.expect("(retry 1 of 3)")
     submitted.expect("D-2: run 1 failed: busy; next retry in 2.0 h")
-    for job, shown in ((number, waiting), (2, submitted)):
+    for job, expected in ((number, waiting), (2, submitted)):
         await make.due(job)
         await rt.settlement.outcome(await make.running(job), Done({}))
-        assert shown.end() == 0
+        assert expected.end() == 0
 
 
 async def test_wait_continues_after_an_answer_in_another_channel(

@@ -16,10 +16,10 @@ from tests.tui.cli.processes.test_up import ended, family_of
 @pytest.fixture
 def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
     """Give a running `up` on a terminal; nothing of it outlives the test."""
-    shown = terminal("up", TERM="dumb")
-    shown.expect("1 worker · ")
-    family = psutil.Process(shown.pid).children(recursive=True)
-    yield shown
+    screen = terminal("up", TERM="dumb")
+    screen.expect("1 worker · ")
+    family = psutil.Process(screen.pid).children(recursive=True)
+    yield screen
     for process in family:
         if process.is_running():
             process.kill()
@@ -59,11 +59,11 @@ async def test_ctrl_c_at_a_question_shuts_down_all_processes(up: Terminal) -> No
 async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
     terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
-    shown = terminal("up", "--headless")
-    shown.expect("became leader, term")
-    [worker] = psutil.Process(shown.pid).children()
-    shown.type("\x03")
-    assert shown.end() == 0
+    screen = terminal("up", "--headless")
+    screen.expect("became leader, term")
+    [worker] = psutil.Process(screen.pid).children()
+    screen.type("\x03")
+    assert screen.end() == 0
     assert ended([worker])
     assert await rt.read_model.workers() == []
-    assert "exiting now" not in shown.plain
+    assert "exiting now" not in screen.plain

@@ -35,8 +35,8 @@ async def start(cli: Cli, tmp_path: Path) -> AsyncIterator[Start]:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nhandlers.echo = "tests.tui.cli.handlers:echo"\n')
 
-    async def run(*words: str) -> Process:
-        command = [*COMMAND, "--config", str(cli.config), *words]
+    async def run(*arguments: str) -> Process:
+        command = [*COMMAND, "--config", str(cli.config), *arguments]
         with (tmp_path / "log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stderr=log, env={**os.environ, **IMPORTABLE}

@@ -25,10 +25,10 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
     """Give the dashboard of a running `up`; nothing of it outlives the test."""
     with cli.config.open("a", encoding="utf-8") as config:
         config.write(ASK_HANDLER)
-    shown = window("up")
-    see(shown, "1 alive", "leader")
-    family = psutil.Process(shown.pid).children(recursive=True)
-    yield shown
+    screen = window("up")
+    see(screen, "1 alive", "leader")
+    family = psutil.Process(screen.pid).children(recursive=True)
+    yield screen
     for process in family:
         if process.is_running():
             process.kill()
@@ -126,8 +126,8 @@ async def test_the_end_of_the_supervisor_ends_the_dashboard_with_the_reason(
 async def test_fatal_exit_is_reported_on_the_terminal(cli: Cli, window: Windows) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nhandlers.none = "no.such:thing"\n')
-    shown = window("up")
-    assert shown.end() == 2
-    assert shown.plain.count("handlers.none: cannot import no.such:thing") == 1
-    assert "Traceback" not in shown.plain
-    assert "up.log" in shown.plain
+    screen = window("up")
+    assert screen.end() == 2
+    assert screen.plain.count("handlers.none: cannot import no.such:thing") == 1
+    assert "Traceback" not in screen.plain
+    assert "up.log" in screen.plain
