@@ -50,11 +50,11 @@ async def test_an_operator_cannot_create_an_approvers_token(
     with_sandbox="refused: only the approver redeems a token",
 )
 async def test_a_role_without_a_mapping_cannot_use_a_token(as_role: As, make: Factory) -> None:
-    carol, stranger = await as_role("carol"), await as_role("stranger")
+    carol, unmapped = await as_role("carol"), await as_role("stranger")
     work = await make.asked(GATE)
     token = await carol.questions.mint_token(work.number, 1, "carol", await carol.actor())
-    verdict = await stranger.questions.answer(
-        work.number, 1, _yes("s", token=token), await stranger.actor()
+    verdict = await unmapped.questions.answer(
+        work.number, 1, _yes("s", token=token), await unmapped.actor()
     )
     assert not verdict.accepted
     assert verdict.reason is not None

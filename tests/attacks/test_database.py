@@ -38,7 +38,7 @@ YES = Jsonb({"decision": "approve"})
     with_sandbox="refused in every session but the owner's; an invariant detects a forced answer",
 )
 @pytest.mark.parametrize(
-    ("who", "source", "id"),
+    ("user", "source", "id"),
     [
         ("anna", "cli", "carol"),
         ("anna", "slack", "U-CAROL"),
@@ -50,9 +50,9 @@ YES = Jsonb({"decision": "approve"})
     ],
 )
 async def test_a_forged_answer_is_refused(
-    session: Session, make: Factory, roles: Roles, who: str, source: str, id: str
+    session: Session, make: Factory, roles: Roles, user: str, source: str, id: str
 ) -> None:
-    work, conn = await make.asked(GATE), await session(who)
+    work, conn = await make.asked(GATE), await session(user)
     responder = roles.name(id) if source == "cli" else id
     async with refused(FORBIDDEN):
         await conn.execute(ANSWER, (work.number, source, responder, YES))
@@ -78,18 +78,18 @@ async def test_a_forced_answer_violates_an_invariant(
     surface="database",
     with_sandbox="refused in every session but the owner's",
 )
-@pytest.mark.parametrize("who", ["anna", "carol", "olga", "bot", "worker", "reader"])
+@pytest.mark.parametrize("user", ["anna", "carol", "olga", "bot", "worker", "reader"])
 async def test_an_approval_cannot_be_resolved_without_votes(
-    session: Session, make: Factory, conn: Connection, roles: Roles, who: str
+    session: Session, make: Factory, conn: Connection, roles: Roles, user: str
 ) -> None:
-    work, forger = await make.asked(GATE), await session(who)
+    work, forger = await make.asked(GATE), await session(user)
     async with refused(FORBIDDEN):
         await forger.execute(
             "UPDATE draftsman.job_questions SET status = 'answered', resolution = %s,"
             " answered_at = now() WHERE job = %s",
             (APPROVED, work.number),
         )
-    actor = {"bot": "slack:U-CAROL", "worker": "system"}.get(who, f"cli:{roles.name(who)}")
+    actor = {"bot": "slack:U-CAROL", "worker": "system"}.get(user, f"cli:{roles.name(user)}")
     async with refused(FORBIDDEN):
         await forger.execute(
             "SELECT draftsman.resolve_question(%s, 1, 'answered', %s, 'resumed', %s, '{}',"
@@ -145,7 +145,7 @@ async def test_a_worker_cannot_change_an_open_approval(
     with_sandbox="refused: an event of a decision needs the decision, and the session's own actor",
 )
 @pytest.mark.parametrize(
-    ("who", "kind", "actor"),
+    ("user", "kind", "actor"),
     [
         ("anna", "answer_received", "cli:carol"),
         ("anna", "answer_refused", "cli:carol"),
@@ -159,10 +159,10 @@ async def test_a_worker_cannot_change_an_open_approval(
     ],
 )
 async def test_a_forged_event_is_refused(
-    session: Session, make: Factory, roles: Roles, who: str, kind: str, actor: str
+    session: Session, make: Factory, roles: Roles, user: str, kind: str, actor: str
 ) -> None:
-    work, conn = await make.asked(GATE), await session(who)
-    name = f"cli:{roles.name(who)}" if actor == "own" else actor
+    work, conn = await make.asked(GATE), await session(user)
+    name = f"cli:{roles.name(user)}" if actor == "own" else actor
     async with refused(FORBIDDEN):
         await conn.execute(
             "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
@@ -175,9 +175,9 @@ async def test_a_forged_event_is_refused(
     surface="database",
     with_sandbox="the setting is ignored: the offset is stored in the database",
 )
-@pytest.mark.parametrize("who", ["anna", "bot", "worker"])
-async def test_a_session_cannot_shift_the_clock(session: Session, who: str) -> None:
-    conn = await session(who)
+@pytest.mark.parametrize("user", ["anna", "bot", "worker"])
+async def test_a_session_cannot_shift_the_clock(session: Session, user: str) -> None:
+    conn = await session(user)
     await conn.execute("SELECT set_config('draftsman.clock_offset', '30 days', false)")
     assert await rows(conn, "SELECT draftsman.now() = now()") == [(True,)]
 
@@ -221,9 +221,9 @@ async def test_a_job_for_another_requester_is_refused(
     surface="database",
     with_sandbox="refused: only the owner of the schema writes people",
 )
-@pytest.mark.parametrize("who", ["anna", "olga", "bot", "worker", "reader"])
-async def test_a_person_cannot_change_people(session: Session, who: str) -> None:
-    conn = await session(who)
+@pytest.mark.parametrize("user", ["anna", "olga", "bot", "worker", "reader"])
+async def test_a_person_cannot_change_people(session: Session, user: str) -> None:
+    conn = await session(user)
     for statement in (
         "UPDATE draftsman.people SET roles = '{approver}'",
         "INSERT INTO draftsman.person_identities VALUES ('slack', 'U-NEW', 'carol')",
@@ -284,7 +284,7 @@ async def test_a_shadowed_function_is_not_called(
 )
 async def test_an_answer_for_an_unlinked_identity_is_refused(as_role: As, make: Factory) -> None:
     bot, work = await as_role("bot"), await make.asked(GATE)
-    nobody = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
+    unlinked = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
     answer = Response(source_event_id="n", decision=True)
     with pytest.raises(Refused, match="slack:U-NOBODY may not answer"):
-        await bot.questions.answer(work.number, 1, answer, nobody)
+        await bot.questions.answer(work.number, 1, answer, unlinked)

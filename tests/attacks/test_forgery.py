@@ -133,16 +133,16 @@ async def test_an_expiry_cannot_be_shortened(
     surface="database",
     with_sandbox="refused: an event belongs to a job, and an event of a vote has its decision",
 )
-@pytest.mark.parametrize("who", ["anna", "bot", "worker"])
+@pytest.mark.parametrize("user", ["anna", "bot", "worker"])
 async def test_an_event_of_a_missing_job_is_refused(
-    session: Session, known: Runtime, roles: Roles, who: str
+    session: Session, known: Runtime, roles: Roles, user: str
 ) -> None:
-    conn = await session(who)
-    actor = {"bot": "slack:U-ANNA", "worker": "system"}.get(who, f"cli:{roles.name(who)}")
+    conn = await session(user)
+    actor = {"bot": "slack:U-ANNA", "worker": "system"}.get(user, f"cli:{roles.name(user)}")
     async with refused(FORBIDDEN):
         await conn.execute(
             "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
-            (2**40, "token_refused" if who != "worker" else "noted", actor),
+            (2**40, "token_refused" if user != "worker" else "noted", actor),
         )
     assert not any((await known.read_model.invariants()).values())
 
@@ -187,7 +187,7 @@ FORGED_RETRY = insert_job(
     with_sandbox="refused: a retry is the same request, by its requester or an operator",
 )
 @pytest.mark.parametrize(
-    ("who", "key", "payload"),
+    ("user", "key", "payload"),
     [
         ("erin", "retry:{job}:1", {}),
         ("anna", "mine", {}),
@@ -195,13 +195,13 @@ FORGED_RETRY = insert_job(
     ],
 )
 async def test_a_forged_retry_is_refused(
-    as_role: As, session: Session, who: str, key: str, payload: dict[str, str]
+    as_role: As, session: Session, user: str, key: str, payload: dict[str, str]
 ) -> None:
     anna = await as_role("anna")
     submitted = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     await anna.job_control.cancel(submitted.number, await anna.actor())
-    parameters = {"key": key.format(job=submitted.number), "me": who, "payload": Jsonb(payload)}
-    conn = await session(who)
+    parameters = {"key": key.format(job=submitted.number), "me": user, "payload": Jsonb(payload)}
+    conn = await session(user)
     async with refused(FORBIDDEN, "may not submit"):
         await run(conn, FORGED_RETRY, parameters | {"job": submitted.number})
     assert (await anna.job_control.retry(submitted.number, await anna.actor())).outcome == "created"
@@ -212,11 +212,11 @@ async def test_a_forged_retry_is_refused(
     surface="database",
     with_sandbox="refused: a thread's key belongs to its own job, and targets need a role",
 )
-@pytest.mark.parametrize(("who", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
+@pytest.mark.parametrize(("user", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
 async def test_a_forged_target_is_refused(
-    session: Session, make: Factory, who: str, thread: str
+    session: Session, make: Factory, user: str, thread: str
 ) -> None:
-    number, conn = await make.queued(), await session(who)
+    number, conn = await make.queued(), await session(user)
     async with refused(FORBIDDEN, "a target can be added"):
         await conn.execute(
             "INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)"

@@ -100,7 +100,7 @@ async def test_a_rebound_name_reaches_no_private_address(forge: GitServer, tmp_p
     pinned = f"pinned.test:{forge.port}"
     commit = await fetch(f"http://{pinned}/pay", tmp_path, "127.0.0.1", "127.0.0.1")
     assert commit == git("rev-parse", "HEAD", cwd=forge.folder / "pay")
-    assert {asked.split()[0] for asked in forge.asked} == {pinned}
+    assert {request.split()[0] for request in forge.asked} == {pinned}
 
 
 @attack(
@@ -114,7 +114,7 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
     with pytest.raises(Failure, match="use the URL that it redirects to") as refused:
         await fetch(url, tmp_path, "127.0.0.1", "allowed.test")
     assert refused.value.code == "redirected"
-    assert {asked.split()[1] for asked in forge.asked} == {"/old/info/refs"}
+    assert {request.split()[1] for request in forge.asked} == {"/old/info/refs"}
 
 
 @attack(

@@ -76,15 +76,15 @@ async def test_a_faked_push_does_not_overwrite_a_branch(
     branch = f"draftsman/D-{number}"
     git("checkout", "-qb", branch, cwd=repo)
     git("commit", "-qm", "a person's work", "--allow-empty", cwd=repo)
-    theirs = git("rev-parse", "HEAD", cwd=repo)
+    users_commit = git("rev-parse", "HEAD", cwd=repo)
     git("checkout", "-q", "main", cwd=repo)
     fake = f"""
 for key in ("agent:push:1", "agent:push:7"):
-    refused("step", key=key, state="pending", invocation_id="{theirs}")
+    refused("step", key=key, state="pending", invocation_id="{users_commit}")
 {EDIT}{RESULT}"""
     async with agent_worker(rt, repo.parent / "data", PREPARE + fake):
         job = await wait_for_end(rt, number)
-    assert git("rev-parse", branch, cwd=repo) == theirs
+    assert git("rev-parse", branch, cwd=repo) == users_commit
     assert job.status is S.FAILED
     assert f"{branch}" in (job.last_error or "")
 
@@ -200,9 +200,9 @@ if start["run"] == 1:
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         gate = await question_of(rt, number)
-        shown = await patch_of(rt, number, gate.run) or ""
-        assert "+changed" in shown
-        assert "harmless" not in shown
+        patch = await patch_of(rt, number, gate.run) or ""
+        assert "+changed" in patch
+        assert "harmless" not in patch
         await make.decide(number, True, people.carol)
         await wait_for_end(rt, number)
 
@@ -261,9 +261,9 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
         patch = await rt.checkpoints.patch(number, gate.run)
         assert patch is not None
         assert gate.patch_sha256 == patch.sha256
-        shown = await patch_of(rt, number, gate.run) or ""
-        assert "+changed" in shown
-        assert "later.txt" not in shown
+        approved_patch = await patch_of(rt, number, gate.run) or ""
+        assert "+changed" in approved_patch
+        assert "later.txt" not in approved_patch
         await make.decide(number, True, people.carol)
         job = await wait_for_end(rt, number)
     assert refusals(job) == ["approvedFalse"]

@@ -114,11 +114,11 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
     installation.start("worker", env={"SLACK_BOT_TOKEN": token})
     await wait_for_status(rt, number, Status.WAITING_FOR_APPROVAL)
     await make.decide(number, True, owner)
-    loot = ((await wait_for_end(rt, number)).result or {})["data"]
-    assert loot["tokens"] == []
-    assert refused(loot["worker"])
-    assert loot["socket"].startswith("refused: ")
-    assert token not in json.dumps(loot)
+    stolen = ((await wait_for_end(rt, number)).result or {})["data"]
+    assert stolen["tokens"] == []
+    assert refused(stolen["worker"])
+    assert stolen["socket"].startswith("refused: ")
+    assert token not in json.dumps(stolen)
 
 
 @attack(
@@ -139,11 +139,11 @@ async def test_bots_and_dashboards_cannot_be_inspected(
     await slack.sockets.wait(2)
     screen, end = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), end)
-    shown = installation.start(
+    dashboard = installation.start(
         "dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams
     )
     await asyncio.to_thread(os.read, screen, 1)  # it has drawn, so it has read its configuration
-    pids = [up.pid, *up.children(), shown.pid]
+    pids = [up.pid, *up.children(), dashboard.pid]
     assert len(pids) == 4
     assert [pid for pid in pids if not refused(pried(pid))] == []
     os.close(screen)

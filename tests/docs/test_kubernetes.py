@@ -39,10 +39,10 @@ def test_times_in_the_comment_match_the_settings() -> None:
 
 def test_commands_and_variables_exist() -> None:
     for line in re.findall(r'command: (\["draftsman".*\])$', MANIFEST, re.MULTILINE):
-        _, name, *words = json.loads(line)
+        _, name, *arguments = json.loads(line)
         command = main.cli.get_command(click.Context(main.cli), name)
         assert command is not None
-        command.make_context(name, words)
+        command.make_context(name, arguments)
     known = {f"DRAFTSMAN_{name}".upper() for name in Settings.model_fields} | {"DRAFTSMAN_CONFIG"}
     named = set(re.findall(r"DRAFTSMAN_\w+", MANIFEST))
     assert named <= known

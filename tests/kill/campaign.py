@@ -110,13 +110,13 @@ class Campaign:
         for _ in range(len(self.pending) + 5):
             before = len(self.struck)
             client = await self._fork(script, **jobs)
-            ended = False
+            finished = False
             while (reached := await self._next(client)) is not None:
-                ended |= "end" in reached.points
+                finished |= "end" in reached.points
                 if not await self._meet(client, reached):
                     break
             client.close()
-            if ended:
+            if finished:
                 return
             assert len(self.struck) > before, f"{script} broke: {self.said()}"
         raise AssertionError(f"{script} does not end: {self.said()}")

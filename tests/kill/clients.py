@@ -52,8 +52,10 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         for text in ("first", "and the tests"):
             more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
             await rt.submissions.submit(more, OWNER)
-        twins = [invocation(type="noop", key=f"{SUBMITTED}-{n}", queue="nobody") for n in range(2)]
-        await rt.submissions.submit_many(twins, OWNER)
+        duplicates = [
+            invocation(type="noop", key=f"{SUBMITTED}-{n}", queue="nobody") for n in range(2)
+        ]
+        await rt.submissions.submit_many(duplicates, OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _converse(rt, jobs["answered"])
@@ -109,13 +111,13 @@ async def _converse(rt: Runtime, job: int) -> None:
 async def _look_at_cards(rt: Runtime) -> None:
     """Watch a board, observe labels come and go on its cards, and settle the episodes."""
     board, card, label, other = (sign * 24 for sign in "bcad")
-    seen, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
+    current, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
     await rt.boards.save(
         BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="do")}), OWNER
     )
     began = await rt.boards.clock()
     await rt.boards.baseline(board, old, began, began)
-    await rt.boards.begin_episodes(board, seen, await rt.boards.clock())
+    await rt.boards.begin_episodes(board, current, await rt.boards.clock())
     await rt.boards.present(board)
     await rt.boards.present_on([card])
     for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
@@ -165,38 +167,38 @@ async def _know(rt: Runtime) -> None:
     await repos.remove(place.repo, OWNER)
 
 
-async def _look(rt: Runtime, number: int, asked: int) -> None:
+async def _look(rt: Runtime, number: int, round_number: int) -> None:
     inspect = rt.read_model
     job = await inspect.job(number)
     assert await inspect.resolve(parse_job(str(job.id))) == number
     await inspect.resolve(parse_job(f"D-{number}"))
     await inspect.jobs()
     await inspect.page(since=job.created_at)
-    await inspect.runs(asked)
-    await inspect.status_and_version(asked)
-    await inspect.job_events(asked)
-    await inspect.latest_job_events(asked)
+    await inspect.runs(round_number)
+    await inspect.status_and_version(round_number)
+    await inspect.job_events(round_number)
+    await inspect.latest_job_events(round_number)
     await inspect.events()
     await inspect.end_cursor()
     await inspect.latest_events()
     await inspect.latest_runs()
     await inspect.activity(job.created_at)
     await inspect.counts()
-    await inspect.why(asked)
-    await inspect.chain(asked)
+    await inspect.why(round_number)
+    await inspect.chain(round_number)
     await inspect.stats()
     await inspect.health()
     await inspect.invariants()
     assert await inspect.receives_notifications()
-    await rt.questions.get(asked, 1)
-    await rt.questions.of_job(asked)
+    await rt.questions.get(round_number, 1)
+    await rt.questions.of_job(round_number)
     await rt.questions.open()
-    await rt.checkpoints.artifacts(asked)
-    await rt.checkpoints.read_artifact(asked, "notes.md")
-    await rt.checkpoints.patch(asked)
-    await rt.checkpoints.logs(asked)
-    await rt.checkpoints.log_end(asked)
-    await rt.checkpoints.steps(asked)
+    await rt.checkpoints.artifacts(round_number)
+    await rt.checkpoints.read_artifact(round_number, "notes.md")
+    await rt.checkpoints.patch(round_number)
+    await rt.checkpoints.logs(round_number)
+    await rt.checkpoints.log_end(round_number)
+    await rt.checkpoints.steps(round_number)
 
 
 async def _look_only(settings: Settings) -> None:

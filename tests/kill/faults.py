@@ -91,10 +91,10 @@ def _agents(process: Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                words = child.cmdline() or [""]  # a process that has just ended has none
-                around = words[0].endswith("bwrap") or any(
-                    "handlers.subprocesses.guard" in w for w in words
+                arguments = child.cmdline() or [""]  # a process that has just ended has none
+                around = arguments[0].endswith("bwrap") or any(
+                    "handlers.subprocesses.guard" in w for w in arguments
                 )
-                if AGENT in words and not around:
+                if AGENT in arguments and not around:
                     agents.append(child)
     return agents

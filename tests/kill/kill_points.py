@@ -137,9 +137,9 @@ def file_calls() -> set[str]:
     }
 
 
-def subcommand(words: list[str]) -> str | None:
+def subcommand(arguments: list[str]) -> str | None:
     """Return which git this is, from the arguments that are known."""
-    rest = iter(words)
+    rest = iter(arguments)
     for word in rest:
         if word == "-c":
             next(rest, None)
@@ -207,9 +207,9 @@ def _relays(module: str) -> set[str]:
 
 
 def _words(call: ast.Call) -> list[str]:
-    words: list[str] = []
+    arguments: list[str] = []
     for argument in call.args:
         inner = argument.value if isinstance(argument, ast.Starred) else argument
         parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-        words += [str(part.value) for part in parts if isinstance(part, ast.Constant)]
-    return words
+        arguments += [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    return arguments

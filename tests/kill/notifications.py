@@ -74,8 +74,8 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         await rt.delivery_sender.rescue([channel.name])
         await rt.delivery_sender.pause(channel.name, 0.01, "refused")
         await rt.delivery_sender.resume(channel.name)
-        while taken := await rt.delivery_sender.claim(channel.name, free=100, share=100):
-            for item in taken:
+        while claimed := await rt.delivery_sender.claim(channel.name, free=100, share=100):
+            for item in claimed:
                 await rt.delivery_sender.record(item, await rt.delivery_sender.send(item, channel))
         await rt.delivery_sender.next_due(channel.name)
         await rt.outbox.targets(number)
@@ -86,7 +86,9 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
         await rt.outbox.unnotified()
         await rt.outbox.redeliver(await rt.outbox.dead_letters(number), OWNER)
         await rt.job_control.cancel(number, OWNER)
-        ended = [job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")]
-        assert number in ended
+        canceled = [
+            job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")
+        ]
+        assert number in canceled
         async for done in rt.bulk_retry.retry([number], OWNER):
             assert done.error is None

@@ -134,12 +134,12 @@ class Probe:
     def _wrap_git(self) -> None:
         git, talk = running.git, running._communicate
 
-        def wrapped(*words: str, **more: Any) -> Awaitable[bytes]:
-            word, caller = kill_points.subcommand(list(words)), sys._getframe(1)
+        def wrapped(*command: str, **more: Any) -> Awaitable[bytes]:
+            word, caller = kill_points.subcommand(list(command)), sys._getframe(1)
             module = Path(caller.f_code.co_filename).stem
             if caller.f_code.co_name in kill_points._relays(module) and caller.f_back is not None:
                 caller = caller.f_back
-            return self._around(f"git {_where(caller)} {word}", lambda: git(*words, **more))
+            return self._around(f"git {_where(caller)} {word}", lambda: git(*command, **more))
 
         async def talking(*args: Any) -> Any:
             if place := _place.get(""):

@@ -72,28 +72,28 @@ class Zygote:
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "processes.log"
-        self._orders, theirs = socket.socketpair()
+        self._orders, child_end = socket.socketpair()
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", "tests.kill.zygote", str(theirs.fileno())]
+        command = [sys.executable, "-m", "tests.kill.zygote", str(child_end.fileno())]
         with self.log.open("wb") as file:
             self._popen = subprocess.Popen(
-                command, env=env, pass_fds=[theirs.fileno()], stdout=file, stderr=file
+                command, env=env, pass_fds=[child_end.fileno()], stdout=file, stderr=file
             )
-        theirs.close()
+        child_end.close()
 
     async def fork(
         self, role: str, settings: dict[str, Any], pending: Iterable[str], **jobs: int
     ) -> Process:
         """Begin a worker, or a client's script; it will stop at the points that are pending."""
-        ours, theirs = socket.socketpair()
+        parent_end, child_end = socket.socketpair()
         order = {"role": role, "settings": settings, "pending": sorted(pending), "jobs": jobs}
         order["log"] = str(self.log)
-        socket.send_fds(self._orders, [json.dumps(order).encode()], [theirs.fileno()])
-        theirs.close()
-        ours.setblocking(False)
+        socket.send_fds(self._orders, [json.dumps(order).encode()], [child_end.fileno()])
+        child_end.close()
+        parent_end.setblocking(False)
         pid = int.from_bytes(await asyncio.to_thread(self._orders.recv, 4), "big")
         assert pid, f"the zygote is gone: {self.log.read_text()[-2000:]}"
-        return Process(pid, ours)
+        return Process(pid, parent_end)
 
     def end(self) -> None:
         self._orders.close()

@@ -119,8 +119,8 @@ class LifecycleScenario:
         result = job.result or {}
         assert (result["first"], result["last"]) == (effects[0][2], effects[-1][2])
         assert result["said"] == ["answered", "approved", "answered", "b"]
-        asked, answers = await self.rt.questions.of_job(number)
-        assert [question.key for question in asked] == ["go", "gate", "silence"]
+        questions, answers = await self.rt.questions.of_job(number)
+        assert [question.key for question in questions] == ["go", "gate", "silence"]
         assert [answer.question for answer in answers if answer.accepted] == [1, 2]
         _, notes = await self.rt.checkpoints.read_artifact(number, "notes.md")
         assert notes.decode() == result["first"]
@@ -136,8 +136,8 @@ class LifecycleScenario:
         assert kinds.count("job.notice") == kinds.count("job.result") == 1
         [notice] = [line for line in of_life if line["type"] == "job.notice"]
         assert HALFWAY in notice["data"]["text"]
-        asked = {line["id"] for line in of_life if line["type"] == "question.asked"}
-        assert asked <= {line["data"].get("edits") for line in of_life}, "no copy stays open"
+        question_ids = {line["id"] for line in of_life if line["type"] == "question.asked"}
+        assert question_ids <= {line["data"].get("edits") for line in of_life}, "no copy stays open"
 
     async def _job(self, number: int) -> Job:
         return await self.rt.read_model.job(number)
@@ -208,8 +208,8 @@ async def prune(campaign: Campaign, clock: Clock) -> None:
         assert await value(conn, LOGS) > 0
     months = {"events": 12, "logs": 12}
     campaign.settings["retention"] = months
-    ended = next(job for job in await rt.read_model.jobs() if job.type == "kill:life")
-    await campaign.ask("pruning", old=ended.number)
+    finished = next(job for job in await rt.read_model.jobs() if job.type == "kill:life")
+    await campaign.ask("pruning", old=finished.number)
     del campaign.settings["retention"]
     async with rt.db.connection() as conn:
         assert await event_bytes(conn) == before
@@ -263,10 +263,10 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
 async def _unfollowed(make: Factory) -> int:
     """Return a job of a dead worker whose next job cannot be made."""
     work = await make.running(on_lost="new_job")
-    taken = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
-    taken |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
+    existing = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
+    existing |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
     async with make.rt.db.connection() as conn:
-        await submissions.submit(conn, [taken], "old")
+        await submissions.submit(conn, [existing], "old")
         await conn.execute(SILENT, [work.number])
     return work.number
 
@@ -276,8 +276,8 @@ async def tell_people(campaign: Campaign) -> None:
     rt = campaign.rt
     await campaign.ask("telling")
     jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
-    told_of = [job for job in jobs if job.queue == TOLD]
-    last, retry = sorted(told_of, key=lambda job: job.number)[-2:]
+    notified = [job for job in jobs if job.queue == TOLD]
+    last, retry = sorted(notified, key=lambda job: job.number)[-2:]
     assert (last.status, retry.retry_of) == (S.CANCELED, last.number)
     for job in (last, retry):
         assert [target.target for target in await rt.outbox.targets(job.number)] == list(SAYS)

@@ -99,8 +99,8 @@ class Page:
     def cells(self) -> tuple[int, int]:
         """Return the columns and lines with which its last websocket was opened."""
         opened = [params["url"] for name, params in self.events if name.endswith("SocketCreated")]
-        asked = parse_qs(urlsplit(opened[-1]).query) if opened else {}
-        return int(asked.get("width", ["80"])[0]), int(asked.get("height", ["24"])[0])
+        query = parse_qs(urlsplit(opened[-1]).query) if opened else {}
+        return int(query.get("width", ["80"])[0]), int(query.get("height", ["24"])[0])
 
     def received(self) -> bytes:
         """Return all data received over websockets in binary frames."""

@@ -41,18 +41,18 @@ async def test_ten_thousand_are_each_visible_once_and_in_order_in_trello(
 
 
 async def endure(
-    sky: ChaosBackend,
+    backend: ChaosBackend,
     make: Factory,
     rt: Runtime,
     conn: Connection,
     record_property: Callable[[str, object], None],
 ) -> None:
     storm = ChaosRun(
-        sky, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
+        backend, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
     )
     await storm.run(make, conn)
     kinds = await storm.check(rt, conn)
-    assert set(sky.fault_counts) == sky.known, "not every fault struck"
+    assert set(backend.fault_counts) == backend.known, "not every fault struck"
     assert storm.killed == KILLS
-    record_property("faults", dict(sky.fault_counts))
+    record_property("faults", dict(backend.fault_counts))
     record_property("deliveries", {str(kind): count for kind, count in kinds.items()})

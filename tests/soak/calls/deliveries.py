@@ -38,10 +38,10 @@ def _with(work: Callable[[Connection, ClaimedDelivery], Awaitable[object]]) -> C
     """Call it with a claimed delivery."""
 
     async def call(conn: Connection) -> object:
-        taken = await delivery_claims.claim(
+        claimed = await delivery_claims.claim(
             conn, ChannelName.SLACK, free=1, share=1, busy=(), after="", lease=60
         )
-        return await work(conn, taken[0])
+        return await work(conn, claimed[0])
 
     return Call(call)
 
