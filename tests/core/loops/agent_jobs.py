@@ -192,13 +192,13 @@ async def wait_for_agent(folder: Path, name: str) -> int:
             arguments = process.cmdline()
             if "handlers.subprocesses.guard" in " ".join(arguments) and run in " ".join(arguments):
                 below = process.children(recursive=True)
-                pids: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
+                pids: list[int] = [child.pid for child in below if not _is_guard(child.cmdline())]
                 if pids:
                     return pids[0]
     raise AssertionError(f"no agent runs in {run}")
 
 
-def _is_around(arguments: list[str]) -> bool:
+def _is_guard(arguments: list[str]) -> bool:
     return (
         not arguments
         or arguments[0].endswith("bwrap")

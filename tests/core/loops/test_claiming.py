@@ -299,10 +299,10 @@ async def test_a_result_with_a_lost_reply_is_settled_once(
         proxy.drop_reply(b"completed")
         blocking.go.set()
         await before_deadline(proxy.lost.wait())
-        await until(lambda: nothing_left(process), "the result forgotten")
+        await until(lambda: has_no_results(process), "the result forgotten")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert (await event_kinds(rt, number)).count("job_completed") == 1
 
 
-async def nothing_left(process: WorkerProcess) -> bool:
+async def has_no_results(process: WorkerProcess) -> bool:
     return not process.worker.leases()

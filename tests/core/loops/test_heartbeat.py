@@ -52,7 +52,7 @@ async def connected(rt: Runtime, worker: UUID) -> bool:
     return row is not None and row.connected
 
 
-async def later(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool:
+async def has_heartbeat(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool:
     row = await row_of(rt, worker)
     return row is not None and (than is None or row.heartbeat_at > than)
 
@@ -66,7 +66,7 @@ async def test_heartbeats_are_sent_for_the_worker_and_its_runs(rt: Runtime, make
         worker_run(ctx).on_heartbeat(lambda: beats.put_nowait(None))
         row, run = await row_of(rt, process.id), await run_of(rt, number)
         assert row is not None
-        await until(lambda: later(rt, process.id, row.heartbeat_at), "the worker's beat")
+        await until(lambda: has_heartbeat(rt, process.id, row.heartbeat_at), "the worker's beat")
         await before_deadline(beats.get())
         await before_deadline(beats.get())
         assert (await run_of(rt, number)).heartbeat_at > run.heartbeat_at
@@ -162,7 +162,7 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
     blocking, lease = BlockingHandler(), 1.0
     number = await make.queued(queue="default")
     async with (
-        small(database_url, pool_size) as db,
+        small_pool(database_url, pool_size) as db,
         running_worker(runtime_with(rt, db, lease=lease), {"noop": blocking}) as process,
     ):
         await blocking.next()
@@ -174,10 +174,10 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
             await wait_blocked(conn, by=conn.info.backend_pid, sessions=pool_size)
             began = (await run_of(rt, number)).heartbeat_at
             over = began + timedelta(seconds=1.5 * lease)
-            await until(lambda: beaten_once(rt, number, over), "beats for longer than a lease")
+            await until(lambda: has_beaten_once(rt, number, over), "beats for longer than a lease")
             assert await runtime_with(rt, lease=lease).sweeps.rescue(LeaderTerm()) == 0
             await rt.db.run_transaction(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
-            await until(lambda: later(rt, process.id), "the worker's row again")
+            await until(lambda: has_heartbeat(rt, process.id), "the worker's row again")
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
@@ -187,7 +187,7 @@ LOOK = "SELECT FROM draftsman.approval_tokens"
 
 
 @asynccontextmanager
-async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
+async def small_pool(url: str, pool_size: int) -> AsyncIterator[Database]:
     """Give a pool of so many connections."""
     db = Database(url, DatabaseSettings(pool_size=pool_size))
     await db.open()
@@ -208,7 +208,7 @@ async def test_the_heartbeat_reconnects_after_a_dropped_connection(
             pid = session_conn.info.backend_pid
         await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
         before = (await run_of(rt, number)).heartbeat_at
-        await until(lambda: beaten_once(rt, number, before), "a beat after the cut")
+        await until(lambda: has_beaten_once(rt, number, before), "a beat after the cut")
 
 
 async def test_a_worker_that_was_removed_as_dead_registers_and_locks_again(
@@ -217,7 +217,7 @@ async def test_a_worker_that_was_removed_as_dead_registers_and_locks_again(
     async with running_worker(runtime_with(rt), {"noop": noop}) as process:
         await until(lambda: connected(rt, process.id), "the session lock")
         await conn.execute("DELETE FROM draftsman.workers")
-        await until(lambda: later(rt, process.id), "the worker's row")
+        await until(lambda: has_heartbeat(rt, process.id), "the worker's row")
         await until(lambda: connected(rt, process.id), "the session lock again")
         row = await row_of(rt, process.id)
         assert row is not None
@@ -263,19 +263,19 @@ async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
     slow = runtime_with(rt, heartbeat=20, listen_url=None if listens else UNREACHABLE_URL)
     async with running_worker(slow, {"noop": blocking}) as process:
         await blocking.next()
-        await until(lambda: is_there(rt, process, listens), "the lock, or its lack")
+        await until(lambda: is_registered(rt, process, listens), "the lock, or its lack")
         await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
         await clock.forward(16)
         before = await value(conn, "SELECT draftsman.now()")
         if not listens:
-            await until(lambda: later(rt, process.id, before), "a beat for want of a lock")
+            await until(lambda: has_heartbeat(rt, process.id, before), "a beat for want of a lock")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
 
-async def is_there(rt: Runtime, process: WorkerProcess, listens: bool) -> bool:
+async def is_registered(rt: Runtime, process: WorkerProcess, listens: bool) -> bool:
     return not listens or await connected(rt, process.id)
 
 
@@ -300,25 +300,25 @@ async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(
         await rescue(rt, process.id)
         second = await before_deadline(entered.get())
         assert (second.job.run, worker_run(second).stopping) == (2, None)
-        await until(lambda: told(first), "the first run told")
+        await until(lambda: is_stopping(first), "the first run told")
         go[1].set()
-        await until(lambda: only(process, 2), "the first run's end")
+        await until(lambda: is_only_run(process, 2), "the first run's end")
         began = (await run_of(rt, number, 2)).heartbeat_at
-        await until(lambda: beaten(rt, number, began), "a beat of the second run")
+        await until(lambda: has_beaten(rt, number, began), "a beat of the second run")
         assert worker_run(second).stopping is None
         go[2].set()
         assert (await wait_for_end(rt, number)).result == {"run": 2}
 
 
-async def told(ctx: RunContext) -> bool:
+async def is_stopping(ctx: RunContext) -> bool:
     return worker_run(ctx).stopping == "lost"
 
 
-async def only(process: WorkerProcess, run: int) -> bool:
+async def is_only_run(process: WorkerProcess, run: int) -> bool:
     return [lease.run for lease in process.worker.leases()] == [run]
 
 
-async def beaten(rt: Runtime, number: int, after: datetime) -> bool:
+async def has_beaten(rt: Runtime, number: int, after: datetime) -> bool:
     return (await run_of(rt, number, 2)).heartbeat_at > after
 
 
@@ -334,17 +334,17 @@ async def test_a_finished_run_that_cannot_be_settled_keeps_its_heartbeat(
                 "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
             )
             blocking.go.set()
-            await until(lambda: idle(process), "the handler's end")
+            await until(lambda: is_idle(process), "the handler's end")
             began = (await run_of(rt, number)).heartbeat_at
-            await until(lambda: beaten_once(rt, number, began), "a beat of the finished run")
+            await until(lambda: has_beaten_once(rt, number, began), "a beat of the finished run")
         await wait_for_status(rt, number, S.COMPLETED)
 
 
-async def idle(process: WorkerProcess) -> bool:
+async def is_idle(process: WorkerProcess) -> bool:
     return not process.worker.running
 
 
-async def beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
+async def has_beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
     return (await run_of(rt, number)).heartbeat_at > after
 
 
@@ -368,6 +368,6 @@ async def test_a_parked_run_can_clean_up_undisturbed(
         await before_deadline(tidying.wait())
         await process.heartbeat.beat()
         go.set()
-        await until(lambda: idle(process), "the handler's end")
+        await until(lambda: is_idle(process), "the handler's end")
     assert tidied == [None]
     assert captured.lines("lost its job") == []

@@ -36,7 +36,7 @@ from tests.support.waits import until
 S = Status
 
 
-class Stray(BaseException):
+class UnknownBaseException(BaseException):
     """A BaseException of an unknown class."""
 
 
@@ -54,7 +54,9 @@ def raising(error: BaseException) -> Handler:
     return handler
 
 
-async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any) -> Job:
+async def run_to_end(
+    rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any
+) -> Job:
     """Run a job once and return it, after a check that its worker still works."""
     number = await make.queued(type="it", queue="default", **job)
     async with running_worker(runtime_with(rt), {"it": handler, "noop": noop}):
@@ -65,20 +67,20 @@ async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, *
 
 
 async def test_a_result_is_stored_with_the_job(rt: Runtime, make: Factory) -> None:
-    job = await end_of(rt, make, returning(Done({"found": [1, "two"]})), S.COMPLETED)
+    job = await run_to_end(rt, make, returning(Done({"found": [1, "two"]})), S.COMPLETED)
     assert job.result == {"found": [1, "two"]}
     assert (await run_of(rt, job.number)).status == "completed"
 
 
 async def test_a_snooze_delays_the_job_without_using_an_attempt(rt: Runtime, make: Factory) -> None:
     at = datetime.now(UTC) + timedelta(hours=2)
-    job = await end_of(rt, make, returning(Snooze(at)), S.SCHEDULED)
+    job = await run_to_end(rt, make, returning(Snooze(at)), S.SCHEDULED)
     assert (job.run_at, job.attempts, job.retry_count) == (at, 0, 0)
     assert (await run_of(rt, job.number)).status == "paused"
 
 
 async def test_a_handler_can_cancel_its_job(rt: Runtime, make: Factory) -> None:
-    job = await end_of(rt, make, returning(Cancel("not wanted\0")), S.CANCELED)
+    job = await run_to_end(rt, make, returning(Cancel("not wanted\0")), S.CANCELED)
     assert job.cancel_reason == "not wanted\ufffd"
     assert (job.cancel_requested_by or "").startswith("worker:")
 
@@ -104,30 +106,30 @@ async def test_an_exception_determines_the_next_status_and_the_used_budget(
     error_class: str,
     counts: tuple[int, int],
 ) -> None:
-    job = await end_of(rt, make, raising(error), status)
+    job = await run_to_end(rt, make, raising(error), status)
     assert (job.error_class, (job.attempts, job.retry_count)) == (error_class, counts)
     run = await run_of(rt, job.number)
     assert (run.status, run.error, run.error_class) == ("failed", job.last_error, error_class)
 
 
 async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
-    job = await end_of(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
+    job = await run_to_end(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
     assert job.last_error == "ValueError: no luck"
     assert (await event_kinds(rt, job.number))[-1] == "job_dead_lettered"
 
 
 async def test_the_retry_after_of_a_failure_is_respected(rt: Runtime, make: Factory) -> None:
     error = Failure("later", http_status=429, retry_after=1000)
-    job = await end_of(rt, make, raising(error), S.RETRYING)
+    job = await run_to_end(rt, make, raising(error), S.RETRYING)
     assert job.next_retry_at is not None
     assert 990 < (job.next_retry_at - job.updated_at).total_seconds() <= 1000
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), Stray("odd")])
+@pytest.mark.parametrize("error", [SystemExit(3), UnknownBaseException("odd")])
 async def test_no_exception_of_a_handler_ends_its_worker(
     rt: Runtime, make: Factory, error: BaseException
 ) -> None:
-    job = await end_of(rt, make, raising(error), S.RETRYING)
+    job = await run_to_end(rt, make, raising(error), S.RETRYING)
     assert job.error_class == "TRANSIENT_INFRA"
     assert type(error).__name__ in (job.last_error or "")
 
@@ -136,7 +138,7 @@ async def test_no_exception_of_a_handler_ends_its_worker(
 async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
     rt: Runtime, make: Factory, value: Any
 ) -> None:
-    job = await end_of(rt, make, returning(value), S.FAILED, S.COMPLETED)
+    job = await run_to_end(rt, make, returning(value), S.FAILED, S.COMPLETED)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert "return" in (job.last_error or "")
 
@@ -152,7 +154,7 @@ async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
 async def test_a_result_that_cannot_be_stored_is_invalid_output(
     rt: Runtime, make: Factory, result: dict[str, Any], message: str
 ) -> None:
-    job = await end_of(rt, make, returning(Done(result)), S.FAILED)
+    job = await run_to_end(rt, make, returning(Done(result)), S.FAILED)
     assert job.error_class == "INVALID_OUTPUT"
     assert message in (job.last_error or "")
 
@@ -233,7 +235,7 @@ async def set_run(conn: Connection, job: int, run: int, began: str, outcome: str
     await conn.execute("SET session_replication_role = origin")
 
 
-async def lose(rt: Runtime, make: Factory, number: int) -> None:
+async def rescue_job(rt: Runtime, make: Factory, number: int) -> None:
     """Take the job from its worker, as a leader does that thinks it dead."""
     job = await rt.read_model.job(number)
     assert job.worker_id is not None
@@ -256,7 +258,7 @@ async def test_a_run_that_lost_its_lease_writes_nothing(
         runtime_with(rt, heartbeat=20), {"it": handler, "noop": noop}
     ) as process:
         await before_deadline(entered.wait())
-        await lose(rt, make, number)
+        await rescue_job(rt, make, number)
         before = await rt.read_model.job(number), await rt.read_model.job_events(number)
         go.set()
         await wait_for_end(rt, await make.queued(queue="default"))

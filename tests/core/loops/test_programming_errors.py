@@ -137,21 +137,21 @@ def test_an_error_of_a_built_in_handler_is_no_programming_error() -> None:
     assert programming_errors.find_error_location(error, __name__) is not None
 
 
-async def wrong_choices(ctx: RunContext) -> Outcome:
+async def ask_with_invalid_choices(ctx: RunContext) -> Outcome:
     await ctx.ask("pick", "Which?", choices=[CHOICE("a", "b")])
     return Done({})
 
 
-async def wrong_time(ctx: RunContext) -> Outcome:
+async def sleep_with_invalid_time(ctx: RunContext) -> Outcome:
     await ctx.sleep("nap", cast(Any, "soon"))
     return Done({})
 
 
-async def takes_nothing() -> Outcome:
+async def without_context() -> Outcome:
     return Done({})
 
 
-async def in_a_task(ctx: RunContext) -> Outcome:
+async def raise_in_task(ctx: RunContext) -> Outcome:
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.to_thread(lambda: NOTHING.items))
     return Done({})
@@ -160,10 +160,10 @@ async def in_a_task(ctx: RunContext) -> Outcome:
 @pytest.mark.parametrize(
     ("handler", "message", "has_place"),
     [
-        (wrong_choices, "positional argument", True),
-        (wrong_time, "TypeError: ", True),
-        (takes_nothing, "takes 0 positional arguments but 1 was given", False),
-        (in_a_task, "unhandled errors in a TaskGroup", True),
+        (ask_with_invalid_choices, "positional argument", True),
+        (sleep_with_invalid_time, "TypeError: ", True),
+        (without_context, "takes 0 positional arguments but 1 was given", False),
+        (raise_in_task, "unhandled errors in a TaskGroup", True),
     ],
 )
 async def test_a_programming_error_fails_the_job_at_once_with_the_traceback_in_its_log(

@@ -39,7 +39,7 @@ from tests.support.waits import background, until, wait_blocked
 S = Status
 
 
-class Stubborn(BlockingHandler):
+class UnstoppableHandler(BlockingHandler):
     """A handler that ignores its cancellation until it is released."""
 
     def __init__(self) -> None:
@@ -66,14 +66,14 @@ async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
         process.shut_down("test")
         await captured.wait("draining 1 runs")
         second = await make.queued(queue="default")
-        await until(lambda: draining(rt, process), "the worker draining")
+        await until(lambda: is_draining(rt, process), "the worker draining")
         blocking.go.set()
         assert (await wait_for_end(rt, first)).result == {"run": 1}
     assert (await rt.read_model.job(second)).status is S.QUEUED
     assert await row_of(rt, process.id) is None
 
 
-async def draining(rt: Runtime, process: WorkerProcess) -> bool:
+async def is_draining(rt: Runtime, process: WorkerProcess) -> bool:
     row = await row_of(rt, process.id)
     return row is not None and row.draining
 
@@ -163,7 +163,7 @@ async def test_prefetched_jobs_are_released(rt: Runtime, make: Factory) -> None:
 
 
 async def test_a_handler_that_ignores_its_abort_is_abandoned(rt: Runtime, make: Factory) -> None:
-    stubborn = Stubborn()
+    stubborn = UnstoppableHandler()
     number = await make.queued(queue="default")
     try:
         async with running_worker(runtime_with(rt, abort=0.05), {"noop": stubborn}) as process:
@@ -174,11 +174,11 @@ async def test_a_handler_that_ignores_its_abort_is_abandoned(rt: Runtime, make: 
     finally:
         stubborn.go.set()
     assert job.attempts == 0
-    await until(lambda: gone(f"D-{number}.1"), "the handler's end")
+    await until(lambda: is_task_done(f"D-{number}.1"), "the handler's end")
     assert (await rt.read_model.job(number)).status is S.RESUMED
 
 
-class Ending(BlockingHandler):
+class EndingHandler(BlockingHandler):
     """A handler that takes time to end its processes."""
 
     whole = False
@@ -205,7 +205,7 @@ async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_aga
         await finish(claim_loop, seconds)
 
     monkeypatch.setattr(ClaimLoop, "_finish", note)
-    slow = Ending()
+    slow = EndingHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, abort=0.05), {"noop": slow}) as process:
         await slow.next()
@@ -217,14 +217,14 @@ async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_aga
     assert not process.worker.running
 
 
-async def gone(task: str) -> bool:
+async def is_task_done(task: str) -> bool:
     return task not in {other.get_name() for other in asyncio.all_tasks()}
 
 
 async def test_a_handler_that_finishes_during_its_abort_completes_its_job(
     rt: Runtime, make: Factory
 ) -> None:
-    stubborn = Stubborn()
+    stubborn = UnstoppableHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, abort=5), {"noop": stubborn}) as process:
         await stubborn.next()
@@ -265,12 +265,12 @@ async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
             )
             process.shut_down("test")
             blocking.go.set()
-            await until(lambda: nothing_runs(process), "the handler's end")
+            await until(lambda: is_idle(process), "the handler's end")
             await process.heartbeat.beat()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
-async def nothing_runs(process: WorkerProcess) -> bool:
+async def is_idle(process: WorkerProcess) -> bool:
     return not process.worker.running
 
 
@@ -299,7 +299,7 @@ async def test_a_failed_loop_shuts_down_the_worker_and_its_runs(
     number = await make.queued(queue="default")
     process = runtime_with(rt).worker_process({"noop": blocking})
     async with background(process.run()) as running:
-        worker_run(await blocking.next()).on_heartbeat(odd)
+        worker_run(await blocking.next()).on_heartbeat(raise_value_error)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
     assert captured.lines("Heartbeat failed: odd")
@@ -307,18 +307,18 @@ async def test_a_failed_loop_shuts_down_the_worker_and_its_runs(
     assert await row_of(rt, process.id) is None
 
 
-def odd() -> None:
+def raise_value_error() -> None:
     raise ValueError("odd")
 
 
 async def test_a_stop_does_not_wait_for_the_listener(rt: Runtime) -> None:
     async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as process:
-        await until(lambda: listening(rt, process), "the ear")
+        await until(lambda: is_listening(rt, process), "the ear")
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 0.5
 
 
-async def listening(rt: Runtime, process: WorkerProcess) -> bool:
+async def is_listening(rt: Runtime, process: WorkerProcess) -> bool:
     row = await row_of(rt, process.id)
     return row is not None and row.connected
 
@@ -363,7 +363,7 @@ async def test_a_finished_handler_is_not_run_again_because_of_a_late_log(
             async with rt.db.connection() as other:
                 await wait_blocked(other, by=conn.info.backend_pid)
             process.shut_down("test")
-            await until(lambda: draining(rt, process), "the worker draining")
+            await until(lambda: is_draining(rt, process), "the worker draining")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
 
@@ -374,7 +374,7 @@ async def test_a_leader_resigns_while_every_connection_of_the_pool_is_in_use(
     leader = Leader(rt.sweeps, rt.settings.sweeps, uuid4())
     held = "SELECT count(*) FROM draftsman.leases WHERE expires_at > draftsman.now()"
     async with background(leader.run()) as running, AsyncExitStack() as others:
-        await until(lambda: _is(conn, held, 1), "the leader")
+        await until(lambda: _returns(conn, held, 1), "the leader")
         for _ in range(rt.settings.database.pool_size):
             await others.enter_async_context(rt.db.connection())
         leader.stop.set()
@@ -382,5 +382,5 @@ async def test_a_leader_resigns_while_every_connection_of_the_pool_is_in_use(
         assert await value(conn, held) == 0
 
 
-async def _is(conn: Connection, query: str, expected: int) -> bool:
+async def _returns(conn: Connection, query: str, expected: int) -> bool:
     return bool(await value(conn, query) == expected)

@@ -21,7 +21,7 @@ def block(until: threading.Event) -> None:
         pass
 
 
-def never(code: int) -> None:
+def fail_if_called(code: int) -> None:
     """Stand for the end of the process."""
     pytest.fail(f"it ended with {code}")
 
@@ -62,7 +62,7 @@ async def test_a_short_block_and_its_end_are_logged_once(
     for handler in (blocked, over):
         log.addHandler(handler)
     try:
-        with Watchdog(60, lambda: "", never, log_after=QUICK / 4):
+        with Watchdog(60, lambda: "", fail_if_called, log_after=QUICK / 4):
             block(blocked.event)
             assert await asyncio.to_thread(over.event.wait, 30)
     finally:
@@ -76,7 +76,7 @@ async def test_a_short_block_and_its_end_are_logged_once(
 async def test_a_loop_that_is_busy_and_yields_is_not_blocked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with Watchdog(60, lambda: "", never, log_after=QUICK) as watchdog:
+    with Watchdog(60, lambda: "", fail_if_called, log_after=QUICK) as watchdog:
 
         async def looked() -> bool:
             return watchdog.looks > 15

@@ -83,7 +83,7 @@ async def test_a_webhook_gets_only_the_configured_outcomes(
         hook = {"url": f"{url}/x", "secret": {"env": "OPS_SECRET"}, "on": ["failed", "dead_letter"]}
         configured = _configured(rt, tmp_path, webhooks={"ops": hook}, notifications={"poll": 60})
         people = Factory(configured, make.owner)
-        async with running_worker(configured, {"fine": _fine, "broken": _fail}):
+        async with running_worker(configured, {"fine": _succeed, "broken": _fail}):
             good = await people.queued(type="fine", queue="default")
             bad = await people.queued(type="broken", queue="default")
             request = await asyncio.wait_for(requests.get(), 10)
@@ -94,5 +94,5 @@ async def test_a_webhook_gets_only_the_configured_outcomes(
     assert (requests.qsize(), await deliveries_of(rt, good)) == (0, [])
 
 
-async def _fine(_: RunContext) -> Done:
+async def _succeed(_: RunContext) -> Done:
     return Done({})

@@ -86,7 +86,7 @@ async def running_worker(
     process = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
     task = asyncio.create_task(process.run())
     try:
-        await until(lambda: _is_there(rt, process.id, task), "the worker's row")
+        await until(lambda: _is_registered(rt, process.id, task), "the worker's row")
         yield process
     finally:
         if not process.worker.stop:
@@ -95,7 +95,7 @@ async def running_worker(
             await task
 
 
-async def _is_there(rt: Runtime, id: UUID, task: asyncio.Task[None]) -> bool:
+async def _is_registered(rt: Runtime, id: UUID, task: asyncio.Task[None]) -> bool:
     return task.done() or await row_of(rt, id) is not None
 
 
