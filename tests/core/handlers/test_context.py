@@ -43,7 +43,7 @@ def context(rt: Runtime, work: ClaimedJob) -> RunContext:
     return RunContext(work, rt, 60)
 
 
-async def lose(rt: Runtime, make: Factory) -> None:
+async def rescue_job(rt: Runtime, make: Factory) -> None:
     """Return every job of the factory's worker to the status resumed."""
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) > 0
 
@@ -57,7 +57,7 @@ async def test_a_later_run_gets_the_saved_checkpoint(rt: Runtime, make: Factory)
     assert await ctx.saved() is None
     await ctx.checkpoint({"page": 1})
     await ctx.checkpoint({"page": 2}, b"bundle")
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert later.job.run == 2
     assert await later.saved() == {"page": 2}
@@ -74,7 +74,7 @@ async def test_a_checkpoint_over_the_limit_is_refused_and_the_previous_checkpoin
     assert await ctx.saved() == {"small": 1}
 
 
-class Outside:
+class ExternalService:
     """An external system, which records each effect by its invocation id."""
 
     def __init__(self) -> None:
@@ -96,12 +96,12 @@ class Outside:
 
 
 async def test_a_step_is_executed_once_and_its_result_is_stored(rt: Runtime, make: Factory) -> None:
-    outside = Outside()
+    outside = ExternalService()
     work = await make.running(on_lost="resume")
     ctx = context(rt, work)
     assert [await ctx.step("pay", outside.effect) for _ in range(2)] == [1, 1]
     assert await ctx.step("post", outside.effect) == 2
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 1
     assert len(outside.effects) == 2
@@ -126,11 +126,11 @@ async def test_any_step_result_is_returned_unchanged(
 async def test_an_unrecorded_effect_is_looked_up_and_not_repeated(
     rt: Runtime, make: Factory
 ) -> None:
-    outside = Outside()
+    outside = ExternalService()
     work = await make.running(on_lost="resume")
     with pytest.raises(LookupError):
         await context(rt, work).step("pay", outside.dies_after, outside.lookup)
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 7
     assert await later.step("pay", outside.effect) == 7
@@ -140,12 +140,12 @@ async def test_an_unrecorded_effect_is_looked_up_and_not_repeated(
 async def test_a_missing_effect_is_executed_with_the_same_invocation_id(
     rt: Runtime, make: Factory
 ) -> None:
-    outside = Outside()
+    outside = ExternalService()
     work = await make.running(on_lost="resume")
     with pytest.raises(LookupError):
         await context(rt, work).step("pay", outside.dies_before, outside.lookup)
     invocation = (await worker_run(context(rt, work)).steps())["pay"].invocation_id
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 1
     assert outside.effects == [invocation]
@@ -154,7 +154,7 @@ async def test_a_missing_effect_is_executed_with_the_same_invocation_id(
 async def test_a_step_of_a_failed_run_is_not_repeated_by_the_next_run(
     rt: Runtime, make: Factory
 ) -> None:
-    outside = Outside()
+    outside = ExternalService()
 
     async def handler(ctx: RunContext) -> Outcome:
         result = await ctx.step("pay", outside.effect)
@@ -313,7 +313,7 @@ async def test_the_workers_side_of_a_run_stores_questions_usage_and_logs(
 
 WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
     "checkpoint": lambda ctx: ctx.checkpoint({"late": 1}),
-    "step": lambda ctx: ctx.step("late", Outside().effect),
+    "step": lambda ctx: ctx.step("late", ExternalService().effect),
     "note_step": lambda ctx: worker_run(ctx).note_step("late"),
     "finish_step": lambda ctx: worker_run(ctx).finish_step("early", 2),
     "ask": lambda ctx: ctx.ask("late", "Which?", choices=["a"]),
@@ -336,18 +336,18 @@ async def test_a_run_that_lost_its_lease_writes_nothing_and_is_notified(
     if cause == "canceled":
         await rt.job_control.cancel(work.number, make.owner, force=True)
     else:
-        await lose(rt, make)
+        await rescue_job(rt, make)
     if cause == "claimed again":
         await make.running(work.number)
-    before = await everything(rt, work.number)
+    before = await stored_data(rt, work.number)
     with pytest.raises(LeaseLost, match=f"D-{work.number}"):
         await WRITES[write](ctx)
     ctx.log("late")
     await worker_run(ctx).close()
-    assert await everything(rt, work.number) == before
+    assert await stored_data(rt, work.number) == before
 
 
-async def everything(rt: Runtime, number: int) -> list[object]:
+async def stored_data(rt: Runtime, number: int) -> list[object]:
     """Return all write calls of a run."""
     return [
         await rt.read_model.job(number),

@@ -59,7 +59,7 @@ say("result", summary="done")
 """
 
 
-async def everything(ctx: RunContext) -> dict[str, Any]:
+async def store_all_kinds(ctx: RunContext) -> dict[str, Any]:
     """Call every method that does not park; return the read values and effects."""
     effects: list[str] = []
     looked: list[str] = []
@@ -98,7 +98,7 @@ READ = {
 }
 
 
-async def left(rt: Runtime, number: int) -> None:
+async def check_stored_once(rt: Runtime, number: int) -> None:
     """Check the rows of a run against its calls."""
     trail = await rt.read_model.job_events(number)
     pages = [event.payload["page"] for event in trail if event.kind == "page_read"]
@@ -114,7 +114,7 @@ async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         proxy.drop_every_other_reply_to(lost)
-        return Done(await everything(ctx))
+        return Done(await store_all_kinds(ctx))
 
     number = await make.queued(queue="default")
     async with (
@@ -125,7 +125,7 @@ async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
     assert proxy.lost.is_set()
     assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
     assert job.result == READ
-    await left(rt, number)
+    await check_stored_once(rt, number)
 
 
 @pytest.mark.parametrize("wait", ["ask", "approve", "sleep"])
@@ -219,7 +219,7 @@ class TestARealServer:
                 ready.put_nowait(restart)
                 await stopped.wait()
                 await ctx.event("survived", {"restart": restart})
-            return Done(await everything(ctx))
+            return Done(await store_all_kinds(ctx))
 
         number = await make.queued(queue="default", max_attempts=1)
         async with running_worker(runtime_with(rt, hasty), {"noop": handler}):
@@ -233,7 +233,7 @@ class TestARealServer:
             job = await wait_for_end(rt, number)
         assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
         assert (await event_kinds(rt, number)).count("survived") == 2
-        await left(rt, number)
+        await check_stored_once(rt, number)
 
 
 async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
@@ -254,13 +254,13 @@ async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
         ctx = await blocking.next()
         await _cut_and_wait(proxy, blocking, log, f"D-{number}: database unreachable")
         process.shut_down("test")
-        await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
+        await until(lambda: _is_stopping(ctx), "the run to be told that it is to stop")
         proxy.mend()
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.last_error) == (0, None)
 
 
-async def _is_told(ctx: RunContext) -> bool:
+async def _is_stopping(ctx: RunContext) -> bool:
     return worker_run(ctx).stopping is not None
 
 
@@ -275,7 +275,7 @@ async def _cut_and_wait(
 # --- duration of retries -------------------------------------------------------------------------
 
 
-class Away:
+class UnreachableCall:
     """A call that fails a number of times without a database."""
 
     def __init__(self, times: int = 10**6) -> None:
@@ -290,13 +290,13 @@ class Away:
 
 
 async def test_a_call_waits_until_the_database_is_reachable() -> None:
-    away = Away(9)
+    away = UnreachableCall(9)
     assert await wait_for_database("D-1", away, PATIENT, lambda: False) == "there"
     assert away.tries == 10
 
 
 async def test_a_call_waits_no_longer_than_the_lease() -> None:
-    away, clock = Away(), asyncio.get_running_loop().time
+    away, clock = UnreachableCall(), asyncio.get_running_loop().time
     began = clock()
     with pytest.raises(DatabaseUnreachable):
         await asyncio.wait_for(wait_for_database("D-1", away, QUICK, lambda: False), 10)
@@ -305,7 +305,7 @@ async def test_a_call_waits_no_longer_than_the_lease() -> None:
 
 
 async def test_a_stopped_run_retries_on_one_other_connection() -> None:
-    away = Away()
+    away = UnreachableCall()
     with pytest.raises(DatabaseUnreachable):
         await wait_for_database("D-1", away, PATIENT, lambda: True)
     assert away.tries == 2

@@ -251,7 +251,7 @@ def test_the_traps_work_without_protection(source: Path, canary: Path) -> None:
     assert canary.exists()
 
 
-async def everything(workspace: Workspace) -> Snapshot:
+async def all_files(workspace: Workspace) -> Snapshot:
     snapshot = await workspace.snapshot("work")
     await workspace.diff(snapshot)
     await workspace.diffstat(snapshot)
@@ -269,7 +269,7 @@ async def test_no_hook_or_filter_of_an_agents_clone_runs(
     (workspace.path / ".gitattributes").write_text("* filter=trap diff=trap ident\n")
     (workspace.path / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ext::sh\n')
     traps(workspace.path / ".git", canary)
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.files_changed == 3
 
@@ -287,7 +287,7 @@ async def test_a_nested_repository_is_neither_run_nor_included(
             run("commit", "-qm", "x", cwd=inner)
             (inner / "file.txt").write_text("y\n")
         traps(inner / ".git", canary)
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.skipped == ("clone", "deep/er\nclone", "unborn")
     assert snapshot.files_changed == 1
@@ -309,7 +309,7 @@ async def test_a_submodule_is_unchanged_and_not_run(
     run("commit", "-qam", "moved on", cwd=sub)
     (sub / "one.txt").write_text("and changed\n")
     traps(sub / ".git", canary)
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.skipped == ("sub",)
     assert snapshot.files_changed == 1
@@ -327,6 +327,6 @@ async def test_a_repository_created_in_a_tracked_folder_hides_no_changes(
     traps(workspace.path / "pkg" / ".git", canary)
     (workspace.path / "pkg" / "code.py").write_text("2\n")
     (workspace.path / "pkg" / "new.py").write_text("3\n")
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.files_changed == 3

@@ -40,7 +40,7 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader, "TICK", 0.02)
 
 
-async def heard(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
+async def messages_of(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
     """Run an agent; return its job, and the replies in its variable `heard`."""
     number = await submit_agent_job(make, repo)
     end = '\nsay("result", summary="", data={"heard": heard})'
@@ -88,7 +88,7 @@ for line in [{", ".join(line for line, _, _ in UNREADABLE)}]:
     sys.stdout.flush()
     heard.append(hear())
 """
-    job, replies = await heard(rt, make, repo, code)
+    job, replies = await messages_of(rt, make, repo, code)
     for reply, (line, id, reason) in zip(replies, UNREADABLE, strict=True):
         assert (reply["type"], reply["id"]) == ("refused", id), line
         assert reason in reply["reason"], line
@@ -115,7 +115,7 @@ async def test_messages_that_cannot_be_stored_are_refused_logged_and_not_fatal(
         f"say({message}, id='{n}'); heard.append(hear())\n"
         for n, (message, _) in enumerate(UNSTORABLE)
     )
-    job, replies = await heard(rt, make, repo, code)
+    job, replies = await messages_of(rt, make, repo, code)
     log = await log_of(rt, job.number)
     for reply, (message, reason) in zip(replies, UNSTORABLE, strict=True):
         assert reply["type"] == "refused", message
@@ -138,7 +138,7 @@ say("usage", id="3", input_tokens=1)
 for _ in range(3):
     heard.append(hear())
 """
-    _, replies = await heard(rt, make, repo, code)
+    _, replies = await messages_of(rt, make, repo, code)
     assert replies == [{"type": "ack", "id": id} for id in ("1", "2", "3")]
 
 
@@ -160,7 +160,7 @@ say("usage", input_tokens=10, output_tokens=1, cost_usd=0.5, model="small")
 say("usage", input_tokens=5, cost_usd=0.25, model="large")
 say("log", id="d", text="by message"); hear()
 """
-    job, _ = await heard(rt, make, repo, code)
+    job, _ = await messages_of(rt, make, repo, code)
     ran = await last_event(rt, job.number, "agent.validation_ran")
     assert (ran.payload, ran.run) == ({"name": "lint", "passed": True}, 1)
     assert (await last_event(rt, job.number, "agent.too_much")).payload["truncated"] is True
@@ -190,7 +190,7 @@ for n in range(80_000):
     print(f"{n:049}", file=sys.stderr)
 print("\u20ac" * 50_000, file=sys.stderr)
 """
-    job, _ = await heard(rt, make, repo, code)
+    job, _ = await messages_of(rt, make, repo, code)
     lines = "".join(
         [chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000)]
     ).splitlines()

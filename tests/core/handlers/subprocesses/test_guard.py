@@ -87,7 +87,7 @@ async def family_of(process: asyncio.subprocess.Process) -> Family:
     return Family.below(int(pid))
 
 
-async def gone(processes: list[psutil.Process]) -> None:
+async def is_gone(processes: list[psutil.Process]) -> None:
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, DEADLINE)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
@@ -138,11 +138,11 @@ async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphor
                 kind, name = hit.split()
                 with contextlib.suppress(psutil.NoSuchProcess):
                     targets[name].send_signal(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
-            await gone(family.programs)
+            await is_gone(family.programs)
             if "worker" not in hits:
                 async with asyncio.timeout(DEADLINE):
                     await process.wait()
-                await gone([family.guard, family.keeper])
+                await is_gone([family.guard, family.keeper])
         except BaseException as error:
             error.add_note(f"{mode}, {hits}")
             raise
@@ -164,7 +164,7 @@ async def test_an_agent_and_its_daemon_die_when_their_worker_is_suspended(tmp_pa
     async with worker(FAMILY + TICK, LEASE, tmp_path) as process:
         family = await family_of(process)
         process.send_signal(signal.SIGSTOP)
-        await gone(family.programs)
+        await is_gone(family.programs)
         process.send_signal(signal.SIGCONT)
         async with asyncio.timeout(DEADLINE):
             assert await process.wait() == 0
@@ -176,7 +176,7 @@ async def test_an_agent_dies_without_a_heartbeat_of_its_worker(tmp_path: Path) -
         family = Family.below(process.pid)
         async with asyncio.timeout(DEADLINE):
             assert await process.wait() == 128 + signal.SIGKILL
-        await gone(family.programs)
+        await is_gone(family.programs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -186,7 +186,7 @@ async def test_a_signal_to_the_guard_kills_the_agent(
     async with worker(FAMILY + PAUSE, 300, tmp_path) as process:
         family = await family_of(process)
         family.guard.send_signal(number)
-        await gone([family.guard, family.keeper, *family.programs])
+        await is_gone([family.guard, family.keeper, *family.programs])
 
 
 async def test_processes_of_an_agent_die_with_it(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ async def test_processes_of_an_agent_die_with_it(tmp_path: Path) -> None:
         family = Family.below(process.pid)
         await process.send(b"go\n")
         assert await process.wait() == 7
-        await gone([family.keeper, *family.programs])
+        await is_gone([family.keeper, *family.programs])
 
 
 async def start(code: str, folder: Path, lease: float = DEADLINE) -> AgentProcess:
