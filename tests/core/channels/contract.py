@@ -1,8 +1,8 @@
-"""The contract of all channels. A test class per channel inherits it and gives a `place`.
+"""The contract of all channels. A test class per channel inherits it and gives a `harness`.
 
 class TestLog(ChannelContract):
     @pytest.fixture
-    def place(self, tmp_path): return LogPlace(tmp_path)
+    def harness(self, tmp_path): return LogHarness(tmp_path)
 """
 
 from __future__ import annotations
@@ -82,102 +82,109 @@ def question(**fields: object) -> Question:
 class ChannelContract:
     """The suite."""
 
-    async def test_a_message_is_visible_once_with_its_marker(self, place: ChannelHarness) -> None:
+    async def test_a_message_is_visible_once_with_its_marker(self, harness: ChannelHarness) -> None:
         sent = message()
-        done = await place.channel.send(sent)
+        done = await harness.channel.send(sent)
         assert isinstance(done, Receipt), done
         assert done.ref
-        ((marker, text),) = await place.seen()
+        ((marker, text),) = await harness.seen()
         assert marker == sent.marker
         assert "D-7" in text
 
     async def test_a_copy_is_found_by_its_marker_or_may_be_repeated(
-        self, place: ChannelHarness
+        self, harness: ChannelHarness
     ) -> None:
         sent = message()
-        assert await place.channel.find(sent) is None
+        assert await harness.channel.find(sent) is None
         for other in (message(), sent, message()):
-            await place.channel.send(other)
-        found_ref = await place.channel.find(sent)
-        if place.finds:
+            await harness.channel.send(other)
+        found_ref = await harness.channel.find(sent)
+        if harness.finds:
             assert isinstance(found_ref, Receipt)
         else:
             assert found_ref is None
-            await place.channel.send(sent)
-            markers = [marker for marker, _ in await place.seen()]
+            await harness.channel.send(sent)
+            markers = [marker for marker, _ in await harness.seen()]
             assert markers.count(sent.marker) == 2, "it tells repetitions by the marker"
-        assert await place.channel.find(message()) is None
+        assert await harness.channel.find(message()) is None
 
     @pytest.mark.parametrize("kind", DeliveryKind)
     async def test_every_kind_of_message_is_sent(
-        self, place: ChannelHarness, kind: DeliveryKind
+        self, harness: ChannelHarness, kind: DeliveryKind
     ) -> None:
         sent = message(kind, payload={"text": "hello", "name": "report.txt"})
         call = (
-            place.channel.upload(sent, File("report.txt", b"\x00\xff"))
+            harness.channel.upload(sent, File("report.txt", b"\x00\xff"))
             if (kind is DeliveryKind.FILE)
-            else place.channel.send(sent)
+            else harness.channel.send(sent)
         )
         assert isinstance(await call, Receipt)
 
-    async def test_a_copy_is_edited(self, place: ChannelHarness) -> None:
-        first = await place.channel.send(message(DeliveryKind.QUESTION))
+    async def test_a_copy_is_edited(self, harness: ChannelHarness) -> None:
+        first = await harness.channel.send(message(DeliveryKind.QUESTION))
         assert isinstance(first, Receipt)
         closed = question(
             status=QuestionStatus.ANSWERED,
             resolution={"outcome": "answered", "via": "person", "value": "red", "by": ["anna"]},
         )
-        done = await place.channel.edit(
+        done = await harness.channel.edit(
             message(DeliveryKind.QUESTION_CLOSED, edits=first.ref, question=closed)
         )
         assert isinstance(done, Receipt)
         assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"
-        assert "was answered by anna: red" in (await place.seen())[-1][1]
+        assert "was answered by anna: red" in (await harness.seen())[-1][1]
 
-    async def test_hostile_text_is_sent(self, place: ChannelHarness) -> None:
+    async def test_hostile_text_is_sent(self, harness: ChannelHarness) -> None:
         text = "\u202e turned, 🙂, <!channel>, ```, \x1b[31m " + "x" * 20_000
         assert isinstance(
-            await place.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})), Receipt
+            await harness.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})),
+            Receipt,
         )
 
-    async def test_a_lost_reply_is_unconfirmed_and_reconciled(self, place: ChannelHarness) -> None:
-        if not place.cuts:
+    async def test_a_lost_reply_is_unconfirmed_and_reconciled(
+        self, harness: ChannelHarness
+    ) -> None:
+        if not harness.cuts:
             return
-        await place.drop_next_response()
+        await harness.drop_next_response()
         sent = message()
-        assert isinstance(await place.channel.send(sent), Unconfirmed)
-        assert [marker for marker, _ in await place.seen()] == [sent.marker]
-        found_ref = await place.channel.find(sent)
-        assert isinstance(found_ref, Receipt) if place.finds else found_ref is None
+        assert isinstance(await harness.channel.send(sent), Unconfirmed)
+        assert [marker for marker, _ in await harness.seen()] == [sent.marker]
+        found_ref = await harness.channel.find(sent)
+        assert isinstance(found_ref, Receipt) if harness.finds else found_ref is None
 
-    async def test_a_refusal_has_the_time_of_the_next_attempt(self, place: ChannelHarness) -> None:
-        if not place.cuts:
+    async def test_a_refusal_has_the_time_of_the_next_attempt(
+        self, harness: ChannelHarness
+    ) -> None:
+        if not harness.cuts:
             return
-        await place.reject_next(429, "7")
-        outcome = await place.channel.send(message())
+        await harness.reject_next(429, "7")
+        outcome = await harness.channel.send(message())
         assert isinstance(outcome, Failure)
         assert (outcome.http_status, outcome.retry_after) == (429, 7)
 
-    async def test_a_permanent_refusal_is_a_permanent_failure(self, place: ChannelHarness) -> None:
-        if not place.cuts:
+    async def test_a_permanent_refusal_is_a_permanent_failure(
+        self, harness: ChannelHarness
+    ) -> None:
+        if not harness.cuts:
             return
-        await place.reject_next(400)
-        outcome = await place.channel.send(message())
+        await harness.reject_next(400)
+        outcome = await harness.channel.send(message())
         assert isinstance(outcome, Failure)
         assert classify(outcome) is ErrorClass.PERMANENT
 
     async def test_a_refused_connection_is_a_failure_without_a_delivery(
-        self, place: ChannelHarness
+        self, harness: ChannelHarness
     ) -> None:
-        await place.stop_listening()
-        for call in (place.channel.send(message()), place.channel.edit(message(edits="ref"))):
+        await harness.stop_listening()
+        for call in (harness.channel.send(message()), harness.channel.edit(message(edits="ref"))):
             outcome = await call
             assert isinstance(outcome, Failure), outcome
 
-    async def test_channel_names_its_rate_limit_buckets(self, place: ChannelHarness) -> None:
+    async def test_channel_names_its_rate_limit_buckets(self, harness: ChannelHarness) -> None:
         sent = message()
-        closed = place.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
-        assert closed.startswith(str(place.channel.name))
-        for limit in place.channel.limits(sent):
+        closed = harness.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
+        assert closed.startswith(str(harness.channel.name))
+        for limit in harness.channel.limits(sent):
             assert limit.every > 0
             assert limit.burst >= 1

@@ -12,7 +12,7 @@ from tests.support.chat import Chat, ChatChannel
 from tests.support.http_server import Reply, Request, serving
 
 
-class ChatPlace:
+class ChatChannelHarness:
     """A chat behind a switch."""
 
     finds, cuts = True, True
@@ -53,11 +53,11 @@ class TestChat(ChannelContract):
     """The contract."""
 
     @pytest.fixture
-    async def place(self) -> AsyncIterator[ChatPlace]:
+    async def harness(self) -> AsyncIterator[ChatChannelHarness]:
         stack = AsyncExitStack()
-        place = ChatPlace(Chat(), stack)
-        url = await stack.enter_async_context(serving(place.answer))
-        place.channel = ChatChannel(url)
-        yield place
-        await place.channel.close()
+        harness = ChatChannelHarness(Chat(), stack)
+        url = await stack.enter_async_context(serving(harness.answer))
+        harness.channel = ChatChannel(url)
+        yield harness
+        await harness.channel.close()
         await stack.aclose()

@@ -15,7 +15,7 @@ from draftsman.errors import Failure
 from tests.core.channels.contract import ChannelContract, message
 
 
-class LogPlace:
+class LogHarness:
     """A file."""
 
     finds, cuts = True, False
@@ -41,53 +41,53 @@ class LogPlace:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> LogPlace:
-    return LogPlace(tmp_path)
+def harness(tmp_path: Path) -> LogHarness:
+    return LogHarness(tmp_path)
 
 
 class TestLog(ChannelContract):
     """The contract, kept by a file."""
 
 
-async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(place: LogPlace) -> None:
+async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(harness: LogHarness) -> None:
     complete, torn = message(), message()
-    await place.channel.send(complete)
-    line = place.path.read_bytes()
-    with place.path.open("ab") as file:
+    await harness.channel.send(complete)
+    line = harness.path.read_bytes()
+    with harness.path.open("ab") as file:
         file.write(line.replace(complete.marker.encode(), torn.marker.encode())[:60])
-    assert await place.channel.find(torn) is None
-    await place.channel.send(torn)
-    lines = place.path.read_bytes().split(b"\n")
+    assert await harness.channel.find(torn) is None
+    await harness.channel.send(torn)
+    lines = harness.path.read_bytes().split(b"\n")
     assert [len(lines), lines[-1]] == [4, b""]
-    assert isinstance(await place.channel.find(torn), Receipt)
-    assert isinstance(await place.channel.find(complete), Receipt)
+    assert isinstance(await harness.channel.find(torn), Receipt)
+    assert isinstance(await harness.channel.find(complete), Receipt)
 
 
-async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogPlace) -> None:
+async def test_a_marker_is_found_anywhere_in_a_long_file(harness: LogHarness) -> None:
     sent = [message(DeliveryKind.NOTICE, payload={"text": "é" * (BLOCK // 9)}) for _ in range(30)]
     for item in sent:
-        await place.channel.send(item)
-    assert place.path.stat().st_size > 4 * BLOCK
+        await harness.channel.send(item)
+    assert harness.path.stat().st_size > 4 * BLOCK
     for item in sent:
-        assert isinstance(await place.channel.find(item), Receipt)
-    assert await place.channel.find(message()) is None
+        assert isinstance(await harness.channel.find(item), Receipt)
+    assert await harness.channel.find(message()) is None
 
 
-async def test_concurrent_lines_stay_whole(place: LogPlace) -> None:
-    others = [LogChannel(place.path) for _ in range(4)]
+async def test_concurrent_lines_stay_whole(harness: LogHarness) -> None:
+    others = [LogChannel(harness.path) for _ in range(4)]
     text = {"text": "x" * 10_000}
     sent = [message(DeliveryKind.NOTICE, payload=text) for _ in range(40)]
     await asyncio.gather(*(others[n % 4].send(item) for n, item in enumerate(sent)))
-    assert sorted(marker for marker, _ in await place.seen()) == sorted(x.marker for x in sent)
+    assert sorted(marker for marker, _ in await harness.seen()) == sorted(x.marker for x in sent)
 
 
-async def test_log_file_is_readable_by_its_owner_only(place: LogPlace) -> None:
-    await place.channel.send(message())
-    assert place.path.stat().st_mode & 0o077 == 0
+async def test_log_file_is_readable_by_its_owner_only(harness: LogHarness) -> None:
+    await harness.channel.send(message())
+    assert harness.path.stat().st_mode & 0o077 == 0
 
 
-async def test_a_pipe_without_a_reader_fails_at_once(place: LogPlace) -> None:
-    place.path.parent.mkdir()
-    os.mkfifo(place.path)
+async def test_a_pipe_without_a_reader_fails_at_once(harness: LogHarness) -> None:
+    harness.path.parent.mkdir()
+    os.mkfifo(harness.path)
     async with asyncio.timeout(5):
-        assert isinstance(await place.channel.send(message()), Failure)
+        assert isinstance(await harness.channel.send(message()), Failure)
