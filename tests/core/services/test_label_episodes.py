@@ -41,7 +41,7 @@ async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops:
     start = await rt.boards.clock()
     for op in ops:
         model.do(op)
-        await _do(rt, op, card, label, start, episodes)
+        await _apply(rt, op, card, label, start, episodes)
         present = (card, label) in await rt.boards.present_on([card])
         assert (present, len(episodes)) == (model.there, model.episode)
     assert [item.episode for item in episodes] == list(range(1, model.episode + 1))
@@ -51,7 +51,7 @@ async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops:
     assert due == ([(model.episode, stage)] if model.there else [])
 
 
-async def _do(
+async def _apply(
     rt: Runtime, op: str, card: str, label: str, start: datetime, episodes: list[Episode]
 ) -> None:
     """Do a step; a `late` poll began before the newer observations of others."""

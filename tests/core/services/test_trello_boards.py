@@ -30,7 +30,7 @@ CONFIG: Final = BoardConfig(
 )
 
 
-async def see(rt: Runtime, present: bool = True) -> Episode | None:
+async def observe(rt: Runtime, present: bool = True) -> Episode | None:
     """Poll, and record the labels."""
     began = await rt.boards.clock()
     return await rt.boards.observe(CARD, LABEL, BOARD, present=present, began=began)
@@ -61,14 +61,14 @@ async def test_only_operators_can_change_boards(rt: Runtime, people: People) -> 
 async def test_an_episode_begins_when_a_label_is_seen_after_it_was_seen_absent(
     rt: Runtime,
 ) -> None:
-    first = await see(rt)
+    first = await observe(rt)
     assert first is not None
     assert (first.episode, first.stage) == (1, EpisodeStage.PENDING)
     assert first.key == f"trello:lbl:{CARD}:{LABEL}:1"
-    assert await see(rt) is None
-    await see(rt, present=False)
-    await see(rt, present=False)
-    second = await see(rt)
+    assert await observe(rt) is None
+    await observe(rt, present=False)
+    await observe(rt, present=False)
+    second = await observe(rt)
     assert second is not None
     assert second.episode == 2
     assert await rt.boards.present(BOARD) == {(CARD, LABEL)}
@@ -78,10 +78,10 @@ async def test_an_episode_begins_when_a_label_is_seen_after_it_was_seen_absent(
 async def test_a_later_observation_wins(rt: Runtime) -> None:
     """A look that began before a label came, and ends after, knows nothing of it."""
     early = await rt.boards.clock()
-    assert await see(rt) is not None
+    assert await observe(rt) is not None
     assert await rt.boards.end_episodes([LabelSighting(CARD, LABEL)], early) == 0
     before = await rt.boards.clock()
-    await see(rt, present=False)
+    await observe(rt, present=False)
     assert await rt.boards.begin_episodes(BOARD, [LabelSighting(CARD, LABEL)], before) == []
     assert await rt.boards.present(BOARD) == set()
 
@@ -93,7 +93,7 @@ async def test_an_action_of_the_past_counts_without_a_newer_observation(rt: Runt
     assert not await rt.boards.end_removed_episode(CARD, LABEL, at)
     assert not await rt.boards.end_removed_episode(CARD, LABEL, began)
     assert await rt.boards.end_removed_episode(CARD, LABEL, at + timedelta(milliseconds=1))
-    again = await see(rt)
+    again = await observe(rt)
     assert again is not None
     assert again.episode == 2
 
@@ -105,9 +105,9 @@ async def test_labels_before_the_first_poll_create_no_job(rt: Runtime, people: P
     sightings = [LabelSighting(CARD, LABEL)]
     assert await rt.boards.baseline(BOARD, sightings, now, now)
     assert not await rt.boards.baseline(BOARD, sightings, now, now)
-    assert (await rt.boards.due(BOARD), await see(rt)) == ([], None)
-    await see(rt, present=False)
-    first = await see(rt)
+    assert (await rt.boards.due(BOARD), await observe(rt)) == ([], None)
+    await observe(rt, present=False)
+    first = await observe(rt)
     assert first is not None
     assert first.episode == 1
 
@@ -127,7 +127,7 @@ async def test_a_cursor_never_moves_back(rt: Runtime, people: People) -> None:
 
 
 async def test_an_episode_is_settled_once_and_only_while_it_is_open(rt: Runtime) -> None:
-    first = await see(rt)
+    first = await observe(rt)
     assert first is not None
     assert await rt.boards.settle(first, EpisodeStage.SUBMITTED)
     [episode] = await rt.boards.due(BOARD)
@@ -135,7 +135,7 @@ async def test_an_episode_is_settled_once_and_only_while_it_is_open(rt: Runtime)
     assert await rt.boards.end_swapped_episode(first)
     assert not await rt.boards.end_swapped_episode(first)
     assert await rt.boards.due(BOARD) == []
-    second = await see(rt)
+    second = await observe(rt)
     assert second is not None
     assert second.episode == 2
     assert not await rt.boards.settle(first, EpisodeStage.DONE)
@@ -143,9 +143,9 @@ async def test_an_episode_is_settled_once_and_only_while_it_is_open(rt: Runtime)
 
 
 async def test_a_label_removed_in_time_creates_no_job(rt: Runtime) -> None:
-    first = await see(rt)
+    first = await observe(rt)
     assert first is not None
-    await see(rt, present=False)
+    await observe(rt, present=False)
     assert await rt.boards.due(BOARD) == []
     assert not await rt.boards.settle(first, EpisodeStage.SUBMITTED)
 

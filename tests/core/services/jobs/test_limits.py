@@ -17,7 +17,7 @@ from tests.factories import Factory
 BUSY = Failure("busy", http_status=503)
 
 
-def _with(rt: Runtime, **tables: Any) -> Runtime:
+def _with_limits(rt: Runtime, **tables: Any) -> Runtime:
     """Return services over the same database, with other limits configured."""
     values = rt.settings.model_dump() | {"database_url": rt.db.url} | tables
     return wire(Settings.model_validate(values), rt.db, False)
@@ -26,7 +26,7 @@ def _with(rt: Runtime, **tables: Any) -> Runtime:
 @pytest.fixture
 def limited(rt: Runtime) -> Runtime:
     """Give services that limit a type and an agent."""
-    return _with(
+    return _with_limits(
         rt,
         types={"noop": {"max_attempts": 5, "max_retries": 5, "on_lost": "fail"}},
         agents={"slow": {"command": ["x"], "max_retries": 7, "on_lost": "resume"}},
@@ -70,7 +70,7 @@ async def test_delays_are_those_of_the_worker_the_agent_and_the_job(
     rt: Runtime, make: Factory
 ) -> None:
     slow = {"slow": {"command": ["x"], "base_delay": 5000, "max_delay": 5000}}
-    settlement = _with(rt, agents=slow).settlement
+    settlement = _with_limits(rt, agents=slow).settlement
 
     async def wait(**fields: Any) -> float:
         work = await make.running(**fields)

@@ -46,7 +46,7 @@ def settings(settings: Settings, folder: Path) -> Settings:
     return with_retention(settings, folder, events=12)
 
 
-async def sound(rt: Runtime) -> bool:
+async def has_no_violations(rt: Runtime) -> bool:
     return not any((await rt.read_model.invariants()).values())
 
 
@@ -74,7 +74,7 @@ async def test_a_pruned_month_is_restored_byte_by_byte(
     assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n") == len(feed)
     assert await event_bytes(conn) == b""
     assert await partition(conn) is None
-    assert await sound(rt)
+    assert await has_no_violations(rt)
     (archive,) = await rt.archives.all()
     assert (archive.events, [Path(archive.path)]) == (len(feed), list(folder.iterdir()))
     assert gzip.decompress(Path(archive.path).read_bytes()).count(before) == 1
@@ -88,7 +88,7 @@ async def test_a_pruned_month_is_restored_byte_by_byte(
     assert await rt.read_model.events() == feed
     assert await rt.read_model.events(feed[3].cursor) == feed[4:]
     assert [*await rt.archives.all(), *await rt.archives.of_job(jobs[0])] == []
-    assert await sound(rt)
+    assert await has_no_violations(rt)
     async with refused(CHANGE, "append-only"):
         await run(conn, f"TRUNCATE {await partition(conn)}")
     async with refused(CHANGE, "append-only"):
@@ -190,7 +190,7 @@ async def test_concurrent_leaders_prune_once(
     assert done.result() == sum(end for end in ends if isinstance(end, int)) == before.count(b"\n")
     assert {type(end) for end in ends} <= {int, LostRace}
     assert len(list(folder.iterdir())) == 1
-    assert await sound(rt)
+    assert await has_no_violations(rt)
 
 
 async def test_a_leader_without_its_lease_prunes_nothing(
@@ -319,7 +319,7 @@ async def test_concurrent_restores_restore_once(
     if await rt.archives.all():
         await rt.archives.restore(path, make.owner)
     assert await value(conn, "SELECT count(*) = count(DISTINCT id) FROM draftsman.job_events")
-    assert await sound(rt)
+    assert await has_no_violations(rt)
 
 
 async def test_a_cursor_in_a_pruned_month_is_recognized(

@@ -20,7 +20,7 @@ def claim(rt: Runtime, make: Factory) -> Claim:
     return rt.claim(make.worker, ("default",))
 
 
-async def _take(
+async def _claim_numbers(
     claim: Claim,
     free: int,
     ahead: int = 0,
@@ -31,15 +31,15 @@ async def _take(
 
 
 async def test_an_empty_queue_has_no_claims(claim: Claim) -> None:
-    assert await _take(claim, 10, 10) == []
+    assert await _claim_numbers(claim, 10, 10) == []
 
 
 async def test_the_order_is_priority_then_position(make: Factory, claim: Claim) -> None:
     priorities = [0, 5, 0, -5, 5]
     numbers = [await make.queued(queue="default", priority=p) for p in priorities]
     order = [numbers[place] for place in (1, 4, 0, 2, 3)]
-    assert [work.number for work in await _take(claim, 2)] == order[:2]
-    assert [work.number for work in await _take(claim, 9)] == order[2:]
+    assert [work.number for work in await _claim_numbers(claim, 2)] == order[:2]
+    assert [work.number for work in await _claim_numbers(claim, 9)] == order[2:]
 
 
 async def test_a_job_can_be_moved_and_the_older_job_of_a_position_comes_first(
@@ -48,21 +48,21 @@ async def test_a_job_can_be_moved_and_the_older_job_of_a_position_comes_first(
     numbers = [await make.queued(queue="default") for _ in range(3)]
     move = "UPDATE draftsman.job_states SET position = 1 WHERE number = ANY (%s)"
     await run(conn, move, (numbers[1:],))
-    assert [work.number for work in await _take(claim, 9)] == [*numbers[1:], numbers[0]]
+    assert [work.number for work in await _claim_numbers(claim, 9)] == [*numbers[1:], numbers[0]]
 
 
 async def test_a_resumed_job_keeps_its_position(make: Factory, claim: Claim) -> None:
     first = await make.running(queue="default")
     later = await make.queued(queue="default")
     await make.rt.settlement.release_run(first, "shutdown")
-    assert [work.number for work in await _take(claim, 9)] == [first.number, later]
+    assert [work.number for work in await _claim_numbers(claim, 9)] == [first.number, later]
 
 
 async def test_a_claim_starts_jobs_for_free_slots_and_prefetches_the_requested_number(
     make: Factory, claim: Claim
 ) -> None:
     numbers = [await make.queued(queue="default") for _ in range(6)]
-    claimed = await _take(claim, 2, 3)
+    claimed = await _claim_numbers(claim, 2, 3)
     assert [(work.number, work.status, work.run) for work in claimed] == [
         (numbers[0], Status.RUNNING, 1),
         (numbers[1], Status.RUNNING, 1),
@@ -74,8 +74,8 @@ async def test_a_claim_starts_jobs_for_free_slots_and_prefetches_the_requested_n
 
 async def test_a_claimed_job_is_not_claimed_again(make: Factory, claim: Claim, rt: Runtime) -> None:
     await make.queued(queue="default")
-    assert len(await _take(claim, 1)) == 1
-    assert await _take(rt.claim(uuid4(), ("default",)), 1) == []
+    assert len(await _claim_numbers(claim, 1)) == 1
+    assert await _claim_numbers(rt.claim(uuid4(), ("default",)), 1) == []
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ async def test_only_jobs_that_wait_for_a_worker_are_claimed(
     make: Factory, claim: Claim, status: Status
 ) -> None:
     await make.job_in(status, queue="default")
-    assert await _take(claim, 9) == []
+    assert await _claim_numbers(claim, 9) == []
 
 
 async def test_queues_are_served_in_the_order_named_and_others_not_at_all(
@@ -93,26 +93,26 @@ async def test_queues_are_served_in_the_order_named_and_others_not_at_all(
 ) -> None:
     numbers = {queue: await make.queued(queue=queue) for queue in ("a", "b", "c")}
     claim = rt.claim(make.worker, ("c", "a"))
-    claimed = await _take(claim, 9)
+    claimed = await _claim_numbers(claim, 9)
     assert [work.number for work in claimed] == [numbers["c"], numbers["a"]]
 
 
 async def test_a_full_first_queue_precedes_the_second(make: Factory, rt: Runtime) -> None:
     for queue in ("a", "a", "b"):
         await make.queued(queue=queue, priority=9 if queue == "b" else 0)
-    claimed = await _take(rt.claim(make.worker, ("a", "b")), 1, 1)
+    claimed = await _claim_numbers(rt.claim(make.worker, ("a", "b")), 1, 1)
     assert [work.queue for work in claimed] == ["a", "a"]
 
 
 async def test_a_skipped_type_does_not_block_later_jobs(make: Factory, claim: Claim) -> None:
     await make.queued(queue="default", type="odd", priority=9)
     number = await make.queued(queue="default")
-    assert [work.number for work in await _take(claim, 9, skip=("odd",))] == [number]
+    assert [work.number for work in await _claim_numbers(claim, 9, skip=("odd",))] == [number]
 
 
 async def test_an_unknown_type_is_claimed_and_not_started(make: Factory, claim: Claim) -> None:
     await make.queued(queue="default", type="odd")
-    (work,) = await _take(claim, 9)
+    (work,) = await _claim_numbers(claim, 9)
     assert (work.type, work.status, work.run) == ("odd", Status.CLAIMED, 0)
 
 
@@ -122,7 +122,7 @@ async def test_each_claim_has_a_new_token_and_each_run_an_ordinal(
     number = await make.queued(queue="default")
     leases = []
     for _ in range(3):
-        (work,) = await _take(claim, 1)
+        (work,) = await _claim_numbers(claim, 1)
         leases.append(work.lease)
         await rt.settlement.release_run(work, "shutdown")
     assert [lease.run for lease in leases] == [1, 2, 3]
@@ -132,7 +132,7 @@ async def test_each_claim_has_a_new_token_and_each_run_an_ordinal(
 
 async def test_a_run_has_the_data_of_its_claim(make: Factory, claim: Claim, rt: Runtime) -> None:
     number = await make.queued(queue="default", overrides={"model": "small"})
-    (work,) = await _take(claim, 1)
+    (work,) = await _claim_numbers(claim, 1)
     (run,) = await rt.read_model.runs(number)
     assert run.params_snapshot == work.overrides == {"model": "small"}
     assert (run.worker_id, run.lease_token) == (make.worker, work.token)

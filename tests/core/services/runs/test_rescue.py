@@ -16,7 +16,7 @@ from tests.factories import Factory
 from tests.support.clock import Clock
 
 
-async def _lose(make: Factory, rt: Runtime, **fields: Any) -> int:
+async def _rescue(make: Factory, rt: Runtime, **fields: Any) -> int:
     """Let the worker of a new job's run die; return the job."""
     work = await make.running(**fields)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
@@ -47,7 +47,7 @@ async def test_the_time_until_a_rescue_is_not_running_time(
 async def test_a_lost_run_uses_an_attempt_and_follows_on_lost(
     make: Factory, rt: Runtime, on_lost: OnLost, status: Status
 ) -> None:
-    number = await _lose(make, rt, on_lost=on_lost)
+    number = await _rescue(make, rt, on_lost=on_lost)
     job = await rt.read_model.job(number)
     (run,) = await rt.read_model.runs(number)
     assert (job.status, job.attempts, job.retry_count) == (status, 1, 0)
@@ -62,7 +62,7 @@ async def test_a_lost_run_uses_an_attempt_and_follows_on_lost(
 async def test_a_lost_run_that_is_retried_waits_as_after_an_infrastructure_failure(
     make: Factory, rt: Runtime
 ) -> None:
-    job = await rt.read_model.job(await _lose(make, rt, on_lost=OnLost.RETRY))
+    job = await rt.read_model.job(await _rescue(make, rt, on_lost=OnLost.RETRY))
     assert job.next_retry_at is not None
     assert (job.next_retry_at - job.updated_at).total_seconds() == pytest.approx(2.718, abs=0.01)
 
@@ -86,7 +86,7 @@ async def test_a_new_job_is_created_once_without_a_checkpoint(make: Factory, rt:
     assert (by_hand.number, by_hand.outcome) == (new.number, "deduplicated")
 
 
-async def _lose_all(make: Factory, rt: Runtime, number: int) -> list[int]:
+async def _rescue_repeatedly(make: Factory, rt: Runtime, number: int) -> list[int]:
     """Let the worker of a job die, and those of the jobs in its place; return them all."""
     numbers = [number]
     while (await rt.read_model.job(number)).status is Status.QUEUED:
@@ -103,7 +103,7 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
 ) -> None:
     """Each has counters of its own: a job that kills its workers would have gone on for ever."""
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=3)
-    jobs = [await rt.read_model.job(retry) for retry in await _lose_all(make, rt, number)]
+    jobs = [await rt.read_model.job(retry) for retry in await _rescue_repeatedly(make, rt, number)]
     assert [(job.chain_length, job.attempts, job.status) for job in jobs] == [
         (0, 1, Status.FAILED),
         (1, 1, Status.FAILED),
@@ -129,9 +129,9 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
 
 async def test_a_manual_retry_of_a_chain_resets_its_attempts(make: Factory, rt: Runtime) -> None:
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=1)
-    chain = await _lose_all(make, rt, number)
+    chain = await _rescue_repeatedly(make, rt, number)
     job = await rt.job_control.retry(chain[-1], make.owner)
-    more = await _lose_all(make, rt, job.number)
+    more = await _rescue_repeatedly(make, rt, job.number)
     assert (len(chain), len(more)) == (2, 2)
     last = await rt.read_model.job(more[-1])
     assert (last.status, last.chain_length) == (Status.DEAD_LETTER, 3)
@@ -142,7 +142,9 @@ async def test_a_chain_of_new_jobs_has_the_limit_of_manual_retries(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeps, "CHAIN_LIMIT", 1)
-    chain = await _lose_all(make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9))
+    chain = await _rescue_repeatedly(
+        make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9)
+    )
     last = await rt.read_model.job(chain[-1])
     assert (len(chain), last.status) == (2, Status.DEAD_LETTER)
     assert last.last_error == "the worker was lost; it was already retried 1 times"
@@ -184,7 +186,7 @@ async def test_lost_runs_use_the_budget_until_the_dead_letter(
 ) -> None:
     """A job that kills its workers must come to an end."""
     if on_lost in (OnLost.FAIL, OnLost.NEW_JOB):
-        number = await _lose(make, rt, on_lost=on_lost, max_attempts=0)
+        number = await _rescue(make, rt, on_lost=on_lost, max_attempts=0)
     else:
         number = await make.queued(on_lost=on_lost, max_attempts=2)
         for _ in range(3):
