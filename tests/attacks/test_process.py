@@ -59,10 +59,10 @@ async def report(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Report:
     """Return the report of a hostile agent in a mode, which tries all attacks in one run."""
-    return await attacked(request.param, tmp_path_factory.mktemp(f"attack-{request.param}"))
+    return await attack_report(request.param, tmp_path_factory.mktemp(f"attack-{request.param}"))
 
 
-async def attacked(mode: str, folder: Path) -> Report:
+async def attack_report(mode: str, folder: Path) -> Report:
     """Return the result of each attack."""
     key, other = folder / "id_ed25519", folder / "runs" / "D-2.1" / "repo" / "secret"
     other.parent.mkdir(parents=True)
@@ -389,6 +389,6 @@ async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:
 
 
 async def test_the_same_attacks_work_without_a_sandbox(tmp_path: Path) -> None:
-    report = await attacked("off", tmp_path)
+    report = await attack_report("off", tmp_path)
     for name in ("tcp_port", "abstract_socket", "unix_socket"):
         assert report[name] == "worked", name

@@ -34,7 +34,7 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", a="one\n")
 
 
-async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
+async def run_to_end(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
     """Return the job after its end."""
     number = await submit_agent_job(make, repo, **fields)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
@@ -102,7 +102,7 @@ refused("step", key="agent:publish", state="done", result="{"0" * 40}")
 refused("step", key="agent:base", state="done", result="main")
 refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00")
 {EDIT}{RESULT}"""
-    job = await end_of(rt, make, repo, code)
+    job = await run_to_end(rt, make, repo, code)
     for reason in refusals(job):
         assert "the prefixes agent: and sleep: are reserved" in reason
     assert git("show", f"draftsman/D-{job.number}:a.txt", cwd=repo) == "changed"
@@ -120,7 +120,7 @@ async def test_a_question_of_the_worker_cannot_be_asked(
 refused("ask", key="agent:repository", text="Which?", choices=["mine"])
 refused("approve", key="sleep:x", text="Well?")
 """
-    reasons = refusals(await end_of(rt, make, repo, code + RESULT))
+    reasons = refusals(await run_to_end(rt, make, repo, code + RESULT))
     assert all("are reserved; use another key" in reason for reason in reasons)
 
 
@@ -141,7 +141,7 @@ for kind in ("question_escalated", "answer_received", "job_completed", "vote_rec
 async def test_events_of_an_agent_have_kinds_of_their_own(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
-    job = await end_of(rt, make, repo, POISON + RESULT)
+    job = await run_to_end(rt, make, repo, POISON + RESULT)
     kinds = [
         event.kind
         for event in await rt.read_model.job_events(job.number)

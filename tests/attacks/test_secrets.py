@@ -65,7 +65,7 @@ async def slack() -> AsyncIterator[FakeSlack]:
         yield slack
 
 
-def pried(pid: int) -> dict[str, str]:
+def snoop(pid: int) -> dict[str, str]:
     """Attack a process from another process of the same user."""
     code = f"{SNOOPING_SOURCE}\nprint(json.dumps(pry({pid})))"
     command = [*WITHOUT_PTRACE, sys.executable, "-I", "-S", "-c", code]
@@ -84,7 +84,7 @@ def test_the_attack_works_without_protection() -> None:
     with subprocess.Popen([*WITHOUT_PTRACE, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
         while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
             pass
-        results = pried(target.pid)
+        results = snoop(target.pid)
         target.kill()
     assert "SECRET=xoxb-1" in results["environ"]
     assert "SECRET=xoxb-1" in results["memory"]
@@ -145,6 +145,6 @@ async def test_bots_and_dashboards_cannot_be_inspected(
     await asyncio.to_thread(os.read, screen, 1)  # it has drawn, so it has read its configuration
     pids = [up.pid, *up.children(), dashboard.pid]
     assert len(pids) == 4
-    assert [pid for pid in pids if not refused(pried(pid))] == []
+    assert [pid for pid in pids if not refused(snoop(pid))] == []
     os.close(screen)
     os.close(end)

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.embedded import EmbeddedServer
 from tests.conftest import SERVER
-from tests.core.embedded_support import down, shared_initdb
+from tests.core.embedded_support import shared_initdb, stop_server
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def empty(folder: Path) -> Iterator[Path]:
     """Give a directory that every user may enter; no server in it outlives the test."""
     yield folder
     for cluster in folder.glob("**/postgres18"):
-        down(EmbeddedServer(cluster.parent, 0))
+        stop_server(EmbeddedServer(cluster.parent, 0))
 
 
 @pytest.fixture

@@ -73,14 +73,14 @@ def shared_initdb(home: Path) -> Iterator[None]:
         yield
 
 
-def said(started: subprocess.Popen[str]) -> tuple[str, int]:
+def read_report(started: subprocess.Popen[str]) -> tuple[str, int]:
     """Return the report of such a process after it exited."""
     output, _ = started.communicate(timeout=DEADLINE)
     url, pid = json.loads(output)
     return url, pid
 
 
-def do(url: str, statement: str) -> psycopg.Cursor[Any]:
+def execute(url: str, statement: str) -> psycopg.Cursor[Any]:
     """Run a statement in its own transaction."""
     with psycopg.connect(url) as connection:
         return connection.execute(statement.encode())
@@ -88,11 +88,11 @@ def do(url: str, statement: str) -> psycopg.Cursor[Any]:
 
 def value(url: str, query: str) -> Any:
     """Return the first column of the first row."""
-    row = do(url, query).fetchone()
+    row = execute(url, query).fetchone()
     return row[0] if row else None
 
 
-def down(server: EmbeddedServer) -> None:
+def stop_server(server: EmbeddedServer) -> None:
     """Stop the server, whatever state it is in."""
     with contextlib.suppress(EmbeddedServerError):
         server.stop("immediate")

@@ -22,11 +22,11 @@ from tests.conftest import SERVER
 from tests.core.embedded_support import (
     DEADLINE,
     ENVIRONMENT,
-    do,
-    down,
+    execute,
+    read_report,
     report,
-    said,
     shared_initdb,
+    stop_server,
     value,
     wait_for_end,
     wait_until,
@@ -43,13 +43,13 @@ def initialized(pytestconfig: pytest.Config) -> Iterator[Path]:
         with shared_initdb(pytestconfig.stash[SERVER].home):
             EmbeddedServer(path, 0).ensure()
         yield path
-        down(EmbeddedServer(path, 0))
+        stop_server(EmbeddedServer(path, 0))
 
 
 @pytest.fixture
 def copied(initialized: Path, empty: Path) -> Path:
     """Give a data directory of the test's own that has a database already."""
-    down(EmbeddedServer(initialized, 0))
+    stop_server(EmbeddedServer(initialized, 0))
     subprocess.run(["cp", "-a", initialized, empty / "data"], check=True)
     return empty / "data"
 
@@ -57,9 +57,9 @@ def copied(initialized: Path, empty: Path) -> Path:
 @pytest.fixture
 def server(initialized: Path) -> Iterator[EmbeddedServer]:
     """Give a server that is down and is never stopped for idleness."""
-    down(server := EmbeddedServer(initialized, 0))
+    stop_server(server := EmbeddedServer(initialized, 0))
     yield server
-    down(server)
+    stop_server(server)
 
 
 @pytest.fixture
@@ -107,14 +107,14 @@ def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> Non
 
 
 def test_processes_that_start_concurrently_share_one_server(empty: Path) -> None:
-    outputs = [said(starter) for starter in [report(empty / "data") for _ in range(4)]]
+    outputs = [read_report(starter) for starter in [report(empty / "data") for _ in range(4)]]
     assert len(set(outputs)) == 1
 
 
 def test_data_outlives_the_server(server: EmbeddedServer) -> None:
-    do(server.ensure(), "CREATE TABLE kept AS SELECT 1")
+    execute(server.ensure(), "CREATE TABLE kept AS SELECT 1")
     assert server.stop() is True
-    do(server.ensure(), "DROP TABLE kept")
+    execute(server.ensure(), "DROP TABLE kept")
 
 
 def test_stop_and_status_report_the_state(server: EmbeddedServer) -> None:
@@ -134,7 +134,7 @@ def test_stop_and_status_report_the_state(server: EmbeddedServer) -> None:
 
 def test_a_killed_server_is_recovered_during_a_statement(server: EmbeddedServer) -> None:
     url = server.ensure()
-    do(url, "CREATE TABLE IF NOT EXISTS survivor ()")
+    execute(url, "CREATE TABLE IF NOT EXISTS survivor ()")
     pid = server.status().pid
     busy = "SELECT count(*) FROM generate_series(1, 1e12::bigint)"
     psql = subprocess.Popen([server.binary("psql"), "-qc", busy, url], stderr=subprocess.DEVNULL)
@@ -223,7 +223,7 @@ def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(
     initialized: Path,
 ) -> None:
     server = EmbeddedServer(initialized, 600)
-    down(server)
+    stop_server(server)
     starter = report(initialized, 600, start_new_session=True, stderr=subprocess.PIPE)
     assert starter.stdout is not None
     url, pid = json.loads(starter.stdout.readline())
@@ -235,7 +235,7 @@ def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(
     guard = os.open(initialized / "postgres18" / "watch.lock", os.O_RDWR)
     assert server_process.try_lock(guard) is False  # and so does the watcher
     os.close(guard)
-    down(server)
+    stop_server(server)
 
 
 def test_variables_for_another_postgresql_are_ignored(
@@ -264,10 +264,10 @@ def test_psql_replaces_the_process(running: EmbeddedServer, initialized: Path) -
 
 @pytest.mark.usefixtures("copied_initdb")
 def test_a_dump_is_restored_in_another_cluster(running: EmbeddedServer, empty: Path) -> None:
-    do(running.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
+    execute(running.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
     file = empty / "draftsman.dump"
     running.dump(file)
-    do(running.url(), "DROP TABLE carried")
+    execute(running.url(), "DROP TABLE carried")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     other = EmbeddedServer(empty / "data", 0)
     for _ in range(2):  # the second time, it replaces the data

@@ -18,7 +18,14 @@ from draftsman import migrate
 from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
 from draftsman.errors import DatabaseUnreachable, EmbeddedServerError
 from tests.conftest import SERVER
-from tests.core.embedded_support import ENVIRONMENT, do, down, shared_initdb, value, wait_for_end
+from tests.core.embedded_support import (
+    ENVIRONMENT,
+    execute,
+    shared_initdb,
+    stop_server,
+    value,
+    wait_for_end,
+)
 from tests.support.server import open_folder
 
 OLD_RULES = {"pg_hba.conf": "local all all peer map=draftsman\n", "pg_ident.conf": ""}
@@ -33,7 +40,7 @@ def shared(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
         with shared_initdb(pytestconfig.stash[SERVER].home):
             server.ensure()
         yield server
-        down(server)
+        stop_server(server)
 
 
 @pytest.fixture
@@ -56,8 +63,8 @@ def without_password(server: EmbeddedServer) -> str:
 def make_old(server: EmbeddedServer) -> None:
     """Leave the server running as a version without passwords did."""
     url, folder = server.ensure(), server.status().data_dir.parent
-    do(url, "CREATE TABLE IF NOT EXISTS kept ()")
-    do(url, "ALTER ROLE draftsman PASSWORD NULL")
+    execute(url, "CREATE TABLE IF NOT EXISTS kept ()")
+    execute(url, "ALTER ROLE draftsman PASSWORD NULL")
     users = sorted({"root", pwd.getpwuid((folder / "data").stat().st_uid).pw_name})
     idents = "".join(f'draftsman "{user}" all\n' for user in users)
     password_file(server).unlink()
@@ -108,7 +115,7 @@ def test_no_setting_opens_a_port(server: EmbeddedServer) -> None:
 @pytest.mark.parametrize("how", ["lost", "cut short", "open to others", "a link", "a folder"])
 def test_a_lost_or_exposed_password_is_replaced(server: EmbeddedServer, how: str) -> None:
     file, before = password_file(server), server.secret_url()
-    do(server.url(), "CREATE TABLE IF NOT EXISTS kept ()")
+    execute(server.url(), "CREATE TABLE IF NOT EXISTS kept ()")
     moved = file.with_name("moved")
     if how == "open to others":
         file.chmod(0o644)

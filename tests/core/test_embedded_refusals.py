@@ -17,10 +17,10 @@ from tests.core.embedded_support import (
     DEADLINE,
     ENSURE,
     copy_python,
-    down,
     modes,
+    read_report,
     report,
-    said,
+    stop_server,
     value,
 )
 
@@ -76,13 +76,13 @@ def test_an_ordinary_user_gets_a_separate_server(empty: Path) -> None:
         "cwd": "/",
         **user,
     }
-    url, pid = said(report(data_dir, 6, **options))
-    assert (url, pid) == said(report(data_dir, 6, **options))
+    url, pid = read_report(report(data_dir, 6, **options))
+    assert (url, pid) == read_report(report(data_dir, 6, **options))
     postmaster = psutil.Process(pid)
     assert postmaster.uids().effective == account.pw_uid
     assert postmaster.cmdline()[0].startswith(str(empty / "copy"))
     os.kill(pid, signal.SIGKILL)
-    assert said(report(data_dir, 1, **options))[1] != pid
+    assert read_report(report(data_dir, 1, **options))[1] != pid
     with pytest.raises(EmbeddedServerError, match="belongs to nobody"):
         EmbeddedServer(data_dir, 0).ensure()
     with server_process.lock_file(data_dir / "postgres18" / "server.lock", DEADLINE):
@@ -106,4 +106,4 @@ def test_root_opens_no_existing_directory(
     assert status.data_dir.owner() in layout.SERVER_USERS
     assert status.data_dir.parent.owner() == "root"
     assert (closed / "data" / "postgres18").resolve() == status.data_dir.parent
-    down(server)
+    stop_server(server)

@@ -105,7 +105,7 @@ async def test_a_check_without_cpu_time_is_abandoned(monkeypatch: pytest.MonkeyP
 
 async def test_a_canceled_check_leaves_no_child(checker: SchemaChecker) -> None:
     waiting = asyncio.create_task(checker.problem(bomb(), {}))
-    await until(lambda: _there(), "the child")
+    await until(lambda: _is_running(), "the child")
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -119,5 +119,5 @@ async def test_memory_is_bounded() -> None:
         assert await checker.problem({"type": "string"}, "a") is None
 
 
-async def _there() -> bool:
+async def _is_running() -> bool:
     return bool(children())

@@ -14,14 +14,14 @@ from tests.docs.pages import DOCS
 MANIFEST = (DOCS / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")
 
 
-def _one(pattern: str) -> str:
+def _single(pattern: str) -> str:
     [match] = re.findall(pattern, MANIFEST, re.MULTILINE)
     return str(match)
 
 
 def test_worker_exits_before_the_grace_period_ends() -> None:
-    grace = float(_one(r"^ *terminationGracePeriodSeconds: (\d+)$"))
-    before = float(json.loads(_one(r'command: (\["sleep", .*\])$'))[1])
+    grace = float(_single(r"^ *terminationGracePeriodSeconds: (\d+)$"))
+    before = float(json.loads(_single(r'command: (\["sleep", .*\])$'))[1])
     worker = WorkerSettings()
     assert (before, grace) == (5, 65)
     assert worker.drain + worker.abort < 60 == grace - before

@@ -58,12 +58,12 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await rt.submissions.submit_many(duplicates, OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
-        await _converse(rt, jobs["answered"])
+        await _reply_in_threads(rt, jobs["answered"])
         await _look_at_cards(rt)
-        await _operate(rt, jobs)
-        await _know(rt)
+        await _control_jobs(rt, jobs)
+        await _change_repos(rt)
         await _look(rt, number, jobs["answered"])
-    await _look_only(settings)
+    await _read_pages(settings)
 
 
 async def _answer(rt: Runtime, jobs: dict[str, int]) -> None:
@@ -90,7 +90,7 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
     await rt.questions.answer(job, 1, vote, Actor(Source.CLI, "dave", "Dave"))
 
 
-async def _converse(rt: Runtime, job: int) -> None:
+async def _reply_in_threads(rt: Runtime, job: int) -> None:
     """Link a chat identity to a person, unlink it, and record changes of their answer."""
     await rt.people.save(directory(rt.settings))
     joined = await rt.people.link(await rt.people.create_link_code(STRANGER), OWNER)
@@ -139,7 +139,7 @@ async def _look_at_cards(rt: Runtime) -> None:
         await rt.boards.remove(board, OWNER)
 
 
-async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
+async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:
     for name, force in (("queued", False), ("running", False), ("stuck", True)):
         with suppress(Refused):
             await rt.job_control.cancel(jobs[name], OWNER, "no", force=force)
@@ -150,7 +150,7 @@ async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
         await rt.sweeps.run_now(name, OWNER)
 
 
-async def _know(rt: Runtime) -> None:
+async def _change_repos(rt: Runtime) -> None:
     """Register a repository, map a label to it, and remove it."""
     repos = rt.repos
     with suppress(Conflict):
@@ -201,7 +201,7 @@ async def _look(rt: Runtime, number: int, round_number: int) -> None:
     await rt.checkpoints.steps(round_number)
 
 
-async def _look_only(settings: Settings) -> None:
+async def _read_pages(settings: Settings) -> None:
     async with open_runtime(settings, read_only=True) as rt:
         await rt.read_model.stats()
 
@@ -210,14 +210,14 @@ async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
     """Prune old months, verify the archives, and restore them."""
     async with open_runtime(settings) as rt:
         await rt.archives.plan()
-        while await _once(lambda: rt.sweeps.run_now("prune", OWNER)):
+        while await _run_once(lambda: rt.sweeps.run_now("prune", OWNER)):
             pass
         await rt.archives.of_job(jobs["old"])
         for archive in await rt.archives.all():
-            await _once(partial(rt.archives.restore, Path(archive.path), OWNER))
+            await _run_once(partial(rt.archives.restore, Path(archive.path), OWNER))
 
 
-async def _once(work: Callable[[], Awaitable[T]]) -> T:
+async def _run_once(work: Callable[[], Awaitable[T]]) -> T:
     """Do it as soon as the session of a killed process has ended."""
     while True:
         with suppress(LostRace):

@@ -105,7 +105,7 @@ async def at_queries(faults: Mapping[str, set[str]], place: KillEnvironment) -> 
             if campaign.pending:
                 await cancel_all(place.rt)
                 await _work(campaign, place.folder / again)
-    none_missed(kill_points.sql_points(), campaign.reached)
+    check_all_reached(kill_points.sql_points(), campaign.reached)
     assert at - set(campaign.struck) <= kill_points.reads()
 
 
@@ -137,20 +137,20 @@ async def at_agents(at: set[str], place: KillEnvironment) -> None:
     """Kill the agent at these points, and at each of its messages at least."""
     strike = KillAgent()
     check_agents(at, await at_an_agents_work(strike, at, place), strike)
-    none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
+    check_all_reached({f"agent says {name} before" for name in TYPES}, strike.hit)
 
 
 def check_phases(at: set[str], campaign: Campaign) -> None:
     """Fail for a phase of an agent's run without a reached point, and for a point without fault."""
-    none_missed(reachable(kill_points.phase_points()), campaign.reached)
-    none_missed(reachable(at), set(campaign.struck))
+    check_all_reached(reachable(kill_points.phase_points()), campaign.reached)
+    check_all_reached(reachable(at), set(campaign.struck))
 
 
 def check_agents(at: set[str], campaign: Campaign, strike: KillAgent) -> None:
     """Fail for a point without fault, and for a message at which no agent was killed."""
-    none_missed(reachable(at) - UNRESPONSIVE, set(campaign.struck))
+    check_all_reached(reachable(at) - UNRESPONSIVE, set(campaign.struck))
     messages = {point for point in at if re.fullmatch("agent says .* before", point)}
-    none_missed(messages, strike.hit)
+    check_all_reached(messages, strike.hit)
 
 
 def reachable(at: set[str]) -> set[str]:
@@ -158,7 +158,7 @@ def reachable(at: set[str]) -> set[str]:
     return {point for point in at if not point.startswith(ELSEWHERE)}
 
 
-def none_missed(known: set[str], reached: set[str]) -> None:
+def check_all_reached(known: set[str], reached: set[str]) -> None:
     """Fail for a point of the code that no test came to."""
     missed = sorted(known - reached)
     assert missed == [], f"nobody came to these points, let tests/kill/scenarios.py: {missed}"

@@ -155,20 +155,20 @@ async def live(campaign: Campaign, folder: Path) -> None:
     life = LifecycleScenario(campaign.rt, folder, campaign.settings["data_dir"])
     await life.begin()
     async with people_answer(campaign.rt):
-        await _lose(campaign, life.lost)
-        await _leave_over(campaign, life.life)
+        await _lose_worker(campaign, life.lost)
+        await _leave_clones(campaign, life.life)
         await campaign.work(lambda: all_ended(campaign.rt))
     await life.check()
 
 
-async def _leave_over(campaign: Campaign, number: int) -> None:
+async def _leave_clones(campaign: Campaign, number: int) -> None:
     """Make the folder that a dead worker's run left: the next worker clears it away."""
     job = await campaign.rt.read_model.job(number)
     name = f"D-{number}.99-{clone_tag(job.id)}"
     Path(campaign.settings["data_dir"], "runs", name).mkdir(parents=True)
 
 
-async def _lose(campaign: Campaign, number: int) -> None:
+async def _lose_worker(campaign: Campaign, number: int) -> None:
     """Kill a worker while it runs this job."""
     before = replace(campaign, reached=set(campaign.reached), struck=list(campaign.struck))
     campaign.strike = kill
@@ -307,7 +307,7 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
         type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
     )
     number = (await rt.submissions.submit(request, OWNER)).number
-    await _leave_over(campaign, number)
+    await _leave_clones(campaign, number)
     async with people_answer(rt):
         await campaign.work(lambda: all_ended(rt))
     job = await rt.read_model.job(number)

@@ -16,8 +16,8 @@ from tests.kill.fault_points import (
     at_queries,
     by_point,
     check_agents,
+    check_all_reached,
     check_phases,
-    none_missed,
 )
 from tests.kill.faults import KillAgent, kill
 
@@ -57,4 +57,4 @@ async def test_a_killed_worker_and_a_killed_agent_at_steps_of_its_run(
 
 def test_unreached_point_fails() -> None:
     with pytest.raises(AssertionError, match=r"new\.query before"):
-        none_missed(kill_points.sql_points() | {"new.query before"}, kill_points.sql_points())
+        check_all_reached(kill_points.sql_points() | {"new.query before"}, kill_points.sql_points())

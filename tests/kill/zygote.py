@@ -35,7 +35,7 @@ def main() -> None:
     gc.freeze()
     while True:
         data, files, _, _ = socket.recv_fds(orders, MOST, 1)
-        _bury()
+        _reap()
         if not data:
             return
         pid = os.fork()
@@ -46,7 +46,7 @@ def main() -> None:
         orders.sendall(pid.to_bytes(4, "big"))
 
 
-def _bury() -> None:
+def _reap() -> None:
     """Reap dead processes, so that their resource usage is counted."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -73,14 +73,14 @@ def _begin(order: dict[str, Any], channel: socket.socket) -> None:
         os._exit(code)
 
 
-def _tell() -> None:
+def _report() -> None:
     """Say where every task stands: SIGUSR1 asks, when nothing happens any more."""
     for task in asyncio.all_tasks():
         task.print_stack()
 
 
 async def _work(order: dict[str, Any]) -> int:
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _tell)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _report)
     settings = Settings.model_validate(order["settings"])
     if order["role"] == "worker":
         from draftsman import log

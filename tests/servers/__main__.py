@@ -60,17 +60,17 @@ def main() -> int:
                 passed, output = suite(url, tuple(options.tests), options.jobs)
         except Unavailable as error:
             missing += 1
-            _say(f"PostgreSQL {major} could not be had: {error}")
+            _print(f"PostgreSQL {major} could not be had: {error}")
             continue
         ran, failed = ran + 1, failed + (not passed)
         summary = output.splitlines()[-1] if output else "nothing ran"
         took = time.monotonic() - began
-        _say(f"{server}: {summary}, {took:.0f} s" if passed else f"{server} failed:\n{output}")
-    _say(f"ran on {ran}, failed on {failed}, could not run on {missing}")
+        _print(f"{server}: {summary}, {took:.0f} s" if passed else f"{server} failed:\n{output}")
+    _print(f"ran on {ran}, failed on {failed}, could not run on {missing}")
     return 1 if failed else 0
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"servers: {line}\n")
     sys.stdout.flush()
 

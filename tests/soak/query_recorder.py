@@ -76,7 +76,7 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
     conn.prepare_threshold = 0
     conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": executed})
     try:
-        with _taken_back(conn):
+        with _rolled_back(conn):
             before = await _counters(conn)
             await call(conn)
             after = await _counters(conn)
@@ -89,7 +89,7 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
         stats.read[name] = rows
         stats.whole |= {name} if scans else set()
     stats.asked = {NAMES[query] for query, _ in executed}
-    with _taken_back(conn):
+    with _rolled_back(conn):
         for query, params in executed:
             if not query.startswith(NO_PLAN):
                 stats.plans.append(await _plan(conn, query, params or {}))
@@ -100,7 +100,7 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
 
 
 @contextmanager
-def _taken_back(conn: Connection) -> Iterator[None]:
+def _rolled_back(conn: Connection) -> Iterator[None]:
     """Roll back without the driver, which would discard its prepared statements."""
     conn.pgconn.exec_(b"BEGIN")
     try:

@@ -23,24 +23,24 @@ JOBS, NOTICES, KILLS = 500, 20, 20
 async def test_ten_thousand_are_each_visible_once_and_in_order(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(ChatBackend(seed=2, channels=50), make, rt, conn, record_property)
+    await run_chaos(ChatBackend(seed=2, channels=50), make, rt, conn, record_property)
 
 
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_are_each_visible_once_and_in_order_in_slack(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(SlackBackend(seed=2, channels=200), make, rt, conn, record_property)
+    await run_chaos(SlackBackend(seed=2, channels=200), make, rt, conn, record_property)
 
 
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_are_each_visible_once_and_in_order_in_trello(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(TrelloBackend(seed=2), make, rt, conn, record_property)
+    await run_chaos(TrelloBackend(seed=2), make, rt, conn, record_property)
 
 
-async def endure(
+async def run_chaos(
     backend: ChaosBackend,
     make: Factory,
     rt: Runtime,

@@ -64,7 +64,7 @@ def _question(
     )
 
 
-def _say(text: str | None = None, *, decision: bool | None = None) -> Response:
+def _response(text: str | None = None, *, decision: bool | None = None) -> Response:
     return Response(source_event_id="e", text=text, decision=decision)
 
 
@@ -72,7 +72,7 @@ def _say(text: str | None = None, *, decision: bool | None = None) -> Response:
 def test_the_value_of_a_choice_selects_that_choice(values: list[str], data: st.DataObject) -> None:
     """A button sends the value, whatever the others are called and wherever it stands."""
     value = data.draw(st.sampled_from(values))
-    parsed = parse_answer(_question(values), _say(value))
+    parsed = parse_answer(_question(values), _response(value))
     assert (parsed.value, parsed.text) == (value, None)
 
 
@@ -80,7 +80,7 @@ def test_the_value_of_a_choice_selects_that_choice(values: list[str], data: st.D
 def test_a_parsed_answer_is_either_a_choice_or_free_text(values: list[str], text: str) -> None:
     for freeform in (False, True):
         try:
-            parsed = parse_answer(_question(values, freeform=freeform), _say(text))
+            parsed = parse_answer(_question(values, freeform=freeform), _response(text))
         except UsageError:
             refused = True
         else:
@@ -91,27 +91,27 @@ def test_a_parsed_answer_is_either_a_choice_or_free_text(values: list[str], text
 
 
 def test_a_number_is_a_position_unless_a_choice_has_that_value() -> None:
-    assert parse_answer(_question(["b", "a"]), _say("2")).value == "a"
-    assert parse_answer(_question(["3", "2", "1"]), _say("1")).value == "1"
+    assert parse_answer(_question(["b", "a"]), _response("2")).value == "a"
+    assert parse_answer(_question(["3", "2", "1"]), _response("1")).value == "1"
     with pytest.raises(UsageError, match="choose: 1 b, 2 a"):
-        parse_answer(_question(["b", "a"]), _say("3"))
+        parse_answer(_question(["b", "a"]), _response("3"))
 
 
 def test_a_refusal_mentions_free_text_only_if_it_is_allowed() -> None:
     with pytest.raises(UsageError, match="choose: 1 b; or enter free text"):
-        parse_answer(_question(["b"], freeform=True), _say(" "))
+        parse_answer(_question(["b"], freeform=True), _response(" "))
     with pytest.raises(UsageError, match="enter free text"):
-        parse_answer(_question([], freeform=True), _say(None))
+        parse_answer(_question([], freeform=True), _response(None))
 
 
 @pytest.mark.parametrize(
     ("values", "response", "good"),
     [
-        (["a"], _say("a"), True),
-        (["a"], _say(decision=True), False),
-        ([], _say(decision=False), True),
-        ([], _say("approve"), False),
-        ([], _say(None), False),
+        (["a"], _response("a"), True),
+        (["a"], _response(decision=True), False),
+        ([], _response(decision=False), True),
+        ([], _response("approve"), False),
+        ([], _response(None), False),
     ],
 )
 def test_a_response_of_another_kind_than_the_question_is_refused(

@@ -40,16 +40,16 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(ANYTHING, JSON, max_size=6)
 
 
-def _keepable(text: str) -> bool:
+def _is_storable(text: str) -> bool:
     return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 @given(ANYTHING)
 def test_cleaned_text_can_be_stored_and_valid_text_is_unchanged(text: str) -> None:
     cleaned = clean(text)
-    assert _keepable(cleaned)
+    assert _is_storable(cleaned)
     assert len(cleaned) == len(text)
-    if _keepable(text):
+    if _is_storable(text):
         assert cleaned == text
 
 

@@ -56,7 +56,7 @@ async def endless(piece: bytes, pause: float = 0) -> AsyncIterator[bytes]:
         await asyncio.sleep(pause)
 
 
-class Names:
+class Resolver:
     """A resolver: each lookup of a name returns its next address."""
 
     def __init__(self, **names: list[str]) -> None:
@@ -71,7 +71,9 @@ class Names:
         return [parsed]
 
 
-def client(*allowed: str | FaultyServer, names: Names | None = None, **settings: Any) -> HttpClient:
+def client(
+    *allowed: str | FaultyServer, names: Resolver | None = None, **settings: Any
+) -> HttpClient:
     """Return a client that may call these."""
     allow = [item if isinstance(item, str) else item.place for item in allowed]
     http_settings = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
@@ -119,7 +121,7 @@ async def test_a_configured_proxy_is_used_for_names_and_refuses_private_addresse
     site: FaultyServer,
 ) -> None:
     site.routes["http://far.test/x"] = answer(b"by proxy")
-    through = client(proxy=site.url(""), names=Names(far_test=["10.0.0.1"]))
+    through = client(proxy=site.url(""), names=Resolver(far_test=["10.0.0.1"]))
     assert (await fetch(through, "http://far.test/x"))[1] == b"by proxy"
     assert (await failing(through, "http://10.0.0.1/x")).code == "address_refused"
 
@@ -156,7 +158,7 @@ async def test_an_allowed_address_is_called(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(text="yes")
     for allowed in ("127.0.0.0/8", PLACE, "localhost:1", "localhost"):
         url = "http://localhost:1/" if "localhost" in allowed else SITE
-        names = Names(localhost=["127.0.0.1"])
+        names = Resolver(localhost=["127.0.0.1"])
         assert (await fetch(client(allowed, names=names), url))[1] == b"yes"
     assert (await failing(client("127.0.0.1:2", "localhost:2"), SITE)).code == "address_refused"
 
@@ -167,7 +169,7 @@ async def test_a_rebound_name_is_not_called() -> None:
         inner.routes["/"] = answer(b"secret")
         good.routes["/"] = answer(b"", 302, "Found", location=f"http://name.test:{inner.port}/")
         good.routes["/plain"] = answer(b"fine")
-        names = Names(name_test=["127.0.0.1", "127.0.0.2"])
+        names = Resolver(name_test=["127.0.0.1", "127.0.0.2"])
         asks = client("127.0.0.1/32", names=names)
         assert (await fetch(asks, f"http://name.test:{good.port}/plain"))[1] == b"fine"
         assert names.asked == ["name.test"]
@@ -246,7 +248,7 @@ async def test_a_redirect_keeps_the_method_or_makes_it_get(
 async def test_tls_is_checked_for_the_name_while_the_address_is_pinned() -> None:
     async with web(tls=True) as site:
         site.routes["/"] = answer(b"safe")
-        names = Names(service_test=["127.0.0.1"], other_test=["127.0.0.1"])
+        names = Resolver(service_test=["127.0.0.1"], other_test=["127.0.0.1"])
         asks = client("127.0.0.1/32", names=names, ca_file=CERTIFICATE)
         assert (await fetch(asks, f"https://service.test:{site.port}/"))[1] == b"safe"
         assert site.requests[0].headers["host"] == f"service.test:{site.port}"
@@ -392,9 +394,7 @@ async def test_body_is_decompressed(respx_mock: MockRouter, coding: str, size: i
     assert not response.packed
 
 
-async def test_a_body_with_an_unknown_encoding_is_returned_unchanged(
-    respx_mock: MockRouter,
-) -> None:
+async def test_a_body_with_an_unknown_encoding_is_unchanged(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=pieces(b"\x00\x01"), headers={"content-encoding": "br"})
     response, body = await fetch(client(PLACE), SITE)
     assert (response.packed, body) == (True, b"\x00\x01")

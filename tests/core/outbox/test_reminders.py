@@ -179,7 +179,7 @@ async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
 # Quiet hours. The clock is put to an hour of a day in January.
 
 
-def _night(rt: Runtime, **people: dict[str, str]) -> Runtime:
+def _with_quiet_hours(rt: Runtime, **people: dict[str, str]) -> Runtime:
     """Return services for people with quiet hours of their own, and 22 to 7 in UTC by default."""
     data = rt.settings.model_dump(exclude_unset=True)
     data["people"] = {name: PEOPLE[name] | people.get(name, {}) for name in PEOPLE}
@@ -187,7 +187,7 @@ def _night(rt: Runtime, **people: dict[str, str]) -> Runtime:
     return wire(Settings.model_validate(data), rt.db, False)
 
 
-async def _at(clock: Clock, rt: Runtime, hour: float) -> None:
+async def _set_hour(clock: Clock, rt: Runtime, hour: float) -> None:
     """Go on to that hour of the day, UTC."""
     now = await rt.checkpoints.now()
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -202,8 +202,8 @@ async def _due_at(conn: Connection) -> list[datetime]:
 async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     make: Factory, rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
-    night = _night(rt)
-    await _at(clock, rt, 18)
+    night = _with_quiet_hours(rt)
+    await _set_hour(clock, rt, 18)
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 10 * HOUR}), **LOG)
     long = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
@@ -226,8 +226,8 @@ async def test_a_reminder_waits_for_the_end_of_quiet_hours(
 async def test_a_delayed_reminder_is_superseded_by_an_answer(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    night = _night(rt)
-    await _at(clock, rt, 18)
+    night = _with_quiet_hours(rt)
+    await _set_hour(clock, rt, 18)
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
     await night.sweeps.names["remind"](LeaderTerm())
@@ -264,8 +264,8 @@ async def test_quiet_hours_of_the_possible_responders_count(
     hour: int,
     expected: int,
 ) -> None:
-    night = _night(rt, **where)
-    await _at(clock, rt, hour)
+    night = _with_quiet_hours(rt, **where)
+    await _set_hour(clock, rt, hour)
     await clock.forward(24 * HOUR - 6 * HOUR)
     item = item.model_copy(update={"expires_in": 11.5 * HOUR})
     work: ClaimedJob = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)

@@ -18,7 +18,7 @@ async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
 
 
 @pytest.fixture(autouse=True)
-async def _sound(rt: Runtime) -> AsyncIterator[None]:
+async def _check_invariants(rt: Runtime) -> AsyncIterator[None]:
     """After every race the data is sound."""
     yield
     broken = {

@@ -52,7 +52,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
     current = await make.running(stale.number)
     await rt.checkpoints.begin_step(current.lease, "mine")
-    before = await _everything(conn)
+    before = await _all_rows(conn)
     try:
         answered = await FENCED[write](rt, stale)
     except LeaseLost:
@@ -63,7 +63,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
         0,
         (False, [LeaseState(stale.token, owned=False, canceled=False)]),
     )
-    assert await _everything(conn) == before
+    assert await _all_rows(conn) == before
     assert await rt.settlement.outcome(current, Done()) is Status.COMPLETED
 
 
@@ -74,9 +74,9 @@ async def test_the_owner_of_the_lease_can_write(
     """Else the test above would prove nothing."""
     work = await make.running()
     await rt.checkpoints.begin_step(work.lease, "mine")
-    before = await _everything(conn)
+    before = await _all_rows(conn)
     await FENCED[write](rt, work)
-    assert await _everything(conn) != before
+    assert await _all_rows(conn) != before
 
 
 async def test_a_guessed_token_is_refused(make: Factory, rt: Runtime) -> None:
@@ -101,7 +101,7 @@ TABLES = [
 ]
 
 
-async def _everything(conn: Connection) -> dict[str, object]:
+async def _all_rows(conn: Connection) -> dict[str, object]:
     """Return every row of every table that a run may write."""
     return {
         table: await rows(conn, f"SELECT to_jsonb(t) FROM draftsman.{table} t ORDER BY t::text")

@@ -56,7 +56,7 @@ def invoked(item: JobRequest) -> Invocation:
 class IntakeRules(Driver):
     @rule(batch=st.lists(wanted, min_size=1, max_size=3), actor=invokers, session=sessions)
     def submit(self, batch: list[JobRequest], actor: ModelActor, session: int) -> None:
-        batch = _telling_apart(batch)
+        batch = _without_undefined_order(batch)
         self.run_transaction(
             lambda: self.model.submit(batch, actor),
             lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], actor.actor),
@@ -105,7 +105,7 @@ class IntakeRules(Driver):
         return self.place(item.number), item.outcome
 
 
-def _telling_apart(batch: list[JobRequest]) -> list[JobRequest]:
+def _without_undefined_order(batch: list[JobRequest]) -> list[JobRequest]:
     """Leave out cases without a defined order.
 
     These are equal keys with different contents, and a subject without keys.

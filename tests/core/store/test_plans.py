@@ -23,7 +23,7 @@ UPDATE draftsman.job_states
  WHERE number = ANY (%(jobs)s)"""
 
 
-async def _take(
+async def _claim_and_settle(
     conn: Connection, worker: UUID, free: int, done: list[ClaimedJob]
 ) -> list[ClaimedJob]:
     """Settle and claim as a worker does."""
@@ -48,10 +48,10 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
     async with db.dedicated_session().connection(5) as conn, planned(conn) as plans:
         done: list[ClaimedJob] = []
         for size in sizes:
-            claimed = await _take(conn, make.worker, size, done)
+            claimed = await _claim_and_settle(conn, make.worker, size, done)
             done = [job for job in claimed if job.status is Status.RUNNING]
             assert len(done) == size
-        await _take(conn, make.worker, 0, done)
+        await _claim_and_settle(conn, make.worker, 0, done)
     assert plans.wrong() == []
     assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
 

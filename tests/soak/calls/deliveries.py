@@ -72,7 +72,7 @@ async def _revive(conn: Connection) -> object:
     return await deliveries.redeliver(conn, await _dead(conn), "soak")
 
 
-async def _let_go(conn: Connection) -> None:
+async def _release(conn: Connection) -> None:
     await deliveries.pause(conn, "slack", 60.0, "token_revoked")
     await deliveries.resume(conn, ChannelName.SLACK)
 
@@ -130,7 +130,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.consume_tokens": Call(lambda conn: deliveries.consume_tokens(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
-    "deliveries.resume": Call(_let_go, 2500, "all that waits in the channel, once"),
+    "deliveries.resume": Call(_release, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
     "deliveries.page: further on": Call(

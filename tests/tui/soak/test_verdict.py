@@ -126,12 +126,12 @@ def test_valid_data_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -
     assert "duplicate effects                  0" in capsys.readouterr().out
 
 
-def asked(**changes: object) -> FinalState:
+def job_with(**changes: object) -> FinalState:
     """Return the final state with changed fields of D-1."""
     return world(D1=replace(ASKED, **changes))  # type: ignore[arg-type]
 
 
-def made(**also: tuple[str, str]) -> Effects:
+def effects_with(**also: tuple[str, str]) -> Effects:
     """Return the effects of D-1 with added or replaced effects."""
     return replace(ASKED.effects, made={**ASKED.effects.made, **also})
 
@@ -141,14 +141,14 @@ def requests(*also: EffectRequest) -> Effects:
     return replace(ASKED.effects, requests=(*ASKED.effects.requests, *also))
 
 
-def said(**result: dict[str, str]) -> FinalState:
+def result_with(**result: dict[str, str]) -> FinalState:
     """Return the final state with another result of D-1."""
-    return asked(result={**ASKED.result, **result})
+    return job_with(result={**ASKED.result, **result})
 
 
 def trail(*order: int) -> FinalState:
     """Return the final state with the events of D-1 in another order."""
-    return asked(job_events=tuple(TRAIL[place] for place in order))
+    return job_with(job_events=tuple(TRAIL[place] for place in order))
 
 
 STEPS = ASKED.steps
@@ -160,49 +160,49 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
     [
         (
             "doubled",
-            asked(effects=made(i9=("before", "v9"))),
+            job_with(effects=effects_with(i9=("before", "v9"))),
             "D-1: effect before was created 2 times",
         ),
         (
             "doubled",
-            asked(effects=made(i1=("before", "v9"))),
+            job_with(effects=effects_with(i1=("before", "v9"))),
             "recorded as 'v1', but was created as 'v9'",
         ),
         (
             "doubled",
-            asked(effects=made(i9=("other", "v9"))),
+            job_with(effects=effects_with(i9=("other", "v9"))),
             "other was created, but no step recorded",
         ),
-        ("doubled", asked(steps=STEPS[:1]), "after-0 was created, but no step recorded it"),
+        ("doubled", job_with(steps=STEPS[:1]), "after-0 was created, but no step recorded it"),
         (
             "doubled",
-            said(effects={"before": "v2"}),
+            result_with(effects={"before": "v2"}),
             "effect before has another value than the handler",
         ),
         (
             "doubled",
-            asked(effects=requests(EffectRequest(3, "before", recorded=False))),
+            job_with(effects=requests(EffectRequest(3, "before", recorded=False))),
             "run 3 requested effect before, which run 1 had recorded",
         ),
-        ("answers_lost", asked(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
+        ("answers_lost", job_with(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
         (
             "answers_lost",
-            asked(answers=(replace(ASKED.answers[0], value="no"),)),
+            job_with(answers=(replace(ASKED.answers[0], value="no"),)),
             "the answer 'yes' of ben is missing",
         ),
         (
             "answers_lost",
-            asked(questions=(replace(ASKED.questions[0], value="no"),)),
+            job_with(questions=(replace(ASKED.questions[0], value="no"),)),
             "did not resolve it: answered 'no'",
         ),
         (
             "answers_lost",
-            asked(questions=(replace(ASKED.questions[0], status="expired"),)),
+            job_with(questions=(replace(ASKED.questions[0], status="expired"),)),
             "did not resolve it: expired",
         ),
-        ("answers_lost", said(answers={"go-0": "later"}), "the handler received later"),
-        ("answers_lost", said(answers={}), "the handler received nothing"),
-        ("answers_lost", asked(questions=()), "no longer has a question"),
+        ("answers_lost", result_with(answers={"go-0": "later"}), "the handler received later"),
+        ("answers_lost", result_with(answers={}), "the handler received nothing"),
+        ("answers_lost", job_with(questions=()), "no longer has a question"),
         ("answers_lost", world(D2=replace(GATED, answers=())), "'approve' of ben is missing"),
         (
             "answers_lost",

@@ -1,4 +1,4 @@
-"""Quiet hours by the clock on the wall: over midnight, and where clocks are set on or back."""
+"""Quiet hours in local time: over midnight, and where clocks are set forward or back."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def berlin(hours: str) -> QuietHours:
     return parsed
 
 
-def shown(quiet: QuietHours, at: datetime) -> bool:
-    """Return whether the clock on the wall shows a quiet time."""
-    board = at.astimezone(quiet.zone).time()
+def is_quiet(quiet: QuietHours, at: datetime) -> bool:
+    """Return whether the local time is within the quiet hours."""
+    local_time = at.astimezone(quiet.zone).time()
     if quiet.start < quiet.end:
-        return quiet.start <= board < quiet.end
-    return board >= quiet.start or board < quiet.end
+        return quiet.start <= local_time < quiet.end
+    return local_time >= quiet.start or local_time < quiet.end
 
 
 @given(st.one_of(anywhere, near), hours)
@@ -51,16 +51,16 @@ def test_quiet_hours_end_at_a_time_outside_them(where: tuple[str, datetime], tex
     (zone, now), quiet = where, parse(text, where[0])
     assert quiet is not None
     over = quiet.over(now)
-    assert not shown(quiet, over), f"{over.astimezone(ZoneInfo(zone))} is quiet"
-    assert over == now or shown(quiet, now) or _shown_again(quiet, now, over)
+    assert not is_quiet(quiet, over), f"{over.astimezone(ZoneInfo(zone))} is quiet"
+    assert over == now or is_quiet(quiet, now) or _is_repeated_hour(quiet, now, over)
     assert over == now or quiet.over(over - timedelta(seconds=1)) == over, "not the first"
     assert now <= over <= now + timedelta(days=3)
 
 
-def _shown_again(quiet: QuietHours, now: datetime, over: datetime) -> bool:
+def _is_repeated_hour(quiet: QuietHours, now: datetime, over: datetime) -> bool:
     """Return whether the clocks are set back to a quiet time between the two."""
     steps = int((over - now) / MINUTE) + 1
-    return any(shown(quiet, now + step * MINUTE) for step in range(steps))
+    return any(is_quiet(quiet, now + step * MINUTE) for step in range(steps))
 
 
 @given(st.one_of(anywhere, near), hours)

@@ -56,7 +56,7 @@ DEFAULT = Catalog([replace(PAY, is_default=True), *REPOS[1:]], MAPPINGS, CATALOG
 URL = "https://github.com/acme/shop"
 
 
-def found(
+def resolved(
     explicit: str | None = None,
     ids: tuple[str, ...] = (),
     names: tuple[str, ...] = (),
@@ -73,22 +73,25 @@ def found(
 
 def test_methods_are_tried_in_their_order() -> None:
     sources = {"ids": ("L-pay",), "names": ("api",), "text": URL, "catalog": DEFAULT}
-    assert found("zoe/pay", **sources) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
-    assert found(None, ("L-pay",), ("api",), URL, DEFAULT) == ("label_id", "acme/pay")
-    assert found(None, (), ("api",), URL, DEFAULT) == ("label_name", "acme/sub/mono//services/api")
-    assert found(None, (), (), URL, DEFAULT) == ("url", "acme/shop")
-    assert found(None, (), (), "no URL", DEFAULT) == ("default", "acme/pay")
+    assert resolved("zoe/pay", **sources) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
+    assert resolved(None, ("L-pay",), ("api",), URL, DEFAULT) == ("label_id", "acme/pay")
+    assert resolved(None, (), ("api",), URL, DEFAULT) == (
+        "label_name",
+        "acme/sub/mono//services/api",
+    )
+    assert resolved(None, (), (), URL, DEFAULT) == ("url", "acme/shop")
+    assert resolved(None, (), (), "no URL", DEFAULT) == ("default", "acme/pay")
     everything_there = "acme/pay, acme/shop, acme/sub/mono, acme/sub/mono//services/api, zoe/pay"
-    assert found() == ("ask", everything_there)
+    assert resolved() == ("ask", everything_there)
     assert [CONFIDENCE[method] for method in METHODS] == sorted(CONFIDENCE.values(), reverse=True)
 
 
 def test_two_matches_of_a_method_are_ambiguous() -> None:
-    assert found(None, ("L-pay", "L-api")) == ("ask", "acme/pay, acme/sub/mono//services/api")
-    assert found(None, (), ("MONEY",), URL, DEFAULT) == ("ask", "acme/pay, zoe/pay")
+    assert resolved(None, ("L-pay", "L-api")) == ("ask", "acme/pay, acme/sub/mono//services/api")
+    assert resolved(None, (), ("MONEY",), URL, DEFAULT) == ("ask", "acme/pay, zoe/pay")
     text = f"{URL} or https://github.com/acme/pay/issues/1?"
-    assert found(None, (), (), text, DEFAULT) == ("ask", "acme/pay, acme/shop")
-    assert found("pay") == ("ask", "acme/pay, zoe/pay")
+    assert resolved(None, (), (), text, DEFAULT) == ("ask", "acme/pay, acme/shop")
+    assert resolved("pay") == ("ask", "acme/pay, zoe/pay")
 
 
 @pytest.mark.parametrize(
@@ -106,31 +109,31 @@ def test_two_matches_of_a_method_are_ambiguous() -> None:
     ],
 )
 def test_an_explicit_name_or_address(name: str, expected: str) -> None:
-    assert found(name) == ("explicit", expected)
+    assert resolved(name) == ("explicit", expected)
 
 
 @pytest.mark.parametrize("name", ["nobody", "acme", "ay", "me/pay", "mono//services/web", "-x"])
 def test_an_unknown_name_is_refused_with_the_known_names(name: str) -> None:
     with pytest.raises(NotFound, match="known: acme/pay, acme/shop, acme/sub/mono,"):
-        found(name)
+        resolved(name)
 
 
 def test_an_explicit_address_with_a_secret_is_refused() -> None:
     with pytest.raises(UsageError, match="may not contain a password"):
-        found("https://t0ken@github.com/acme/pay")
+        resolved("https://t0ken@github.com/acme/pay")
 
 
 def test_urls_lead_into_known_repositories_only() -> None:
-    assert found(text="https://git.example.org/acme/sub/mono/-/merge_requests/3")[0] == "url"
-    assert found(text="https://github.com/acme/shop.git/tree/main")[1] == "acme/shop"
-    assert found(text="https://github.com/acme and https://evil.org/acme/pay")[0] == "ask"
-    assert found(text="https://github.com.evil.org/acme/pay")[0] == "ask"
-    assert found(text="https://github.com/acme/payments", catalog=DEFAULT)[0] == "default"
+    assert resolved(text="https://git.example.org/acme/sub/mono/-/merge_requests/3")[0] == "url"
+    assert resolved(text="https://github.com/acme/shop.git/tree/main")[1] == "acme/shop"
+    assert resolved(text="https://github.com/acme and https://evil.org/acme/pay")[0] == "ask"
+    assert resolved(text="https://github.com.evil.org/acme/pay")[0] == "ask"
+    assert resolved(text="https://github.com/acme/payments", catalog=DEFAULT)[0] == "default"
 
 
 def test_a_label_of_a_removed_repository_matches_nothing() -> None:
     catalog = Catalog([SHOP], MAPPINGS)
-    assert found(None, ("L-pay",), (), URL, catalog) == ("url", "acme/shop")
+    assert resolved(None, ("L-pay",), (), URL, catalog) == ("url", "acme/shop")
 
 
 IDS = st.sampled_from(["L-pay", "L-api", "other", ""])

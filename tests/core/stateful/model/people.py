@@ -58,7 +58,7 @@ def reachable(item: Question) -> bool:
     return len(able) >= item.quorum
 
 
-def _everybody() -> list[ModelActor]:
+def _all_actors() -> list[ModelActor]:
     actors = [ModelActor("cli", "root", "root", owner=True)]
     for name, person in PEOPLE.items():
         for channel, key in (("cli", "login"), ("slack", "slack"), ("trello", "trello")):
@@ -67,5 +67,5 @@ def _everybody() -> list[ModelActor]:
     return [*actors, ModelActor("slack", "U-STRANGER", None), ModelActor("trello", "U-CAROL", None)]
 
 
-EVERYBODY = _everybody()
+EVERYBODY = _all_actors()
 SYSTEM = ModelActor("internal", "system", None)

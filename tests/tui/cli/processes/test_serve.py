@@ -76,7 +76,7 @@ async def _worker_of(up: Process, rt: Runtime, *, other_than: int = 0) -> int:
     return workers_found[0]
 
 
-async def _gone(pid: int) -> bool:
+async def _are_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid)
 
 
@@ -120,7 +120,7 @@ async def test_a_closed_terminal_shuts_down_all_processes(start: Start, rt: Runt
     worker = await _worker_of(up, rt)
     up.send_signal(signal.SIGHUP)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
-    assert await _gone(worker)
+    assert await _are_gone(worker)
     assert await rt.read_model.workers() == []
 
 
@@ -138,7 +138,7 @@ async def test_a_second_signal_kills_processes_that_do_not_stop(
     await until(stopping, "the word that it stops")
     up.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 130
-    assert await _gone(worker)
+    assert await _are_gone(worker)
 
 
 @pytest.mark.parametrize("detached", [True, False])
