@@ -1,4 +1,4 @@
-"""Little agents that tests write, repositories for them to work on, and workers to drive them."""
+"""Small agents of tests, their repositories, and workers that run them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ start = hear()
 
 
 def agent(code: str) -> dict[str, Any]:
-    """Return the configuration of an agent that runs this."""
+    """Return the configuration of an agent that runs this code."""
     return {"command": ["{python}", "-I", "-S", "-c", PRELUDE + code]}
 
 
@@ -156,7 +156,7 @@ def running_with(mark: str) -> list[list[str]]:
 
 
 async def is_gone(pid: int) -> bool:
-    """Return whether a process has ended; a zombie has."""
+    """Return whether a process has ended; a zombie counts as ended."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -207,7 +207,7 @@ def _is_guard(arguments: list[str]) -> bool:
 
 
 async def wait_for_file(path: Path) -> str:
-    """Return a file's content once it is there, complete with its newline."""
+    """Return a file's content once it exists and ends with a newline."""
 
     async def look() -> bool:
         return path.exists() and path.read_text().endswith("\n")

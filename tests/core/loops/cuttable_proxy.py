@@ -1,4 +1,4 @@
-"""A proxy to the server for the sessions of one worker, which a test can cut."""
+"""A proxy to the server for the sessions of a worker, whose connections a test can drop."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ class CuttableProxy:
         self._often: bytes | None = None
         self._heard = False
         self.refused = 0
-        """Sessions that were not let through."""
+        """Number of refused sessions."""
         self.errors = 0
-        """Errors that the server replied."""
+        """Errors in replies of the server."""
         self.lost = asyncio.Event()
         """Set once a reply was lost."""
 
     @property
     def url(self) -> str:
-        """Where the line begins."""
+        """The URL of the proxy."""
         parts = {key: str(value) for key, value in self._server.items() if key != "hostaddr"}
         return make_conninfo("", **parts | {"host": self._folder, "port": "5432"})
 
     def cut(self) -> None:
-        """End every session, and let none begin."""
+        """Drop every session, and refuse new sessions."""
         self._up = False
         for session in self._sessions:
             session.cancel()
 
     def mend(self) -> None:
-        """Let sessions begin again."""
+        """Accept sessions again."""
         self._up = True
 
     def drop_reply(self, containing: bytes) -> None:
-        """Cut the session whose next reply contains this, after the server executed its request."""
+        """Drop the session whose next reply contains this, after the server's execution."""
         self._unheard = containing
 
     def drop_reply_to(self, containing: bytes) -> None:
-        """Cut the session that says this next, once the server has done it."""
+        """Drop the session that sends this next, after the server executed it."""
         self._asked = containing
 
     def drop_every_other_reply_to(self, containing: bytes) -> None:
-        """Cut the session that says this, once the server has done it, every other time."""
+        """Drop every other session that sends this, after the server executed it."""
         self._often, self._heard = containing, True
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -126,7 +126,7 @@ class CuttableProxy:
 
 @asynccontextmanager
 async def open_proxied(url: str, **settings: Any) -> AsyncIterator[tuple[CuttableProxy, Database]]:
-    """Give a line to a database, and a pool on it that notices within a second when it is cut."""
+    """Give a proxy to a database, and a pool that detects a dropped connection in a second."""
     with tempfile.TemporaryDirectory() as folder:
         proxy = CuttableProxy(url, folder)
         server = await asyncio.start_unix_server(proxy.pass_on, Path(folder, ".s.PGSQL.5432"))

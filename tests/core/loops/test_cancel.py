@@ -39,7 +39,7 @@ async def test_a_notification_stops_the_handler_and_settles_the_job(
         runtime_with(rt, poll=60, heartbeat=20), {"noop": blocking}
     ) as process:
         ctx = await blocking.next()
-        await until(lambda: listening(rt, process.id), "the ear")
+        await until(lambda: listening(rt, process.id), "the listener")
         result = await rt.job_control.cancel(number, make.owner, "not needed any more")
         job = await wait_for_end(rt, number)
         assert (result.status, result.requested) == (S.RUNNING, True)

@@ -35,7 +35,7 @@ async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
         async def full() -> bool:
             return started == TWO_LOOPS_MIN_SLOTS + 1
 
-        await until(full, "every slot to be taken")
+        await until(full, "a run in every slot")
         assert (
             len(process.worker.running) == len(process.worker.leases()) == TWO_LOOPS_MIN_SLOTS + 1
         )
@@ -70,7 +70,7 @@ async def test_claims_in_flight_in_one_loop_are_not_released_by_another(
         async def looking() -> bool:
             return process.worker.release_lock.locked()
 
-        await until(looking, "the other lane to look for lost claims")
+        await until(looking, "the other loop to release lost claims")
         gate.set()
         runs = [(await wait_for_end(rt, number)).run_count for number in numbers]
-    assert runs == [1, 1, 1], "a claim went back although its reply was only late"
+    assert runs == [1, 1, 1], "a claim was released although its reply was only late"

@@ -67,7 +67,7 @@ async def test_a_later_job_is_claimed_by_notification_without_polling(
 ) -> None:
     blocking = BlockingHandler()
     async with running_worker(runtime_with(rt, poll=60), {"noop": blocking}) as process:
-        await until(lambda: connected(rt, process.id), "the ear")
+        await until(lambda: connected(rt, process.id), "the listener")
         number = await make.queued(queue="default")
         assert (await blocking.next()).job.number == number
         blocking.go.set()
@@ -299,7 +299,7 @@ async def test_a_result_with_a_lost_reply_is_settled_once(
         proxy.drop_reply(b"completed")
         blocking.go.set()
         await before_deadline(proxy.lost.wait())
-        await until(lambda: has_no_results(process), "the result forgotten")
+        await until(lambda: has_no_results(process), "the removal of the result")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert (await event_kinds(rt, number)).count("job_completed") == 1
 

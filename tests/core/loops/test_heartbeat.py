@@ -43,7 +43,7 @@ S = Status
 
 
 async def rescue(rt: Runtime, worker: UUID) -> int:
-    """Take every job from a worker, as a leader does that thinks it dead."""
+    """Rescue every job of a worker, as a leader does if it considers the worker dead."""
     return await rt.sweeps.rescue(LeaderTerm(), [worker])
 
 
@@ -66,7 +66,9 @@ async def test_heartbeats_are_sent_for_the_worker_and_its_runs(rt: Runtime, make
         worker_run(ctx).on_heartbeat(lambda: beats.put_nowait(None))
         row, run = await row_of(rt, process.id), await run_of(rt, number)
         assert row is not None
-        await until(lambda: has_heartbeat(rt, process.id, row.heartbeat_at), "the worker's beat")
+        await until(
+            lambda: has_heartbeat(rt, process.id, row.heartbeat_at), "the worker's heartbeat"
+        )
         await before_deadline(beats.get())
         await before_deadline(beats.get())
         assert (await run_of(rt, number)).heartbeat_at > run.heartbeat_at
@@ -174,7 +176,9 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
             await wait_blocked(conn, by=conn.info.backend_pid, sessions=pool_size)
             began = (await run_of(rt, number)).heartbeat_at
             over = began + timedelta(seconds=1.5 * lease)
-            await until(lambda: has_beaten_once(rt, number, over), "beats for longer than a lease")
+            await until(
+                lambda: has_beaten_once(rt, number, over), "heartbeats for longer than a lease"
+            )
             assert await runtime_with(rt, lease=lease).sweeps.rescue(LeaderTerm()) == 0
             await rt.db.run_transaction(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
             await until(lambda: has_heartbeat(rt, process.id), "the worker's row again")
@@ -188,7 +192,7 @@ LOOK = "SELECT FROM draftsman.approval_tokens"
 
 @asynccontextmanager
 async def small_pool(url: str, pool_size: int) -> AsyncIterator[Database]:
-    """Give a pool of so many connections."""
+    """Give a pool of this size."""
     db = Database(url, DatabaseSettings(pool_size=pool_size))
     await db.open()
     try:
@@ -208,7 +212,9 @@ async def test_the_heartbeat_reconnects_after_a_dropped_connection(
             pid = session_conn.info.backend_pid
         await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
         before = (await run_of(rt, number)).heartbeat_at
-        await until(lambda: has_beaten_once(rt, number, before), "a beat after the cut")
+        await until(
+            lambda: has_beaten_once(rt, number, before), "a heartbeat after the dropped connection"
+        )
 
 
 async def test_a_worker_that_was_removed_as_dead_registers_and_locks_again(
@@ -263,13 +269,13 @@ async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
     slow = runtime_with(rt, heartbeat=20, listen_url=None if listens else UNREACHABLE_URL)
     async with running_worker(slow, {"noop": blocking}) as process:
         await blocking.next()
-        await until(lambda: is_registered(rt, process, listens), "the lock, or its lack")
+        await until(lambda: is_registered(rt, process, listens), "the state of the lock")
         await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
         await clock.forward(16)
         before = await value(conn, "SELECT draftsman.now()")
         if not listens:
-            await until(lambda: has_heartbeat(rt, process.id, before), "a beat for want of a lock")
+            await until(lambda: has_heartbeat(rt, process.id, before), "a heartbeat without a lock")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
@@ -300,11 +306,11 @@ async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(
         await rescue(rt, process.id)
         second = await before_deadline(entered.get())
         assert (second.job.run, worker_run(second).stopping) == (2, None)
-        await until(lambda: is_stopping(first), "the first run told")
+        await until(lambda: is_stopping(first), "the stop of the first run")
         go[1].set()
         await until(lambda: is_only_run(process, 2), "the first run's end")
         began = (await run_of(rt, number, 2)).heartbeat_at
-        await until(lambda: has_beaten(rt, number, began), "a beat of the second run")
+        await until(lambda: has_beaten(rt, number, began), "a heartbeat of the second run")
         assert worker_run(second).stopping is None
         go[2].set()
         assert (await wait_for_end(rt, number)).result == {"run": 2}
@@ -336,7 +342,9 @@ async def test_a_finished_run_that_cannot_be_settled_keeps_its_heartbeat(
             blocking.go.set()
             await until(lambda: is_idle(process), "the handler's end")
             began = (await run_of(rt, number)).heartbeat_at
-            await until(lambda: has_beaten_once(rt, number, began), "a beat of the finished run")
+            await until(
+                lambda: has_beaten_once(rt, number, began), "a heartbeat of the finished run"
+            )
         await wait_for_status(rt, number, S.COMPLETED)
 
 

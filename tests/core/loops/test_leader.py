@@ -44,7 +44,7 @@ SELDOM = {"interval": 3600}
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """Give a process that a worker's row may point to."""
+    """Give a process for the row of a worker."""
     with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
@@ -56,7 +56,7 @@ async def leads(rt: Runtime, process: WorkerProcess) -> bool:
 
 
 async def worker_of(make: Factory, process: subprocess.Popen[bytes]) -> UUID:
-    """Register a worker on this host that the process stands for."""
+    """Register a worker on this host with the pid of the process."""
     began = host.process_start_time(process.pid)
     return await make.worker_row(
         host_id=host.identity(), pid=process.pid, pid_started=began, types=["noop"]
@@ -101,7 +101,7 @@ async def test_a_leader_stopped_during_a_sweep_logs_no_error(
             await wait_blocked(conn, by=locking.info.backend_pid, sessions=2)
             assert process.leader is not None
             process.leader.stop.set()
-            await until(lambda: _has_resigned(conn), "the end of the lead")
+            await until(lambda: _has_resigned(conn), "the end of the leadership")
     await locking.close()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -165,7 +165,7 @@ async def test_every_sweep_runs_when_a_leader_is_elected(
     await conn.execute(f"DROP TABLE draftsman.{newest}".encode())
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"other": noop}, leader=True):
         await wait_for_status(rt, lost.number, S.RETRYING)
-        await until(lambda: counts(conn, partitions), "the partition made again")
+        await until(lambda: counts(conn, partitions), "the recreated partition")
     assert await value(conn, "SELECT count(*) FROM draftsman.workers") == 0
 
 
@@ -272,14 +272,14 @@ async def test_the_runs_of_a_dead_local_worker_are_rescued_at_once(
     work = await make.running(worker=dead, queue="default", on_lost="resume")
     ahead = await make.claimed(worker=dead, queue="default")
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
-        await until(lambda: is_gone(rt, old), "the sweeps of the start over")
+        await until(lambda: is_gone(rt, old), "the end of the first sweeps")
         assert (await rt.read_model.job(work.number)).status is S.RUNNING
         process.kill()  # a zombie until the fixture waits for it
         began = asyncio.get_running_loop().time()
         job = await wait_for_end(rt, work.number)
         assert asyncio.get_running_loop().time() - began < 4
         assert (await wait_for_end(rt, ahead.number)).attempts == 0
-        await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
+        await until(lambda: is_gone(rt, dead), "the removal of the dead worker's row")
     assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 1, 2)
     assert (await run_of(rt, work.number)).error == "the worker was lost"
 
@@ -295,7 +295,7 @@ async def test_a_reused_pid_does_not_count_as_the_dead_worker(
     lost, alive_job = await make.running(worker=dead), await make.running(worker=alive)
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
         await wait_for_status(rt, lost.number, S.RETRYING)
-        await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
+        await until(lambda: is_gone(rt, dead), "the removal of the dead worker's row")
     assert (await rt.read_model.job(alive_job.number)).status is S.RUNNING
     assert not await is_gone(rt, alive)
 

@@ -23,7 +23,7 @@ from tests.support.waits import until
 
 JOBS = 500
 DEADLINE = 60.0
-"""Seconds that they may take."""
+"""Maximum seconds of all jobs."""
 FAILING, TALKING = 20, 10
 """Every twentieth job fails, and every tenth prints."""
 
@@ -39,7 +39,7 @@ async def handle(ctx: RunContext) -> Outcome:
 
 
 def held(process: WorkerProcess) -> dict[str, int]:
-    """Return the sizes of everything that a worker keeps."""
+    """Return the sizes of all collections of a worker."""
     parts = vars(process) | vars(process.worker)
     return {name: len(part) for name, part in parts.items() if isinstance(part, Collection)}
 
@@ -55,9 +55,9 @@ async def test_no_object_of_a_job_stays_after_its_run(
         jobs = await rt.submissions.submit_many(requests, owner)
 
         async with asyncio.timeout(DEADLINE):
-            for job in reversed(jobs):  # the others mostly ended before the last
+            for job in reversed(jobs):  # most jobs ended before the last
                 await rt.read_model.wait(job.number)
-        await until(lambda: _settled(process), "the worker to have settled")
+        await until(lambda: _settled(process), "the settled jobs")
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
         assert held(process) == before
     assert (await rt.read_model.stats()).jobs[Status.FAILED] == JOBS // FAILING

@@ -1,4 +1,4 @@
-"""A worker outlives its database: restarts, cut connections, a server that only reads."""
+"""A worker survives outages: restarts, dropped connections, a read-only server."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ async def test_a_listener_reconnects_after_a_dropped_connection(
     blocking = BlockingHandler()
     blocking.go.set()
     async with running_worker(runtime_with(rt, poll=60), {"noop": blocking}) as process:
-        await until(lambda: connected(rt, process.id), "the ear")
+        await until(lambda: connected(rt, process.id), "the listener")
         await conn.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
         )
-        await until(lambda: connected(rt, process.id), "the ear again")
+        await until(lambda: connected(rt, process.id), "the listener again")
         number = await make.queued(queue="default")
         assert (await wait_for_end(rt, number)).status is S.COMPLETED
 
@@ -101,14 +101,14 @@ async def test_an_outage_and_its_end_are_logged_once(
         await captured.wait("worker: database unavailable, retrying")
         await captured.wait("heartbeat: database unavailable, retrying")
         refused = proxy.refused
-        await until(lambda: more(proxy.refused, refused + 2), "more tries")
+        await until(lambda: more(proxy.refused, refused + 2), "more attempts")
         proxy.mend()
         await captured.wait("worker: database available again")
         await captured.wait("heartbeat: database available again")
         blocking.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
         assert await row_of(rt, process.id) is not None
-    for part in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
+    for part in ("worker", "heartbeat"):  # the dispatcher may poll in this time, or not
         assert len(captured.lines(f"{part}: database unavailable, retrying")) == 1
         assert len(captured.lines(f"{part}: database available again")) == 1
     assert (await rt.read_model.job(number)).attempts == 0
@@ -161,14 +161,14 @@ async def test_a_read_only_server_is_not_polled_without_a_delay(
         async with background(worker.run()):
             await until(lambda: more(proxy.errors, 1), "a refusal")
             began, before = clock(), proxy.errors
-            await until(lambda: more(proxy.errors, before + 4), "four more")
+            await until(lambda: more(proxy.errors, before + 4), "four more attempts")
             assert clock() - began > 0.3
 
 
 async def test_a_failed_query_of_the_known_types_loses_no_claimed_job(
     rt: Runtime, make: Factory, conn: Connection, database_url: str
 ) -> None:
-    """The claim brings both; the table that is asked next is locked for a while."""
+    """The claim returns both jobs; the table of the next query is locked for a while."""
     blocking = BlockingHandler()
     blocking.go.set()
     await make.queued(type="strange", queue="default", priority=5)
@@ -196,7 +196,7 @@ async def test_a_connection_is_available_at_once_after_a_long_outage(
                     pass
             return proxy.refused >= 4
 
-        await until(tried, "tries of the pool")
+        await until(tried, "attempts of the pool")
         proxy.mend()
         async with db.connection(6):
             pass

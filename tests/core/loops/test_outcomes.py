@@ -225,7 +225,7 @@ async def test_running_time_is_the_sum_of_runs_without_waiting(
 
 
 async def set_run(conn: Connection, job: int, run: int, began: str, outcome: str) -> None:
-    """Let a run have been at another time; only the server's owner may."""
+    """Move a run to another time, as the owner of the server."""
     await conn.execute("SET session_replication_role = replica")
     await conn.execute(
         "UPDATE draftsman.job_runs SET started_at = draftsman.now() - %s::interval,"
@@ -236,7 +236,7 @@ async def set_run(conn: Connection, job: int, run: int, began: str, outcome: str
 
 
 async def rescue_job(rt: Runtime, make: Factory, number: int) -> None:
-    """Take the job from its worker, as a leader does that thinks it dead."""
+    """Rescue the job of a worker, as a leader does if it considers the worker dead."""
     job = await rt.read_model.job(number)
     assert job.worker_id is not None
     assert await rt.sweeps.rescue(LeaderTerm(), [job.worker_id]) == 1

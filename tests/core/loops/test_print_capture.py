@@ -136,7 +136,7 @@ async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
         own_lines = [f"D-{number} {which} {line}" for line in range(3) for which in "ab"]
         lines = (await log_of(rt, number)).splitlines()
         assert lines[:7] == [*own_lines, "Traceback (most recent call last):"]
-    assert out.getvalue() == "after the end\n" * 2  # a run that is over keeps nothing more
+    assert out.getvalue() == "after the end\n" * 2  # a finished run captures no more output
     assert err.getvalue().count("a line of the worker's log") == 2
     assert err.getvalue().count("RuntimeError: on purpose") == 2
 
@@ -153,7 +153,7 @@ async def test_a_thread_that_prints_endlessly_is_blocked_and_bounded(
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()  # the event loop takes nothing meanwhile
+            thread.join()  # the event loop reads no output in this time
     text = "".join(chunks)
     assert TRUNCATION_MARK in text
     assert len(text) < 100 + 3 * len(TRUNCATION_MARK) + 20

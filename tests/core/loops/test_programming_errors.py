@@ -1,4 +1,4 @@
-"""Programming errors of handlers fail at once; errors that data may cause are tried again."""
+"""Programming errors of handlers fail at once; errors that data may cause are retried."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.factories import Factory
 S = Status
 HERE = Path(__file__).name
 CHOICE: Any = Choice
-"""Called as its type does not allow."""
+"""Take no context, unlike the type of handlers."""
 NOTHING: Any = None
 LIBRARY = "import json\ndef parse(text):\n    return json.loads(text)['items'].pop()\n"
 

@@ -17,7 +17,7 @@ from tests.support.waits import until
 
 
 async def handler(ctx: RunContext) -> Outcome:
-    """Ask for four seconds, then others."""
+    """Ask with an expiry of four seconds, then escalate."""
     await ctx.ask(
         "pick",
         "Which?",
@@ -30,7 +30,7 @@ async def handler(ctx: RunContext) -> Outcome:
 
 
 async def _reminders(rt: Runtime, number: int) -> list[float]:
-    """Return how long after the asking each reminder was written, in seconds."""
+    """Return the seconds from the question to each reminder."""
     asked_at = (await rt.questions.get(number, 1)).asked_at
     deliveries = [
         delivery

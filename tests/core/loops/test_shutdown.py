@@ -66,7 +66,7 @@ async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
         process.shut_down("test")
         await captured.wait("draining 1 runs")
         second = await make.queued(queue="default")
-        await until(lambda: is_draining(rt, process), "the worker draining")
+        await until(lambda: is_draining(rt, process), "the drain of the worker")
         blocking.go.set()
         assert (await wait_for_end(rt, first)).result == {"run": 1}
     assert (await rt.read_model.job(second)).status is S.QUEUED
@@ -313,7 +313,7 @@ def raise_value_error() -> None:
 
 async def test_a_stop_does_not_wait_for_the_listener(rt: Runtime) -> None:
     async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as process:
-        await until(lambda: is_listening(rt, process), "the ear")
+        await until(lambda: is_listening(rt, process), "the listener")
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 0.5
 
@@ -363,7 +363,7 @@ async def test_a_finished_handler_is_not_run_again_because_of_a_late_log(
             async with rt.db.connection() as other:
                 await wait_blocked(other, by=conn.info.backend_pid)
             process.shut_down("test")
-            await until(lambda: is_draining(rt, process), "the worker draining")
+            await until(lambda: is_draining(rt, process), "the drain of the worker")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
 

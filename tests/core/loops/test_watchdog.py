@@ -1,4 +1,4 @@
-"""A thread watches the event loop of a worker."""
+"""The watchdog thread of a worker's event loop."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from draftsman.loops.watchdog import EXIT_CODE, Watchdog
 from tests.support.waits import until
 
 QUICK = 0.4
-"""Seconds of the lease; a block of a quarter is logged."""
+"""Seconds of the lease; a block of a quarter of it is logged."""
 
 
 def block(until: threading.Event) -> None:
-    """Block the event loop, as a handler that loops for ever does."""
+    """Block the event loop, like a handler with an endless loop."""
     while not until.wait(0.01):
         pass
 
 
 def fail_if_called(code: int) -> None:
-    """Stand for the end of the process."""
+    """Replace the exit of the process: fail the test."""
     pytest.fail(f"it ended with {code}")
 
 
@@ -81,5 +81,5 @@ async def test_a_loop_that_is_busy_and_yields_is_not_blocked(
         async def looked() -> bool:
             return watchdog.looks > 15
 
-        await until(looked, "three times what is logged")
+        await until(looked, "three times the logged duration")
     assert caplog.records == []

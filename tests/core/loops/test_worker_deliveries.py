@@ -37,7 +37,7 @@ async def _fail(_: RunContext) -> Done:
 
 
 def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
-    """Return the services with a log and a webhook, and a worker that looks often."""
+    """Return the services with a log and a webhook, and a short poll interval."""
     values = {
         "worker": {"poll": 0.05, "drain": 0},
         "data_dir": tmp_path,
@@ -65,7 +65,7 @@ async def test_a_worker_delivers_to_the_log(rt: Runtime, make: Factory, tmp_path
         await until(lambda: has("D-1/1 asks: Which one?"), "the question")
         await make.answer(number, "red")
         await until(lambda: has("it is red"), "the result")
-        await until(lambda: has("was answered by root: red"), "how it ended")
+        await until(lambda: has("was answered by root: red"), "the outcome")
     assert (await rt.read_model.job(number)).status is Status.COMPLETED
 
 
