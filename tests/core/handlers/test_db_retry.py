@@ -183,7 +183,7 @@ async def test_agent_messages_are_stored_once_despite_lost_replies(
 class TestARealServer:
     @pytest.fixture
     def server(self, pytestconfig: pytest.Config) -> Iterator[Server]:
-        """Give a private server, which may be stopped."""
+        """Give a private server that a test can stop."""
         own = Server(make_home(), None)
         with shared_initdb(pytestconfig.stash[SERVER].home):
             own.admin.close()
@@ -254,7 +254,7 @@ async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
         ctx = await blocking.next()
         await _cut_and_wait(proxy, blocking, log, f"D-{number}: database unreachable")
         process.shut_down("test")
-        await until(lambda: _is_stopping(ctx), "the run to be told that it is to stop")
+        await until(lambda: _is_stopping(ctx), "the stop of the run")
         proxy.mend()
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.last_error) == (0, None)
@@ -276,7 +276,7 @@ async def _cut_and_wait(
 
 
 class UnreachableCall:
-    """A call that fails a number of times without a database."""
+    """A call that fails a number of times as without a database."""
 
     def __init__(self, times: int = 10**6) -> None:
         self.left = times

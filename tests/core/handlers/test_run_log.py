@@ -64,7 +64,7 @@ async def test_lines_are_buffered_up_to_the_size_of_a_chunk(
     lines.write("first")
     assert len(text) > CHUNK
     lines.write(text)
-    await until(lambda: holds(rt, work.number, text), "everything")
+    await until(lambda: holds(rt, work.number, text), "all lines")
     await lines.close()
     pieces = await stored(rt, work.number)
     assert [len(piece) for piece in pieces[:-1]] == [CHUNK] * (len(pieces) - 1)

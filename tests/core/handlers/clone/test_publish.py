@@ -112,7 +112,7 @@ def canary() -> Iterator[Path]:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """Give a folder with access for other users, which `tmp_path` does not have."""
+    """Give a folder that other users can access, unlike `tmp_path`."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 

@@ -86,14 +86,14 @@ async def test_an_ambiguous_repository_is_asked_for_once(
             "Which repository is this job for?",
             ["pay", "shop"],
         )
-        await rt.repos.remove(pay, make.owner)  # other choices now: the answer counts still
+        await rt.repos.remove(pay, make.owner)  # the choices change; the answer stays valid
         await answer(rt, make, number, 1, "shop")
         job = await wait_for_end(rt, number)
     assert (job.status, job.repo_name) == (S.COMPLETED, "shop")
     resolved = (await last_event(rt, number, "repo_resolved")).payload
     assert (resolved["method"], resolved["confidence"], resolved["name"]) == ("asked", 1.0, "shop")
     start = (job.result or {})["data"]["start"]
-    assert (start["answers"], start["steps"]) == ({}, {}), "it is no business of the agent's"
+    assert (start["answers"], start["steps"]) == ({}, {}), "it is not passed to the agent"
 
 
 async def test_an_answer_without_a_known_repository_is_asked_for_again(
@@ -181,7 +181,7 @@ async def test_a_profile_gives_the_defaults_and_validates_the_work(
     assert (kinds.count("validation_ran"), kinds.count("command_executed")) == (4, 1)
     branch, folder = str(result["branch"]), Path(repo.remote_url)
     files = git("ls-tree", "--name-only", branch, cwd=folder).split()
-    assert files == ["a.txt"], "what validation leaves is not the agent's work"
+    assert files == ["a.txt"], "files of the validation are not the agent's work"
 
 
 async def test_the_default_agent_is_used_without_an_agent_of_request_or_repository(

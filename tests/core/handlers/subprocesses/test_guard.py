@@ -112,7 +112,7 @@ HITS = (
 
 SANDBOXED = (HITS[0], *HITS[-3:])
 AT_ONCE = 6
-"""Workers that are hit at a time: most of the time passes until their leases expire."""
+"""Workers with a fault at the same time: most of the time passes until their leases expire."""
 
 
 async def test_an_agent_and_its_daemon_die_if_any_process_is_killed_or_stopped(
@@ -127,7 +127,7 @@ async def test_an_agent_and_its_daemon_die_if_any_process_is_killed_or_stopped(
 
 
 async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphore) -> None:
-    """Hit the processes around an agent; it must die with its daemon."""
+    """Kill or stop the processes around an agent; it must die with its daemon."""
     async with turns, worker(FAMILY + PAUSE, 3.0, folder, mode) as process:
         family = await family_of(process)
         targets = {"guard": family.guard, "keeper": family.keeper}

@@ -37,7 +37,7 @@ async def main(code: str, lease: float, mode: str) -> None:
 
 
 async def beat(process: AgentProcess) -> None:
-    """Show life until canceled."""
+    """Send heartbeats until canceled."""
     while True:
         process.heartbeat()
         await asyncio.sleep(0.05)
