@@ -22,7 +22,7 @@ NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"
 
 
 async def results(rt: Runtime, job: int) -> list[ChannelName]:
-    """Return where the result of a job is sent."""
+    """Return the targets of a job's result."""
     return [
         delivery.channel
         for delivery in await deliveries_of(rt, job)

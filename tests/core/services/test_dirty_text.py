@@ -1,4 +1,4 @@
-"""Text that PostgreSQL cannot keep, and text that is too long, through every door."""
+"""Text that PostgreSQL cannot store, and text that is too long, in every input."""
 
 from __future__ import annotations
 

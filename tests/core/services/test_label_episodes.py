@@ -1,4 +1,4 @@
-"""The episode machine against a model of it, whatever is seen, however late, by however many."""
+"""Episodes compared with a model: any observations, at any delay, by any number of processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops:
 async def _apply(
     rt: Runtime, op: str, card: str, label: str, start: datetime, episodes: list[Episode]
 ) -> None:
-    """Do a step; a `late` poll began before the newer observations of others."""
+    """Take a step; a `late` poll began before the newer observations of others."""
     boards = rt.boards
     match op.rsplit(" ", 1):
         case ["off"]:

@@ -76,7 +76,7 @@ async def test_an_episode_begins_when_a_label_is_seen_after_it_was_seen_absent(
 
 
 async def test_a_later_observation_wins(rt: Runtime) -> None:
-    """A look that began before a label came, and ends after, knows nothing of it."""
+    """A poll that began before a label was added and ended after it did not see the label."""
     early = await rt.boards.clock()
     assert await observe(rt) is not None
     assert await rt.boards.end_episodes([LabelSighting(CARD, LABEL)], early) == 0

@@ -1,4 +1,4 @@
-"""Cancel: at once where nothing runs, through the worker where something does."""
+"""Cancel: at once without a run, through the worker with a run."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ BUSY = Failure("busy", http_status=503)
 
 
 def _with_limits(rt: Runtime, **tables: Any) -> Runtime:
-    """Return services over the same database, with other limits configured."""
+    """Return services over the same database with other configured limits."""
     values = rt.settings.model_dump() | {"database_url": rt.db.url} | tables
     return wire(Settings.model_validate(values), rt.db, False)
 

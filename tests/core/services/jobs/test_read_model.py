@@ -250,7 +250,7 @@ async def _activity_with(
         activity = await rt.read_model.activity(since, after)
         return _counts(activity) == expected
 
-    await until(look, f"a pulse of {expected}")
+    await until(look, f"activity of {expected}")
     assert activity is not None
     return activity
 

@@ -1,4 +1,4 @@
-"""A month of the trail leaves as a verified file, comes back as it was, or stays whole."""
+"""A month of events is archived in a verified file, restored unchanged, or kept complete."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ async def test_a_pruned_month_is_restored_byte_by_byte(
     jobs = await age_events(make, clock)
     before = await event_bytes(conn)
 
-    async def all_told() -> (
+    async def all_in_feed() -> (
         bool
     ):  # waits for all transactions that began before, anywhere on the server
         return len(await rt.read_model.events()) == before.count(b"\n")
 
-    await until(all_told, "the whole trail in the feed")
+    await until(all_in_feed, "all events in the feed")
     feed = await rt.read_model.events()
     assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n") == len(feed)
     assert await event_bytes(conn) == b""
@@ -225,12 +225,12 @@ async def test_a_corrupt_archive_prevents_the_pruning(
     await age_events(make, clock)
     before, finish = await event_bytes(conn), ArchiveWriter.finish
 
-    def spoilt(writer: ArchiveWriter) -> tuple[Path, ArchiveContent]:
+    def corrupt(writer: ArchiveWriter) -> tuple[Path, ArchiveContent]:
         path, content = finish(writer)
         path.write_bytes(path.read_bytes()[:-20])
         return path, content
 
-    monkeypatch.setattr(ArchiveWriter, "finish", spoilt)
+    monkeypatch.setattr(ArchiveWriter, "finish", corrupt)
     with pytest.raises(Refused, match="is not a valid event archive"):
         await rt.archives.prune(LeaderTerm())
     assert await event_bytes(conn) == before

@@ -105,7 +105,7 @@ async def test_only_overdue_questions_expire_and_only_once(
 async def test_an_answer_at_the_expiry_is_late_for_everyone(
     make: Factory, conn: Connection
 ) -> None:
-    """Time stands still in a transaction: all three questions are due at the same moment."""
+    """Time does not pass in a transaction: all three questions are due at the same moment."""
     work = await make.asked()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_questions SET expires_at = draftsman.now()")

@@ -1,4 +1,4 @@
-"""Logs of jobs that ended long ago go; those of all others stay."""
+"""Retention of logs: those of old finished jobs are deleted, all others are kept."""
 
 from __future__ import annotations
 

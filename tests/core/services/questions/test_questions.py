@@ -1,4 +1,4 @@
-"""Asking: the run parks, the question waits; asked again, extended, and found."""
+"""Questions: asking parks the run; questions are repeated, extended and listed."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ async def test_a_work_bundle_is_returned_unchanged(make: Factory, rt: Runtime, s
     assert await rt.checkpoints.latest(work.number) == ({}, bundle)
     await rt.checkpoints.save(work.lease, {"n": 2}, b"short")
     assert await rt.checkpoints.latest(work.number) == ({"n": 2}, b"short")
-    assert await rt.checkpoints.artifacts(work.number) == [], "bundles are not shown"
+    assert await rt.checkpoints.artifacts(work.number) == [], "bundles are not listed"
 
 
 async def test_a_later_run_gets_the_checkpoint_of_an_earlier_run(

@@ -1,4 +1,4 @@
-"""Claims: which job comes first, how many, of which types and queues, and how they go back."""
+"""Claims: order, number, types and queues of the jobs, and their release."""
 
 from __future__ import annotations
 

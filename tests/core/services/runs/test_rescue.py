@@ -1,4 +1,4 @@
-"""Rescue: jobs of dead workers go back, and each type decides how they continue."""
+"""Rescue: jobs of dead workers are queued again, and each type decides how they continue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.clock import Clock
 
 
 async def _rescue(make: Factory, rt: Runtime, **fields: Any) -> int:
-    """Let the worker of a new job's run die; return the job."""
+    """Rescue the run of a new job; return the job."""
     work = await make.running(**fields)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
     return work.number
@@ -87,7 +87,7 @@ async def test_a_new_job_is_created_once_without_a_checkpoint(make: Factory, rt:
 
 
 async def _rescue_repeatedly(make: Factory, rt: Runtime, number: int) -> list[int]:
-    """Let the worker of a job die, and those of the jobs in its place; return them all."""
+    """Rescue a job and each job that replaces it; return all of them."""
     numbers = [number]
     while (await rt.read_model.job(number)).status is Status.QUEUED:
         await make.running(number)
@@ -101,7 +101,7 @@ async def _rescue_repeatedly(make: Factory, rt: Runtime, number: int) -> list[in
 async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
     make: Factory, rt: Runtime
 ) -> None:
-    """Each has counters of its own: a job that kills its workers would have gone on for ever."""
+    """Each job has its own counters: a job that kills its workers could continue forever."""
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=3)
     jobs = [await rt.read_model.job(retry) for retry in await _rescue_repeatedly(make, rt, number)]
     assert [(job.chain_length, job.attempts, job.status) for job in jobs] == [
@@ -184,7 +184,7 @@ async def test_a_new_job_takes_over_the_subject(make: Factory, rt: Runtime) -> N
 async def test_lost_runs_use_the_budget_until_the_dead_letter(
     make: Factory, rt: Runtime, clock: Clock, on_lost: OnLost
 ) -> None:
-    """A job that kills its workers must come to an end."""
+    """A job that kills its workers must end."""
     if on_lost in (OnLost.FAIL, OnLost.NEW_JOB):
         number = await _rescue(make, rt, on_lost=on_lost, max_attempts=0)
     else:

@@ -95,7 +95,7 @@ async def test_a_dead_worker_that_still_holds_a_job_is_kept(
 async def test_a_silent_worker_of_another_host_is_removed_after_a_day(
     make: Factory, rt: Runtime, clock: Clock, db: Database
 ) -> None:
-    """Its session lock is held: nothing else says that it is dead."""
+    """Its session lock is held, so it is not dead."""
     id = await make.worker_row()
     session = await db.dedicated_connection()
     lock_id = await workers.register(session, id=id, **_row())  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ async def test_a_worker_whose_session_is_gone_is_dead_after_fifteen_silent_secon
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row()
-    assert await rt.sweeps.deregister(LeaderTerm()) == 0, "its lock was free, but since just now"
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0, "its lock is free only since now"
     await clock.forward(14)
     assert await rt.sweeps.deregister(LeaderTerm()) == 0
     await clock.forward(2)
