@@ -25,21 +25,21 @@ class Driver(RuleBasedStateMachine):
     """Shared parts of all rules."""
 
     passed: ClassVar[set[tuple[str, str]]] = set()
-    """Steps of a job, from and to, that any example took."""
+    """Transitions of all examples."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
         self.world = World(server)
         self.model = Model(workers=[Worker(here=True), Worker(here=False)])
         self.works: dict[int, ClaimedJob] = {}
-        """All claims that workers got, by lease."""
+        """All claims of workers, by lease."""
         self.known: list[set[int]] = [set(), set()]
         """Leases that a worker still knows of."""
         self.numbers: list[int] = []
         self.tokens: dict[int, int] = {}
         self.secrets: list[str] = []
         self.cuts: dict[int, str] = {}
-        """When the next arrow's connection dies, by session."""
+        """When the connection of the next transaction dies, by session."""
         self._checked = ""
         self._order_seen: dict[str, list[int]] = {}
         for worker, row in enumerate(self.model.workers):
@@ -143,7 +143,7 @@ class Driver(RuleBasedStateMachine):
                     )
 
     def _order_agrees(self) -> None:
-        """The real claim hands out each queue in the model's order; tried where that changed."""
+        """Check that the real claim has the model's order of each queue; only after a change."""
         for queue in QUEUES:
             order = [self.numbers[place] for place in self.model.order(queue)]
             if order == self._order_seen.get(queue):
@@ -153,11 +153,11 @@ class Driver(RuleBasedStateMachine):
             self._order_seen[queue] = order
 
     def place(self, number: int) -> int:
-        """Return the model's place of a job."""
+        """Return the model's index of a job."""
         return self.numbers.index(number)
 
     def second(self, when: datetime | None) -> float | None:
-        """Return an instant as a second of the example."""
+        """Return an instant as seconds of the example."""
         return None if when is None else (when - BEGIN).total_seconds()
 
     def leases(self, *, stale: bool, status: str = "running") -> list[int]:

@@ -21,13 +21,13 @@ from tests.core.stateful.rules_sweeps import SweepRules
 from tests.support.server import Server
 
 STAGES = ("queued", "claimed", "running", "input", "input", "gate", "gate", *ENDS)
-"""How far the first jobs of an example are, so that its steps need not begin with all that."""
+"""Stages of the first jobs of an example, which save its first steps."""
 waits = st.sampled_from([0.0, 0.0, 10.0, 600.0])
 begun = st.tuples(wanted, st.sampled_from(STAGES), inputs, gates, times)
 
 
 class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
-    """Any of it in any order."""
+    """All rules in any order."""
 
     @rule(
         worker=sessions,
@@ -40,7 +40,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
     def take_over(
         self, worker: int, on_lost: str, back: str, how: str, action: str, question: Question
     ) -> None:
-        """A worker counts as dead and the other continues; then the first comes back."""
+        """A worker counts as dead and the other continues; then the first continues too."""
         self.submit([JobRequest(on_lost=on_lost, priority=9)], EVERYBODY[0], worker)
         self.claim(worker, free=1, ahead=0)
         self.sweep("rescue", 0, 1 - worker, True)
@@ -100,7 +100,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         decisions: list[tuple[ModelActor, bool, int]],
         session: int,
     ) -> None:
-        """A run stops at a gate, people decide in time or too late, and a sweep comes by."""
+        """A run waits for an approval, people decide in time or too late, and a sweep runs."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
         for actor, yes, event in decisions:
@@ -115,7 +115,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         actor: ModelActor,
         worker: int,
     ) -> None:
-        """Bring the first jobs to where the example finds them."""
+        """Bring the first jobs to their stages."""
         for item, stage, question, gate, expires_in in beginnings:
             self.submit([item], actor, 0)
             if stage == "queued":

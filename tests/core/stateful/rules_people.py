@@ -1,4 +1,4 @@
-"""Rules: runs ask, people answer, lengthen, cancel."""
+"""Rules: runs ask; people answer, extend and cancel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ gates = st.builds(
 deciders = st.sampled_from([who for who in EVERYBODY if who.has("approver")])
 texts = st.sampled_from(["red", "BLUE", "2", "green", ""])
 SOON = 8
-"""Clicks and messages of an example: few, so that some come again."""
+"""Clicks and messages of an example: few, so that some are repeated."""
 
 
 class PeopleRules(Driver):
@@ -117,7 +117,7 @@ class PeopleRules(Driver):
     @precondition(lambda self: self.secrets and self._questions("approval"))
     @rule(n=pick, m=pick, actor=deciders, yes=st.booleans(), event=st.integers(0, SOON))
     def decide_by_token(self, n: int, m: int, actor: ModelActor, yes: bool, event: int) -> None:
-        """A token speaks for its approver, once, at its gate, and only when they redeem it."""
+        """A token decides its approval once, and only when its approver uses it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
         minted = self.model.tokens[token]
         questions = self._questions("approval")

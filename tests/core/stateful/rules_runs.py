@@ -1,4 +1,4 @@
-"""Rules: two workers claim, run, crash, and come back with their old claims."""
+"""Rules: two workers claim, run, crash, and continue with their old claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.core.stateful.world import QUEUES, TYPES, worker_id
 ENDS = ("done", "snooze", "cancel", "infra", "app", "app", "permanent", "hand_back", "canceled")
 WRITES = ("checkpoint", "begin", "finish", "event", "log", "usage")
 WAIT = 200.0
-"""Seconds that an overloaded server asks to be left alone."""
+"""The retry-after of an overloaded server, in seconds."""
 
 
 class RunRules(Driver):
@@ -66,7 +66,7 @@ class RunRules(Driver):
 
     @rule(first=st.integers(1, 2), second=st.integers(1, 2), queue=st.sampled_from(QUEUES))
     def both_claim(self, first: int, second: int, queue: str) -> None:
-        """The second claims while the first has not committed: nothing twice, nothing left out."""
+        """The second worker claims before the first commits: each job is claimed once."""
         picked = self.model.picks([queue], (), first + second)
         halves = picked[:first], picked[first:]
         works = self.world.overlap(
@@ -107,7 +107,7 @@ class RunRules(Driver):
     @precondition(lambda self: self.works)
     @rule(n=pick, stale=seldom, kind=st.sampled_from(WRITES), session=sessions)
     def write(self, n: int, stale: bool, kind: str, session: int) -> None:
-        """A run saves data; a run that lost its job must be refused and write nothing."""
+        """A run saves data; a run that lost its lease must be refused and write nothing."""
         if not (leases := self.leases(stale=stale)):
             return
         lease = leases[-1 - n % len(leases)]

@@ -15,7 +15,7 @@ from tests.core.stateful.model.state import TERMINAL, JobRequest
 from tests.core.stateful.world import QUEUES, TYPES
 
 pick = st.integers(0, 30)
-"""Of a list: 0 is its newest."""
+"""Index in a list, from its newest item."""
 sessions = st.integers(0, 1)
 seldom = st.sampled_from([False, False, False, False, True])
 people = st.sampled_from(
@@ -38,7 +38,7 @@ wanted = st.builds(
 
 
 def invoked(item: JobRequest) -> Invocation:
-    """Return the request as a channel hands it in."""
+    """Return the request of a channel."""
     return invocation(
         type=item.type,
         key=item.key,

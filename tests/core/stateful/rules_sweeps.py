@@ -26,13 +26,13 @@ terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
 class SweepRules(Driver):
     @rule(step=st.sampled_from(STEPS))
     def time_passes(self, step: float) -> None:
-        """The clock of the database goes on, or is set back."""
+        """The clock of the database moves forward or back."""
         self.model.now += step
         self.world.set_clock(self.model.now)
 
     @rule(session=sessions, moment=st.sampled_from(CUTS))
     def cut(self, session: int, moment: str) -> None:
-        """The connection of the next arrow in this session dies, sooner or later."""
+        """The connection of the session's next transaction dies at some point."""
         self.cuts[session] = moment
 
     @rule(

@@ -78,7 +78,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
 
 
 class FrozenDatabase(Database):
-    """A session of a process, whose clock is set by the example."""
+    """A session of a process with the clock of the example."""
 
     now = BEGIN
     cut: str | None = None
@@ -140,7 +140,7 @@ class World:
             self.run(db.open())
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Drop the database."""
         for db in self.dbs:
             self.run(db.close())
         self._reader.close()
@@ -169,7 +169,7 @@ class World:
         return await arrow(self.rts[0]), results[0]
 
     def set_clock(self, seconds: float) -> None:
-        """Put the clock of every session somewhere."""
+        """Set the clock of every session."""
         for db in self.dbs:
             db.now = at(seconds)
 
@@ -178,7 +178,7 @@ class World:
         return self._reader.execute(LOOK, {"begin": BEGIN}).fetchall()
 
     def passed(self) -> list[tuple[str, str]]:
-        """Return which steps the jobs took, from and to."""
+        """Return the transitions of the jobs."""
         return self._reader.execute(PASSED).fetchall()
 
     def order(self, queue: str) -> list[int]:

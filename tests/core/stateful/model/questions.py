@@ -1,4 +1,4 @@
-"""Questions are asked, answered, lengthened; jobs are canceled."""
+"""Questions are asked, answered and extended; jobs are canceled."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class QuestionModel(RunModel):
     def extend(
         self, place: int, number: int, seconds: float | None, actor: ModelActor
     ) -> float | None:
-        """Move the end of a question's time."""
+        """Extend the expiry of a question."""
         job, item = self.jobs[place], self.jobs[place].questions[number - 1]
         if not actor.has("operator", job.invoker):
             raise Refusal("NotPermitted")
@@ -100,7 +100,7 @@ class QuestionModel(RunModel):
         return item.expires
 
     def mint(self, place: int, number: int, approver: str, actor: ModelActor) -> int:
-        """Make a token that decides a gate in an approver's name."""
+        """Create an approval token of an approver."""
         job, item = self.jobs[place], self.jobs[place].questions[number - 1]
         allowed = actor.person == approver and approver in named(item.approvers)
         if item.status == "open":
@@ -149,7 +149,7 @@ class QuestionModel(RunModel):
     def _keep(
         self, job: Job, item: Question, answer: RecordedAnswer, *, again: bool = False
     ) -> bool:
-        """Keep a response; return whether it counts."""
+        """Record a response; return whether it is accepted."""
         answer.late = answer.accepted and (item.status != "open" or self._over(item))
         answer.accepted = answer.accepted and not answer.late and not again
         job.said.append(answer)

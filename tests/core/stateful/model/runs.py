@@ -1,4 +1,4 @@
-"""Jobs come into the hands of workers, and leave them."""
+"""Claims, runs and their ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import exp
 from tests.core.stateful.model.state import CLAIMABLE, Job, Lease, State
 
 KEPT = 5
-"""Checkpoints that stay."""
+"""Number of stored checkpoints."""
 
 
 class RunModel(State):
@@ -96,7 +96,7 @@ class RunModel(State):
         return self.end(job, status, "failed", error)
 
     def beat(self, worker: int, leases: Sequence[int]) -> tuple[bool, set[tuple[int, bool, bool]]]:
-        """Beat; return whether the worker is registered, and (lease, owned, canceled) of each."""
+        """Send a heartbeat; return whether the worker is registered, and each lease's state."""
         owner, pulses = self.workers[worker], set()
         if owner.registered:
             owner.beat = self.now

@@ -39,7 +39,7 @@ DEPARTURE = {
 
 
 class Refusal(Exception):
-    """The product has to refuse, with the error of this name."""
+    """The product must refuse with the error of this name."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class JobRequest:
 
 @dataclass
 class RecordedAnswer:
-    """A response as it is kept."""
+    """A stored response."""
 
     question: int
     event: str
@@ -95,7 +95,7 @@ class Question:
         self.plan(now)
 
     def plan(self, now: float) -> None:
-        """Find when people are reminded next: at half and at 90 % of its time."""
+        """Set the time of the next reminder: at half and at 90 % of the question's time."""
         whole = None if self.expires is None else self.expires - self.since
         points = () if whole is None else (self.since + whole / 2, self.since + whole * 9 / 10)
         self.remind = min((point for point in points if point > now), default=None)
@@ -142,7 +142,7 @@ class Job:
         assert self.status not in TERMINAL
         kind = DEPARTURE[self.status, to] if to in CLAIMABLE else ARRIVAL[to]
         if self.status == "running" and to not in ("running", "claimed"):
-            assert self.runs[-1] != "running", "a run that ends says how"
+            assert self.runs[-1] != "running", "the end of a run has an outcome"
         self.status, self.version = to, self.version + 1
         self.job_events.append(kind)
         if to not in ("claimed", "running"):

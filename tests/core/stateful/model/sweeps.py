@@ -12,17 +12,17 @@ from tests.core.stateful.model.state import WAITING, Job, Refusal
 from tests.core.stateful.model.submission import CHAIN_LIMIT, SubmissionModel
 
 LEASE = 30.0
-"""Seconds without a sign of life after which a run is lost."""
+"""Seconds without a heartbeat after which a run is lost."""
 UNLOCKED = 15.0
 """Seconds that a silent worker's session lock is free before it counts as dead."""
 FORGOTTEN = 60.0
-"""Seconds after which a silent worker's row goes."""
+"""Seconds after which a silent worker is deregistered."""
 Term = tuple[int, int] | None
-"""Owner and term of a leader; None: by hand."""
+"""Owner and term of a leader; None: a manual sweep."""
 
 
 class Model(SubmissionModel, QuestionModel):
-    """All the arrows."""
+    """All transactions."""
 
     def leads(self, term: Term) -> bool:
         """Return whether a sweep of this term may work."""
@@ -161,7 +161,7 @@ class Model(SubmissionModel, QuestionModel):
                 self.successor(self.jobs.index(job), SYSTEM, fresh=True)
 
     def _chain_is_over(self, job: Job) -> bool:
-        """Return whether as many new jobs as it has attempts followed each other without people."""
+        """Return whether the chain of automatic retries is as long as the job's attempts."""
         if job.wanted.on_lost != "new_job":
             return False
         length, at = 0, job
