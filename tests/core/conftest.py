@@ -22,6 +22,6 @@ def empty(folder: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def copied_initdb(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Create databases by a copy, for tests of something else."""
+    """Create databases by a copy, for tests that do not test initdb."""
     with shared_initdb(pytestconfig.stash[SERVER].home):
         yield

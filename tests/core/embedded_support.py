@@ -34,7 +34,7 @@ UNNEEDED = (
 
 
 def report(data_dir: Path, idle_timeout: float = 0, **options: Any) -> subprocess.Popen[str]:
-    """Start a process that ensures the server, tells its URL and pid, and stays."""
+    """Start a process that ensures the server, prints its URL and pid, and waits."""
     command = options.pop("command", [sys.executable, "-m", f"tests.core.{ENSURE.stem}"])
     options = {"env": ENVIRONMENT} | options
     return subprocess.Popen(
@@ -93,7 +93,7 @@ def value(url: str, query: str) -> Any:
 
 
 def stop_server(server: EmbeddedServer) -> None:
-    """Stop the server, whatever state it is in."""
+    """Stop the server in any state."""
     with contextlib.suppress(EmbeddedServerError):
         server.stop("immediate")
         wait_for_end(server)
@@ -106,7 +106,7 @@ def wait_for_end(server: EmbeddedServer) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Look until it holds; fail after DEADLINE."""
+    """Wait until the condition holds; fail after DEADLINE."""
     deadline = time.monotonic() + DEADLINE
     while not condition():
         assert time.monotonic() < deadline

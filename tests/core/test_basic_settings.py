@@ -37,7 +37,7 @@ reviewers = ["anna"]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a home and a cache directory of its own, without variables."""
+    """Give the test its own home and cache directory, without variables."""
     for name in [name for name in os.environ if name.upper().startswith(("DRAFTSMAN_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))

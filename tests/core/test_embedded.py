@@ -38,7 +38,7 @@ AS_ROOT = os.geteuid() == 0
 
 @pytest.fixture(scope="module")
 def initialized(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """Give a data directory that has a database already, in no particular state."""
+    """Give a data directory with a database, in any state."""
     with open_folder() as path:
         with shared_initdb(pytestconfig.stash[SERVER].home):
             EmbeddedServer(path, 0).ensure()
@@ -48,7 +48,7 @@ def initialized(pytestconfig: pytest.Config) -> Iterator[Path]:
 
 @pytest.fixture
 def copied(initialized: Path, empty: Path) -> Path:
-    """Give a data directory of the test's own that has a database already."""
+    """Give the test its own data directory with a database."""
     stop_server(EmbeddedServer(initialized, 0))
     subprocess.run(["cp", "-a", initialized, empty / "data"], check=True)
     return empty / "data"
@@ -56,7 +56,7 @@ def copied(initialized: Path, empty: Path) -> Path:
 
 @pytest.fixture
 def server(initialized: Path) -> Iterator[EmbeddedServer]:
-    """Give a server that is down and is never stopped for idleness."""
+    """Give a stopped server without an idle timeout."""
     stop_server(server := EmbeddedServer(initialized, 0))
     yield server
     stop_server(server)
@@ -64,7 +64,7 @@ def server(initialized: Path) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def running(initialized: Path) -> EmbeddedServer:
-    """Give a server that runs, and need not end with the test."""
+    """Give a running server, which may outlive the test."""
     server = EmbeddedServer(initialized, 0)
     server.ensure()
     return server

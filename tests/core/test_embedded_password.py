@@ -45,7 +45,7 @@ def shared(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def server(shared: EmbeddedServer) -> EmbeddedServer:
-    """Give a server that runs."""
+    """Give a running server."""
     shared.ensure()
     return shared
 

@@ -1,4 +1,4 @@
-"""Errors carry data: nothing has to read their messages."""
+"""Errors carry data, so that no code parses their messages."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
 
 @pytest.fixture
 def server(folder: Path, pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
-    """Give a server of the test's own."""
+    """Give the test its own server."""
     embedded = EmbeddedServer(folder / "data", 0)
     with shared_initdb(pytestconfig.stash[SERVER].home):
         yield embedded

@@ -1,4 +1,4 @@
-"""Messages about wrong values: in words, whatever pydantic says."""
+"""Messages about invalid values, in plain words instead of those of pydantic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RAW = re.compile(
 
 
 class Order(BaseModel):
-    """A bit of everything."""
+    """A model with fields of many types."""
 
     name: Annotated[str, Field(min_length=1, max_length=3)] = "a"
     count: Annotated[int, Field(ge=1, lt=9)] = 1

@@ -25,7 +25,7 @@ from draftsman_bots.trello.parsers import comment_parser
 
 
 def named(text: str) -> None:
-    """Look a repository up by a name that is none."""
+    """Look up a repository by an invalid name."""
     with pytest.raises(DraftsmanError) as refused:
         resolve(Catalog([]), explicit=text)
     assert len(str(refused.value)) < 400

@@ -24,14 +24,14 @@ LOG = logging.getLogger("draftsman.test")
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Broken(io.StringIO):
-    """A stream whose other end is gone."""
+    """A stream whose reader is closed."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
@@ -172,7 +172,7 @@ def test_a_terminal_gets_no_colour_with_no_color(
 
 
 SECRET = "s3cr3t" * 6
-"""Stands where a secret would; long enough for every shape."""
+"""A placeholder for a secret, long enough for every format."""
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ Files = list[tuple[str, str]]
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Give the migrations that this version has, to be changed."""
+    """Give a copy of this version's migrations."""
     migrations = resources.migrations()
     monkeypatch.setattr(resources, "migrations", lambda: migrations)
     return migrations
@@ -162,7 +162,7 @@ async def test_psql_can_apply_the_migrations_repeatedly(
     assert await migrate.migrate(empty_url) == []
     before = await migrate.applied_migrations(empty_url)
     for name, sql in resources.migrations():
-        assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it ran a second time"
+        assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it was applied a second time"
     assert await migrate.applied_migrations(empty_url) == before
 
 

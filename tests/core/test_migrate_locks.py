@@ -1,4 +1,4 @@
-"""A migration that needs a table which others hold lets work go on, and comes back."""
+"""A migration that waits for a locked table does not block other work, and is retried."""
 
 from __future__ import annotations
 

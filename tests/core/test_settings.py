@@ -166,7 +166,7 @@ class TestRefusals:
             ("[worker]\nheartbeat = 200", ["worker: heartbeat must be less than half of lease"]),
             ("[groups]\nops = ['anna']", ["groups.ops contains 'anna', which is not in people"]),
             ("[types.x]\ntimeout = inf", ["types.x.timeout is inf", "finite"]),
-            ("[sweeps]\nreap_after = nan", ["sweeps.deregister_after is nan", "finite"]),
+            ("[sweeps]\nderegister_after = nan", ["sweeps.deregister_after is nan", "finite"]),
             (
                 "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
                 ["people.a and people.b have the same slack: 'U1'"],
@@ -284,7 +284,7 @@ class TestUnknownVariables:
         ):
             value = {"draftsman_log__level": "debug", "DRAFTSMAN_AGENTS__B__COMMAND": '["x"]'}
             monkeypatch.setenv(name, value.get(name, "5"))
-        monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://x/y")  # so no typing error of it
+        monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://x/y")  # set, not misspelled
         monkeypatch.setenv("DRAFTSMAN_EMPTY", "")
         near_by_name = {variable.name: variable.near for variable in unread_variables(load(path))}
         assert near_by_name == {

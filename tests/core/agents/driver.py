@@ -1,4 +1,4 @@
-"""A worker in small: starts an agent and answers it, as a test tells it to."""
+"""A minimal worker: starts an agent and sends the answers of a test."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ async def test_question_shows_the_number_of_changes_of_the_fixers(sample: Path) 
 
 
 async def safe_fixes_are_applied(host: Host) -> None:
-    """Answer the question; the rest is reported, and nothing that was done is done again."""
+    """Answer the question; the other findings are reported, and no command runs again."""
     transcript = await run_to_end(host, {"apply": "safe fixes"})
     workspace = replace(host.workspace, sandbox=transcript.sandbox)
     [result] = transcript.of(ResultMessage)
@@ -139,7 +139,7 @@ async def safe_fixes_are_applied(host: Host) -> None:
 
 
 async def nothing_is_applied(host: Host, answer: str | None) -> None:
-    """Answer the question with nothing, or let it expire."""
+    """Answer the question with "nothing", or let it expire."""
     transcript = await run_to_end(host, {"apply": answer})
     [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("nothing applied, as chosen; lint: Found ")

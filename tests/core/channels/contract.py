@@ -34,28 +34,28 @@ SECRET = "hunter2-in-the-clear"
 
 
 class ChannelHarness(Protocol):
-    """A channel, with the messages at its other end and the faults to inject there."""
+    """A channel, with the messages at its endpoint and the faults to inject there."""
 
     channel: Channel
     finds: bool
-    """Whether a copy can be looked for; else repeating it must do no harm."""
+    """Whether an earlier copy can be found; if not, a repetition must be harmless."""
     cuts: bool
-    """Whether there is a reply that can be lost."""
+    """Whether the channel has replies, which can be lost."""
 
     async def seen(self) -> Sequence[tuple[str, str]]:
         """Return (marker, text) of each received message, in order."""
         ...
 
     async def drop_next_response(self) -> None:
-        """Let the next call arrive, and its reply not."""
+        """Let the next call arrive, and drop its reply."""
         ...
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Let the next call be refused."""
+        """Refuse the next call."""
         ...
 
     async def stop_listening(self) -> None:
-        """Make the other end unreachable."""
+        """Make the endpoint unreachable."""
         ...
 
 
@@ -80,7 +80,7 @@ def question(**fields: object) -> Question:
 
 
 class ChannelContract:
-    """The suite."""
+    """Tests of a channel."""
 
     async def test_a_message_is_visible_once_with_its_marker(self, harness: ChannelHarness) -> None:
         sent = message()
@@ -105,7 +105,7 @@ class ChannelContract:
             assert found_ref is None
             await harness.channel.send(sent)
             markers = [marker for marker, _ in await harness.seen()]
-            assert markers.count(sent.marker) == 2, "it tells repetitions by the marker"
+            assert markers.count(sent.marker) == 2, "repetitions are recognized by the marker"
         assert await harness.channel.find(message()) is None
 
     @pytest.mark.parametrize("kind", DeliveryKind)
@@ -131,7 +131,7 @@ class ChannelContract:
             message(DeliveryKind.QUESTION_CLOSED, edits=first.ref, question=closed)
         )
         assert isinstance(done, Receipt)
-        assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"
+        assert done.ref == first.ref, "the copy keeps its reference for the next edit"
         assert "was answered by anna: red" in (await harness.seen())[-1][1]
 
     async def test_hostile_text_is_sent(self, harness: ChannelHarness) -> None:

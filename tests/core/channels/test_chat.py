@@ -13,7 +13,7 @@ from tests.support.http_server import Reply, Request, serving
 
 
 class ChatChannelHarness:
-    """A chat behind a switch."""
+    """A chat with injected faults."""
 
     finds, cuts = True, True
 
@@ -36,11 +36,11 @@ class ChatChannelHarness:
         return [(post.marker, post.text) for post in self._chat.posts.values()]
 
     async def drop_next_response(self) -> None:
-        """Hang up after the next call."""
+        """Close the connection after the next call."""
         self._next = "cut"
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Answer the next call so."""
+        """Refuse the next call."""
         headers = (("retry-after", retry_after),) if retry_after else ()
         self._next = Reply(status, headers=headers)
 

@@ -16,7 +16,7 @@ from tests.core.channels.contract import ChannelContract, message
 
 
 class LogHarness:
-    """A file."""
+    """A log file."""
 
     finds, cuts = True, False
 
@@ -30,13 +30,13 @@ class LogHarness:
         return [(line["id"], line["data"]["text"]) for line in map(json.loads, lines)]
 
     async def drop_next_response(self) -> None:
-        """There is no reply."""
+        """Do nothing: a file has no replies."""
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """A log file refuses no message."""
 
     async def stop_listening(self) -> None:
-        """Put a folder in its place."""
+        """Replace the file by a folder."""
         self.path.mkdir(parents=True)
 
 

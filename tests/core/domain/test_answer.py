@@ -70,7 +70,7 @@ def _response(text: str | None = None, *, decision: bool | None = None) -> Respo
 
 @given(VALUES, st.data())
 def test_the_value_of_a_choice_selects_that_choice(values: list[str], data: st.DataObject) -> None:
-    """A button sends the value, whatever the others are called and wherever it stands."""
+    """A button sends the value; names and positions of other choices do not matter."""
     value = data.draw(st.sampled_from(values))
     parsed = parse_answer(_question(values), _response(value))
     assert (parsed.value, parsed.text) == (value, None)

@@ -1,4 +1,4 @@
-"""The life cycle as a graph: every status can be reached, and an end is an end."""
+"""The life cycle as a graph: every status is reachable, and final statuses are final."""
 
 from __future__ import annotations
 

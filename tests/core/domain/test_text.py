@@ -24,7 +24,7 @@ from draftsman.errors import UsageError
 ANYTHING = st.text(st.characters(exclude_categories=[])) | st.text(
     "\x00\x01\ud800\udfffa\U0001f600"
 )
-"""Every code point, the lone surrogates too."""
+"""Every code point, with lone surrogates."""
 SCALARS = (
     ANYTHING
     | st.none()

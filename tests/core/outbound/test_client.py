@@ -74,7 +74,7 @@ class Resolver:
 def client(
     *allowed: str | FaultyServer, names: Resolver | None = None, **settings: Any
 ) -> HttpClient:
-    """Return a client that may call these."""
+    """Return a client that may call these addresses."""
     allow = [item if isinstance(item, str) else item.place for item in allowed]
     http_settings = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
     return HttpClient(http_settings) if names is None else HttpClient(http_settings, resolve=names)
@@ -83,14 +83,14 @@ def client(
 async def fetch(
     client: HttpClient, url: str, patience: Timeouts = LONG, *, redirects: int = 5, **call: Any
 ) -> tuple[OutboundResponse, bytes]:
-    """Ask, and read all of the answer."""
+    """Send the request, and read the whole response."""
     request = HttpCall(call.pop("method", "GET"), url, **call)
     async with client.stream(request, patience, redirects=redirects) as response:
         return response, await response.read()
 
 
 async def failing(client: HttpClient, url: str, patience: Timeouts = LONG, **call: Any) -> Failure:
-    """Ask, and return how that failed."""
+    """Send the request, and return its failure."""
     with pytest.raises(Failure) as raised:
         await fetch(client, url, patience, **call)
     assert "\n" not in str(raised.value)

@@ -33,7 +33,7 @@ LIVE = (
 
 
 class VisibleMessage(NamedTuple):
-    """A message that people see."""
+    """A message that people can see."""
 
     thread: str
     marker: str
@@ -46,10 +46,10 @@ class ChaosBackend(Protocol):
     fault_counts: Counter[str]
     """Counts of the faults, by name."""
     known: set[str]
-    """All faults."""
+    """The number of all faults."""
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
-        """Begin; return the module that delivers there, and the address that it takes."""
+        """Start; return the module that delivers to it, and its address."""
         ...
 
     def target(self, n: int) -> str:
@@ -57,7 +57,7 @@ class ChaosBackend(Protocol):
         ...
 
     async def reach(self, count: int) -> None:
-        """Return once so many messages were posted."""
+        """Return once this number of messages were posted."""
         ...
 
     def seen(self) -> list[VisibleMessage]:
@@ -76,7 +76,7 @@ class ChatBackend:
         self.fault_counts: Counter[str] = Counter()
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
-        """Serve both."""
+        """Serve the chat and the proxy."""
         proxy = Proxy(await stack.enter_async_context(serving(self._chat.answer)), self._seed)
         stack.push_async_callback(proxy.close)
         self.fault_counts = proxy.fault_counts
@@ -103,7 +103,7 @@ class ChatBackend:
 
 @dataclass
 class ChaosRun:
-    """How much, and how bad."""
+    """A run: number of jobs, faults and kills."""
 
     sky: ChaosBackend
 
@@ -118,7 +118,7 @@ class ChaosRun:
     watch: Connection = field(init=False)
 
     async def run(self, make: Factory, conn: Connection) -> None:
-        """Let it all be delivered; up to twenty jobs ask, and are answered meanwhile."""
+        """Deliver all messages; up to twenty jobs ask questions, which are answered."""
         rt, self.watch = make.rt, conn
         async with AsyncExitStack() as stack:
             module, *address = await self.sky.open(stack)
@@ -158,7 +158,7 @@ class ChaosRun:
         return not await value(self.watch, LIVE)
 
     async def _kill(self, processes: DispatcherProcesses) -> None:
-        """Kill a process at every so many posts, and start another."""
+        """Kill a process at a fixed number of posts, and start another."""
         total = self.jobs * self.notices
         for n in range(1, self.kills + 1):
             await self.sky.reach(total * n // (self.kills + 1))
@@ -167,14 +167,14 @@ class ChaosRun:
             await processes.start()
 
     async def check(self, rt: Runtime, conn: Connection) -> Counter[str]:
-        """Each is visible once, in the order of its thread, and rewritten where it has to be."""
+        """Check that each message is visible once, in order, and edited if necessary."""
         counts = await rows(
             conn,
             "SELECT id::text, seq, kind, status, thread_key, in_doubt FROM draftsman.deliveries",
         )
         kinds = Counter(str(kind) for _, _, kind, *_ in counts)
         assert kinds["notice"] == self.jobs * self.notices
-        assert kinds["question_closed"] > 0, "no copy had to be rewritten"
+        assert kinds["question_closed"] > 0, "no copy was edited"
         posts = self.sky.seen()
         counts_by_marker = Counter(post.marker for post in posts)
         assert max(counts_by_marker.values()) == 1, "a message is visible twice"
@@ -203,7 +203,7 @@ class DispatcherProcesses:
         self._running: list[asyncio.subprocess.Process] = []
 
     async def start(self) -> None:
-        """Start another."""
+        """Start another process."""
         with blocked():  # until it can handle them: a stop may follow at once
             process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
         self._running.append(process)
@@ -215,9 +215,9 @@ class DispatcherProcesses:
         await process.wait()
 
     async def stop(self) -> None:
-        """Ask the others to end; each must, by itself."""
+        """Stop the other processes; each must exit by itself."""
         for process in self._running:
             if process.returncode is None:
                 process.terminate()
         ends = [await process.wait() for process in self._running]
-        assert ends == [0] * len(ends), "a dispatcher did not end well"
+        assert ends == [0] * len(ends), "a dispatcher failed"

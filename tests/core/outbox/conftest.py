@@ -1,4 +1,4 @@
-"""The outbox is tried against a chat."""
+"""Fixtures of the outbox's tests: a chat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.http_server import serving
 
 @pytest.fixture
 async def chat(rt: Runtime) -> AsyncIterator[ChatHarness]:
-    """Give a chat, before which a test may put a rule."""
+    """Give a chat; a test can set a rule for its calls."""
     async with AsyncExitStack() as stack:
         opened: list[ChatHarness] = []
         url = await stack.enter_async_context(serving(lambda request: opened[0].answer(request)))

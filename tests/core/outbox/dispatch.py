@@ -47,7 +47,7 @@ async def deliver(
 
 
 async def main(database: str, chat: str, *seconds: str) -> None:
-    """Deliver to a chat; its calls take from a bucket where there is a rate."""
+    """Deliver to a chat; a rate limits its calls."""
     timeout, lease, rate = (*map(float, seconds), None, None)[:3]
     assert timeout is not None
     await deliver(database, ChatChannel(chat, timeout, rate), timeout, lease)

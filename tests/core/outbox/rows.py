@@ -1,4 +1,4 @@
-"""Looking at the outbox, and taking from it, in a test."""
+"""Queries and claims of the outbox for tests."""
 
 from __future__ import annotations
 

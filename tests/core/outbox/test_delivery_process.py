@@ -1,4 +1,4 @@
-"""A process without a worker sends as soon as there is something to send."""
+"""A process without a worker sends deliveries as soon as they are due."""
 
 from __future__ import annotations
 

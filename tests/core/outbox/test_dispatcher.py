@@ -69,7 +69,7 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     assert [event.payload["delivery"] for event in events] == [dead.seq]
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("gone", declared="PERMANENT"))
-    assert len(await deliveries_of(rt, number)) == 2, "no fallback of a fallback"
+    assert len(await deliveries_of(rt, number)) == 2, "a fallback has no fallback"
     assert await rt.outbox.dead_letter_count() == 2
     assert (await rows(conn, "SELECT count(*) FROM draftsman.job_targets"))[0][0] == 1
 
@@ -142,7 +142,7 @@ async def test_a_retry_after_delays_every_process_without_using_an_attempt(
     assert paths == ["/post"]
     due = await rt.delivery_sender.next_due(ChannelName.SLACK)
     assert due is not None
-    assert due <= 60, "the lease of the other"
+    assert due <= 60, "the lease of the other delivery"
     await clock.forward(3601)
     assert {item.job for item in await claim(rt, ChannelName.SLACK)} == {first, second, other}
 
@@ -219,8 +219,8 @@ async def test_a_rate_limit_is_shared_by_all_processes(
         "SELECT extract(epoch FROM max(l.free_at) - max(d.sent_at))::float8, max(d.attempts)"
         " FROM draftsman.deliveries d CROSS JOIN draftsman.channel_limits l",
     )
-    assert ahead <= 0.4, "the last of them was taken before its time"
-    assert attempts == 1, "waiting spends nothing"
+    assert ahead <= 0.4, "the last token was taken too early"
+    assert attempts == 1, "waiting uses no attempt"
 
 
 async def test_a_stop_finishes_calls_in_flight_and_claims_no_more(

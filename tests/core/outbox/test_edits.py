@@ -1,4 +1,4 @@
-"""Visible messages: each is shown once, and rewritten where necessary."""
+"""Visible messages: each is shown once, and edited if necessary."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def test_a_reminder_is_edited_with_its_question(
     await make.answer(work.number, "red")
     await chat.quiet(work.number)
     first_lines = [post.text.splitlines()[0] for post in chat.chat.posts.values()]
-    assert first_lines[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
+    assert first_lines[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is also a copy"
 
 
 async def test_a_private_notice_goes_to_one_target_and_names_its_reader(

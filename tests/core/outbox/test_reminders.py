@@ -31,7 +31,7 @@ LONG = QUESTION.model_copy(update={"expires_in": 100 * HOUR})
 
 
 async def count(rt: Runtime, job: int) -> int:
-    """Return how many reminders were written, as the question has them counted as well."""
+    """Return the number of reminders, which equals the counter of the question."""
     reminders = [
         delivery
         for delivery in await deliveries_of(rt, job)
@@ -180,7 +180,7 @@ async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
 
 
 def _with_quiet_hours(rt: Runtime, **people: dict[str, str]) -> Runtime:
-    """Return services for people with quiet hours of their own, and 22 to 7 in UTC by default."""
+    """Return services for people with these quiet hours; by default 22 to 7 in UTC."""
     data = rt.settings.model_dump(exclude_unset=True)
     data["people"] = {name: PEOPLE[name] | people.get(name, {}) for name in PEOPLE}
     data["questions"] = {"quiet_hours": "22:00-07:00", "timezone": "UTC"}
@@ -188,7 +188,7 @@ def _with_quiet_hours(rt: Runtime, **people: dict[str, str]) -> Runtime:
 
 
 async def _set_hour(clock: Clock, rt: Runtime, hour: float) -> None:
-    """Go on to that hour of the day, UTC."""
+    """Move the clock forward to this hour of the day, in UTC."""
     now = await rt.checkpoints.now()
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     await clock.forward(((hour * HOUR) - (now - today).total_seconds()) % (24 * HOUR))
@@ -208,10 +208,10 @@ async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     long = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
     assert await night.sweeps.names["remind"](LeaderTerm()) == 2
-    assert await count(rt, work.number) == 0, "its time is over before the morning"
+    assert await count(rt, work.number) == 0, "it expires before the end of quiet hours"
     assert await count(rt, long.number) == 0
     assert await night.sweeps.names["remind"](LeaderTerm()) == 0, (
-        "it is put off, not looked at again"
+        "it is postponed, not evaluated again"
     )
     (morning,) = await _due_at(conn)
     assert (morning.astimezone(UTC).hour, morning.minute) == (7, 0)
@@ -220,7 +220,7 @@ async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     assert await count(rt, long.number) == 1
     (at,) = await _due_at(conn)
     remaining = at - (await rt.checkpoints.now())
-    assert 8.4 * HOUR < remaining.total_seconds() <= 8.6 * HOUR, "90 % is still to come"
+    assert 8.4 * HOUR < remaining.total_seconds() <= 8.6 * HOUR, "the reminder at 90 % is not due"
 
 
 async def test_a_delayed_reminder_is_superseded_by_an_answer(
@@ -238,16 +238,16 @@ async def test_a_delayed_reminder_is_superseded_by_an_answer(
 
 
 TOKYO = {"timezone": "Asia/Tokyo"}
-"""Where it is day from 22:00 to 13:00 UTC."""
+"""A time zone in which it is day from 22:00 to 13:00 UTC."""
 CASES = [
     (GATE, {}, 3, 0),
-    (GATE, {"carol": TOKYO}, 3, 1),  # the first of them is awake
+    (GATE, {"carol": TOKYO}, 3, 1),  # the first responder has no quiet hours now
     (GATE, {"carol": {"quiet_hours": "none"}}, 3, 1),
     (GATE, {"ben": TOKYO}, 3, 0),  # he may not decide it
     (GATE, {"carol": TOKYO, "dave": TOKYO}, 14, 0),
     (GATE, {"carol": TOKYO}, 14, 1),
     (QUESTION, {"ben": TOKYO}, 3, 1),
-    (QUESTION, {"ben": TOKYO}, 14, 1),  # the requester is awake
+    (QUESTION, {"ben": TOKYO}, 14, 1),  # the requester has no quiet hours now
     (QUESTION, {"ben": TOKYO, "anna": TOKYO}, 14, 0),
     (QUESTION, {"carol": TOKYO}, 3, 0),
 ]

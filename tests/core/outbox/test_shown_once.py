@@ -1,4 +1,4 @@
-"""Deliveries through faults are shown once, in order. Ten thousand of them: tests/soak."""
+"""Deliveries are shown once and in order despite faults. Ten thousand of them: tests/soak."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ async def test_each_message_is_visible_once_and_in_order_despite_faults(
     storm = ChaosRun(backend, jobs=10, notices=10, processes=2, kills=2, deadline=90)
     await storm.run(make, conn)
     await storm.check(rt, conn)
-    assert set(backend.fault_counts) == backend.known, "not every fault struck"
+    assert set(backend.fault_counts) == backend.known, "not every fault was injected"
     assert storm.killed == 2

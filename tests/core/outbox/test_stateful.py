@@ -62,7 +62,7 @@ class World:
         self.questions = 0
 
     async def step(self, kind: Any) -> None:
-        """Do a step, if it is possible now."""
+        """Take a step, if it is possible now."""
         match kind:
             case ("take", channel):
                 for item in await claim(self.rt, ChannelName(channel)):
@@ -134,7 +134,7 @@ class World:
 
 @pytest.fixture
 def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]], None]]:
-    """Give a way to play steps; hypothesis calls it from no event loop."""
+    """Give a function that plays steps; hypothesis calls it outside of an event loop."""
     hasty = settings.model_copy(
         update={
             "notifications": settings.notifications.model_copy(

@@ -1,4 +1,4 @@
-"""The deliveries of a process that ended, or lost its session, go out at once, and once."""
+"""Deliveries of a process that ended or lost its session are sent at once, and once."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tests.support.statements import run, value
 from tests.support.waits import background, until, wait_blocked
 
 TIMEOUT: Final = 2.0
-"""Seconds of a call, which is given up at half of it."""
+"""Seconds of a call; its sender abandons it at half of them."""
 LEASE: Final = 3600.0
 """Seconds that a killed process would hold its claims."""
 GONE: Final = 2**31 - 1
-"""The number of a free session lock."""
+"""The id of a free session lock."""
 ENDS: Final = "SELECT call_ends_at FROM draftsman.deliveries"
 Start = Callable[[], Awaitable[None]]
 
@@ -219,7 +219,7 @@ async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits
             conn,
             "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",
         )
-        assert remaining > 0, "what it sent last has time to arrive"
+        assert remaining > 0, "its last call has time to arrive"
     finally:
         await channel.close()
 
@@ -273,4 +273,4 @@ async def test_a_delivery_claimed_without_a_session_is_rescued_after_its_lease(
     assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
     await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
     (item,) = await claim(rt, ChannelName.SLACK)
-    assert item.in_doubt, "whether it began a call is not known"
+    assert item.in_doubt, "it is unknown whether it began a call"

@@ -1,4 +1,4 @@
-"""Questions, decisions and results go before status cards, which go out all the same."""
+"""Questions, decisions and results precede statuses, which are still sent."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_deliveries_before_an_urgent_delivery_are_urgent_and_later_ones_ar
 async def test_a_status_due_earlier_by_the_head_start_goes_first(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """However many questions come: each of them is due later than the card."""
+    """With any number of questions: each of them is due later than the status."""
     card = await make.queued(**CHAT)
     await clock.forward(HEAD_START - 1)
     soon = (await make.asked(**CHAT)).number

@@ -12,14 +12,14 @@ from tests.support.races import FirstSession, hold_commits
 
 @pytest.fixture
 async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
-    """Give the session that works first and commits only when the test says so."""
+    """Give the session that works first and commits when the test requests it."""
     async with hold_commits(rt) as first:
         yield first
 
 
 @pytest.fixture(autouse=True)
 async def _check_invariants(rt: Runtime) -> AsyncIterator[None]:
-    """After every race the data is sound."""
+    """Check the invariants after every race."""
     yield
     broken = {
         name: violations

@@ -1,4 +1,4 @@
-"""Answers at once, and against everything else that may close a question, in both orders."""
+"""Concurrent answers, and answers against other ways to close a question, in both orders."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def _expire(rt: Runtime) -> int:
 async def test_an_answer_in_time_is_not_expired_by_the_sweep(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock
 ) -> None:
-    """The answer came before the time was over and commits after: the sweep passes it by."""
+    """The answer arrives before the expiry and commits after it: the sweep skips the question."""
     work = await make.asked(SOON)
     async with first.doing(_answer(first.rt, make, work.number)) as answered:
         await clock.forward(61)
@@ -145,7 +145,7 @@ async def test_an_answer_during_the_sweep_waits_and_is_refused(
 async def test_a_sweep_and_an_answer_never_deadlock(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """Both lock job before question; many of both at once must all get through."""
+    """Both lock the job before the question; many concurrent transactions must all succeed."""
     works = [await make.asked(SOON) for _ in range(10)]
     await clock.forward(59.9)
     async with asyncio.timeout(20):
@@ -187,7 +187,7 @@ async def test_a_question_extended_during_the_sweep_stays_open(
 async def test_a_sweep_that_waited_for_a_question_checks_it_again(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    """Lengthened after the sweep saw it due: as by an extend between its look and its lock."""
+    """The question is extended between the sweep's query and its lock."""
     work = await make.asked(SOON)
     longer = "UPDATE draftsman.job_questions SET expires_at = expires_at + interval '1 hour'"
     async with first.doing(first.rt.db.run_transaction(lambda session: run(session, longer))):
@@ -230,7 +230,7 @@ async def test_a_cancel_waits_for_a_denial_and_is_refused(
 async def test_an_answer_to_the_first_question_never_answers_the_second(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    """Typed while /1 was open, it waits until the same run's next life asked /2."""
+    """Typed while /1 was open, it waits until the job's next run asked /2."""
     work = await make.asked()
     await make.answer(work.number, "red")
     again = await make.running(work.number)

@@ -23,7 +23,7 @@ from tests.support.statements import rows
 
 
 async def _asking(make: Factory, rt: Runtime) -> tuple[int, ClaimedDelivery]:
-    """Return a job that asks, and its question's post in the hands of a dispatcher."""
+    """Return a job that asks, and the post of its question, claimed by a dispatcher."""
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
     await rt.delivery_sender.record(status, RECEIPT)
@@ -48,7 +48,7 @@ async def test_a_post_recorded_after_its_question_closed_is_edited(
 async def test_a_post_that_failed_while_its_question_closed_is_not_retried(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    """It waited for the answer, and sees its effect: its own snapshot is older."""
+    """It waits for the answer, and sees its effect, although its own snapshot is older."""
     job, question = await _asking(make, rt)
     refused = Failure("no", http_status=500)
     async with first.doing(_answer(first.rt, make, job)):
@@ -160,7 +160,7 @@ async def test_the_lease_of_a_dead_dispatcher_expires_and_its_post_is_in_doubt(
     assert (again.seq, again.in_doubt, again.attempts) == (first_claim.seq, True, 2)
     assert again.id == first_claim.id, "the marker is that of the delivery"
     assert await rt.delivery_sender.record(first_claim, RECEIPT) is None, (
-        "it came back from the dead"
+        "it was sent again after being dead"
     )
     assert await rt.delivery_sender.record(again, RECEIPT) is DeliveryStatus.SENT
 

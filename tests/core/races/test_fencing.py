@@ -1,4 +1,4 @@
-"""A run that lost its job writes nothing and does not disturb the new owner."""
+"""A run that lost its lease writes nothing and does not affect the new owner."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_rescued_run_writes_nothing_after_the_next_claim(
 async def test_the_owner_of_the_lease_can_write(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
-    """Else the test above would prove nothing."""
+    """Shows that the writes of the test above are valid."""
     work = await make.running()
     await rt.checkpoints.begin_step(work.lease, "mine")
     before = await _all_rows(conn)

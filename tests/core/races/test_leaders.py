@@ -1,4 +1,4 @@
-"""Two leaders at once do no harm: each thing is done once, and no sweep waits for another."""
+"""Two concurrent leaders: each change is made once, and no sweep waits for another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SWEEPS: dict[str, Sweep] = {
 
 
 async def _work(make: Factory, clock: Clock, jobs: int) -> None:
-    """Leave so many jobs for each sweep."""
+    """Create this number of jobs for each sweep."""
     for _ in range(jobs):
         await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
         await make.scheduled(delay=60)

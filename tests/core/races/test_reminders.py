@@ -1,4 +1,4 @@
-"""Reminding and escalating beside answers, and beside another leader."""
+"""Reminders and escalations concurrent with answers, and with another leader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AFTER = {"remind": 60.0, "expire": 101.0}
 
 
 async def _done(rt: Runtime, job: int, name: str) -> int:
-    """Return how often it was reminded of, or escalated."""
+    """Return the number of reminders or escalations."""
     if name == "remind":
         return [delivery.kind for delivery in await deliveries_of(rt, job)].count(
             DeliveryKind.REMINDER
@@ -136,5 +136,5 @@ async def test_a_concurrent_extension_postpones_the_reminder(
 
 
 def make_on(make: Factory, first: FirstSession) -> Factory:
-    """Return the factory over the session that comes first."""
+    """Return the factory over the first session."""
     return Factory(first.rt, make.owner)

@@ -1,4 +1,4 @@
-"""Runs that end while something else ends them: cancels, rescues, heartbeats, stale workers."""
+"""Runs that end concurrently with cancels, rescues, heartbeats and stale workers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
 async def test_a_claim_of_another_worker_is_not_started(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, case: str
 ) -> None:
-    """The job is claimed as before, but under another lease: only that tells."""
+    """The job is claimed as before; only its lease differs."""
     work, other = await make.claimed(), uuid4()
 
     async def lose(session: Connection) -> list[ClaimedJob]:
@@ -181,7 +181,7 @@ async def test_a_rescue_skips_a_run_that_is_ending(
 async def test_a_heartbeat_during_the_rescue_reports_the_lost_run(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
-    """It does not wait: the run is skipped, and the next beat tells."""
+    """It does not wait: the run is skipped, and the next heartbeat reports it."""
     work = await make.running(on_lost="resume")
     claim = rt.claim(make.worker, ())
     async with first.doing(_rescue(first.rt, make)):
@@ -194,7 +194,7 @@ async def test_a_heartbeat_during_the_rescue_reports_the_lost_run(
 async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    """The run was silent for too long, and beats just before it would have been lost."""
+    """The run was silent for too long; its heartbeat arrives just before the rescue."""
     work = await make.running(on_lost="resume")
     await clock.forward(400)
     await first.reopen()
@@ -223,7 +223,7 @@ WRITES: dict[str, Write] = {
 async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, write: str
 ) -> None:
-    """A condition alone would still see the run as the owner: the lock makes it look again."""
+    """A condition alone would still see the run as the owner: the lock makes it check again."""
     work = await make.running(on_lost="resume")
     await rt.checkpoints.begin_step(work.lease, "mine")
     async with first.doing(_rescue(first.rt, make)):
@@ -261,7 +261,7 @@ async def test_concurrent_writes_do_not_exceed_a_quota(
 async def test_a_finished_job_stays_finished_under_concurrent_changes(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    """Everything that could move a job comes at once with its end; the end stays."""
+    """All changes of a job are concurrent with its end; the end stays."""
     works = [await make.running() for _ in range(10)]
     for work in works:
         results = await asyncio.gather(

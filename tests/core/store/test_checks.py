@@ -1,4 +1,4 @@
-"""Columns belong to states: every CHECK has a statement that it refuses."""
+"""CHECK constraints: each refuses a statement."""
 
 from __future__ import annotations
 

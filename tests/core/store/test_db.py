@@ -284,7 +284,7 @@ async def test_other_errors_are_not_retried() -> None:
 
 
 async def test_a_waiting_session_is_detected(db: Database, conn: Connection) -> None:
-    """The races depend on this: it shows which session waits for which."""
+    """The races depend on this function, which reports the waiting sessions."""
     async with db.connection() as first, db.connection() as second:
         async with first.transaction():
             await first.execute("UPDATE draftsman.event_epoch SET epoch = 2")

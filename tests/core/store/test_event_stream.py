@@ -38,7 +38,7 @@ async def _settled(rt: Runtime, conn: Connection) -> Cursor:
         newest = await value(conn, "SELECT max(txid)::text::bigint FROM draftsman.job_events")
         return (await rt.read_model.end_cursor())[1] > (newest or 0)
 
-    await until(look, "an end of the feed behind all that is there")
+    await until(look, "the end of the feed after all events")
     return await rt.read_model.end_cursor()
 
 

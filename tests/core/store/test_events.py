@@ -1,4 +1,4 @@
-"""The trail: PostgreSQL itself writes an event for every step, with kind, actor and detail."""
+"""Events: a trigger writes an event for every transition, with kind, actor and detail."""
 
 from __future__ import annotations
 

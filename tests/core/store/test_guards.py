@@ -138,7 +138,7 @@ async def test_history_cannot_be_truncated(make: Factory, conn: Connection, tabl
 
 
 async def _partition(conn: Connection) -> str:
-    """Return the partition that holds the events of now."""
+    """Return the partition of the current month."""
     query = (
         "SELECT DISTINCT 'draftsman.' || c.relname FROM draftsman.job_events e"
         " JOIN pg_class c ON c.oid = e.tableoid"

@@ -81,7 +81,7 @@ def _sweep(rt: Runtime, name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
 
 
 async def _work_for_all(make: Factory, clock: Clock) -> list[int]:
-    """Leave something to do for every sweep."""
+    """Create work for every sweep."""
     expiring = await make.asked(QUESTION.model_copy(update={"expires_in": 60}))
     lost = await make.running(worker=await make.worker_row())
     await make.worker_row()

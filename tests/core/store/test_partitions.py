@@ -1,4 +1,4 @@
-"""The trail is partitioned by month, in UTC, wherever the session thinks it is."""
+"""Partitions of events by month, in UTC, in any time zone of the session."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
             assert len(done) == size
         await _claim_and_settle(conn, make.worker, 0, done)
     assert plans.wrong() == []
-    assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
+    assert plans.linear("old_states"), "a batch of a thousand uses the plan of a batch of one"
 
 
 @pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
@@ -65,7 +65,7 @@ async def test_a_psql_session_needs_no_disabled_node_and_no_compilation(
             jobs = [await make.queued() for _ in range(size)]
             assert await run(conn, CANCEL, {"jobs": jobs}) == size
     assert plans.wrong() == []
-    assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
+    assert plans.linear("old_states"), "a batch of a thousand uses the plan of a batch of one"
 
 
 async def test_a_session_of_draftsman_compiles_nothing(server: Server, own_database: str) -> None:

@@ -1,4 +1,4 @@
-"""The named queries: each fits the schema, has a function of its name, and few indexes serve."""
+"""The named queries: each matches the schema, has a function of its name, and uses its index."""
 
 from __future__ import annotations
 

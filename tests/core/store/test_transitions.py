@@ -96,7 +96,7 @@ async def _where(conn: Connection, number: int) -> tuple[Status, Status | None, 
 
 
 async def _try(conn: Connection, number: int, before: Status, after: Status, growth: int) -> str:
-    """Write a status with all that belongs to it, take it back, and return how that ended."""
+    """Write a status with its columns, roll back, and return the outcome."""
     try:
         async with conn.transaction(force_rollback=True):
             await _prepare(conn, number, before, after)

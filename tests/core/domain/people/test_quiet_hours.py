@@ -58,7 +58,7 @@ def test_quiet_hours_end_at_a_time_outside_them(where: tuple[str, datetime], tex
 
 
 def _is_repeated_hour(quiet: QuietHours, now: datetime, over: datetime) -> bool:
-    """Return whether the clocks are set back to a quiet time between the two."""
+    """Return whether the clocks are set back to a quiet time between two instants."""
     steps = int((over - now) / MINUTE) + 1
     return any(is_quiet(quiet, now + step * MINUTE) for step in range(steps))
 

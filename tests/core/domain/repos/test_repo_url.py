@@ -1,4 +1,4 @@
-"""Addresses of repositories, in every shape that people write."""
+"""URLs of repositories, in every form that people write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_port_of_its_own_is_another_server(
     own = port == PORTS[scheme]
     parsed = parse(f"{scheme}://{host}:{port}/{owner}/{name}")
     assert parsed.host == (host.lower() if own else f"{host.lower()}:{port}")
-    assert parse(parsed.url) == parsed, "what git is given is an address of the same repository"
+    assert parse(parsed.url) == parsed, "the URL for git names the same repository"
 
 
 @given(SECRET, HOST, NAME, NAME, st.data())
@@ -164,4 +164,4 @@ def test_a_mention_keeps_what_follows_the_repository() -> None:
     "piece", ["a", "a@", "a@b", "https:/", "https://", "git@a:", "é.", "(", "/"]
 )
 def test_a_long_text_costs_no_more_than_its_length(piece: str) -> None:
-    list(find_repo_urls(piece * 200_000))  # quadratic time would not come to an end here
+    list(find_repo_urls(piece * 200_000))  # quadratic time would take hours here

@@ -1,4 +1,4 @@
-"""Which class an error is of: the origin's own word, its code, the status, then the safe guess."""
+"""Error classes: by the declared class, the code, the status, else the safe default."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ E = ErrorClass
         ({"origin": "handler", "code": "timeout"}, E.PERMANENT),
         ({"origin": "handler", "code": "call_timeout"}, E.TRANSIENT_APP),
         ({"origin": "handler", "code": "unknown_type"}, E.PERMANENT),
-        # A code decides before a status, and the origin's own word before both.
+        # A code precedes a status, and a declared class precedes both.
         ({"origin": "git", "code": "no_such_ref", "http_status": 503}, E.PERMANENT),
         ({"origin": "slack", "code": "ratelimited", "http_status": 429}, E.TRANSIENT_APP),
         ({"declared": "TRANSIENT_APP", "http_status": 400}, E.TRANSIENT_APP),

@@ -1,4 +1,4 @@
-"""Whose limits count: the type's, the agent's or the tool's, and then the job's own."""
+"""Precedence of limits: of the job, the agent or tool, and the type."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_no_count_overflows(policy: RetryPolicy, failures: int, jitter: float) -
 def test_jitter_draws_evenly_from_the_whole_of_a_delay(
     policy: RetryPolicy, failures: int, draw: float, other: float
 ) -> None:
-    """Full jitter: any part of the ceiling down to nothing, and as much of it as was drawn."""
+    """Full jitter: the delay is the drawn fraction of the limit, down to zero."""
     ceiling = app_delay(policy, failures, lambda: 1.0)
     assert app_delay(policy, failures, lambda: draw) == pytest.approx(ceiling * draw)
     if draw <= other:

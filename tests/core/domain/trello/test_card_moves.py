@@ -1,4 +1,4 @@
-"""Where a card goes as its job goes on."""
+"""Moves of a card when the status of its job changes."""
 
 from __future__ import annotations
 
