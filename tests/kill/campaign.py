@@ -38,7 +38,7 @@ SELECT FROM draftsman.deliveries
  LIMIT 1
 """
 LOOK: Final = 0.05
-"""Seconds between two looks at the rows."""
+"""Seconds between two polls of the rows."""
 HASTEN: Final = """
 UPDATE draftsman.job_states SET next_retry_at = draftsman.now()
  WHERE status = 'retrying' AND next_retry_at > draftsman.now() + interval '100 ms'
@@ -52,11 +52,11 @@ VIOLATED: Final = " UNION ALL ".join(
 """The names of the invariants that do not hold, in a single query."""
 
 FaultAction = Callable[[Process, Reached], Awaitable[bool]]
-"""Does harm at a point, and lets the process go on; returns whether it lives."""
+"""Injects a fault at a point, and continues the process; returns whether it lives."""
 
 
 def configuration(url: str, folder: Path, **more: Any) -> dict[str, Any]:
-    """Return ordinary configuration, with everything quick."""
+    """Return a normal configuration with short intervals."""
     types: dict[str, Any] = {name: LIMITS | {"on_lost": "resume"} for name in HANDLERS}
     types["kill:lost"] = LIMITS | {"on_lost": "new_job"}
     types["run_agent"] = LIMITS
@@ -169,7 +169,7 @@ class Campaign:
     async def _give_up(self, process: Process) -> NoReturn:
         process.signal(signal.SIGUSR1)
         unfinished = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
-        await asyncio.sleep(1)  # so long may it take to say where it stands
+        await asyncio.sleep(1)  # the time for it to print where its tasks wait
         process.signal(signal.SIGKILL)
         raise AssertionError(f"nothing happens any more: {unfinished} {self.said()}")
 
@@ -191,7 +191,7 @@ class Campaign:
 
 
 async def all_ended(rt: Runtime) -> bool:
-    """Return whether no job is left that has not ended, and all that was to be logged is."""
+    """Return whether all jobs have ended, and all deliveries to the log were written."""
     async with rt.db.connection() as conn:
         cursor = await conn.execute(LEFT)
         return await cursor.fetchone() is None
@@ -214,7 +214,7 @@ async def _answer(rt: Runtime) -> None:
         with suppress(DraftsmanError):
             for question in await rt.questions.open():
                 if question.key in ("colour", "silence"):
-                    continue  # it is answered already, or never will be
+                    continue  # it is already answered, or cannot be
                 gate = question.kind is QuestionKind.APPROVAL
                 fields: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
                 response = Response(source_event_id=f"answer to {question.name}", **fields)

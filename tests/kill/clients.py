@@ -1,4 +1,4 @@
-"""Scripts of people's processes, step by step; each may be killed anywhere and started again."""
+"""Scripts of people's processes; each can be killed at any step and started again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SUBJECT: Final = "card:1"
 
 
 async def people(settings: Settings, jobs: dict[str, int]) -> None:
-    """Submit, answer, approve, extend, cancel, retry, and look at everything."""
+    """Submit, answer, approve, extend, cancel, retry, and read every page."""
     async with open_runtime(settings) as rt:
         request = invocation(type="noop", key=SUBMITTED, queue="nobody")
         number = (await rt.submissions.submit(request, OWNER)).number
@@ -109,7 +109,7 @@ async def _reply_in_threads(rt: Runtime, job: int) -> None:
 
 
 async def _look_at_cards(rt: Runtime) -> None:
-    """Watch a board, observe labels come and go on its cards, and settle the episodes."""
+    """Watch a board, observe added and removed labels on its cards, and settle the episodes."""
     board, card, label, other = (sign * 24 for sign in "bcad")
     current, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
     await rt.boards.save(
@@ -218,7 +218,7 @@ async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
 
 
 async def _run_once(work: Callable[[], Awaitable[T]]) -> T:
-    """Do it as soon as the session of a killed process has ended."""
+    """Run the work once the session of a killed process has ended."""
     while True:
         with suppress(LostRace):
             return await work()

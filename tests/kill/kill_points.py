@@ -2,7 +2,7 @@
 
     claim.exchange before                     a named query of the store, not yet sent
     claim.exchange after                      executed; its transaction may still be open
-    claim.exchange committed                  committed; nobody has heard of it yet
+    claim.exchange committed                  committed; the reply is not read
     git workspace.Workspace._clone fetch during   git runs
     agent says ask before                     a message came and nothing was done about it
     agent is told answer after                a message went out
@@ -59,7 +59,7 @@ def is_read(query: str) -> bool:
 
 
 def all_points() -> set[str]:
-    """Return every point there is."""
+    """Return all points."""
     return sql_points() | phase_points()
 
 
@@ -91,7 +91,7 @@ def reads() -> set[str]:
 
 
 def phase_points() -> set[str]:
-    """Return the points of an agent's run that are no queries."""
+    """Return the points of an agent's run other than queries."""
     both = ("before", "after")
     points = {
         f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")
@@ -118,7 +118,7 @@ def process_methods() -> set[str]:
 
 
 def git_calls() -> set[str]:
-    """Return every place that runs a git which writes: `git MODULE.FUNCTION SUBCOMMAND`."""
+    """Return every call of a git command that writes: `git MODULE.FUNCTION SUBCOMMAND`."""
     subcommands = set()
     for module, function, call in _calls():
         if _called(call) in ("git", *_relays(module)) and (word := subcommand(_words(call))):
@@ -129,7 +129,7 @@ def git_calls() -> set[str]:
 
 
 def file_calls() -> set[str]:
-    """Return everything that is done to files in a thread: `files MODULE.FUNCTION CALL`."""
+    """Return every file operation in a thread: `files MODULE.FUNCTION CALL`."""
     return {
         f"files {module}.{function} {ast.unparse(call.args[0]).rpartition('.')[2]}"
         for module, function, call in _calls()
@@ -138,7 +138,7 @@ def file_calls() -> set[str]:
 
 
 def subcommand(arguments: list[str]) -> str | None:
-    """Return which git this is, from the arguments that are known."""
+    """Return the git subcommand, from the constant arguments."""
     rest = iter(arguments)
     for word in rest:
         if word == "-c":

@@ -1,4 +1,4 @@
-"""Telling people, step by step, through a channel that has limits, refuses, and is too busy."""
+"""Notifications through a channel with limits, refusals and overload, step by step."""
 
 from __future__ import annotations
 

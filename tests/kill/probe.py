@@ -62,7 +62,7 @@ class Probe:
         return stop and self._wait()
 
     def install(self) -> None:
-        """Wrap everything that has points."""
+        """Wrap all functions with points."""
         self._wrap_queries()
         self._wrap_copies()
         self._wrap_transactions()
@@ -72,7 +72,7 @@ class Probe:
 
     def _wait(self) -> bool:
         order = self._channel.recv(1)
-        if not order:  # the test is over
+        if not order:  # the test has ended
             sys.exit(1)
         return order == LOSE_REPLY
 

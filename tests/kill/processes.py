@@ -36,7 +36,7 @@ class Process:
         self._rest = b""
 
     async def reached(self) -> Reached | None:
-        """Return the next point that it comes to; None when it has ended."""
+        """Return the next point that it reaches; None when it has ended."""
         loop = asyncio.get_running_loop()
         while b"\n" not in self._rest:
             with suppress(ConnectionResetError):
@@ -48,16 +48,16 @@ class Process:
         return Reached(**json.loads(line))
 
     def go_on(self, *, lose_reply: bool = False) -> None:
-        """Let it go on."""
+        """Continue it."""
         self._channel.sendall(LOSE_REPLY if lose_reply else GO_ON)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it still is there."""
+        """Send it a signal, if it still runs."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     async def kill(self) -> None:
-        """SIGKILL it; return once it is gone."""
+        """SIGKILL it; return once it has ended."""
         self.signal(signal.SIGKILL)
         while await self.reached() is not None:
             pass
@@ -68,7 +68,7 @@ class Process:
 
 
 class Zygote:
-    """The process that forks them."""
+    """The process that forks the others."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "processes.log"
@@ -84,7 +84,7 @@ class Zygote:
     async def fork(
         self, role: str, settings: dict[str, Any], pending: Iterable[str], **jobs: int
     ) -> Process:
-        """Begin a worker, or a client's script; it will stop at the points that are pending."""
+        """Start a worker, or a client's script; it stops at the pending points."""
         parent_end, child_end = socket.socketpair()
         order = {"role": role, "settings": settings, "pending": sorted(pending), "jobs": jobs}
         order["log"] = str(self.log)

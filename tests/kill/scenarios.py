@@ -80,7 +80,7 @@ class LifecycleScenario:
     """The data directory of the workers, with their log."""
 
     async def begin(self) -> None:
-        """Submit them."""
+        """Submit the jobs."""
         self.life = await self._submit("kill:life", on_lost="resume", notify=("log",))
         self.given = await self._submit(
             "kill:given", on_lost="resume", overrides={"answers": {"colour": "red"}}
@@ -126,7 +126,7 @@ class LifecycleScenario:
         assert notes.decode() == result["first"]
 
     def _check_log(self) -> None:
-        """Fail for a message that is there twice, and for an end that is not there."""
+        """Fail for a message that was sent twice, and for a missing result."""
         text = Path(self.data, "notifications.jsonl").read_text(encoding="utf-8")
         lines = [json.loads(line) for line in text.splitlines()]
         markers = [line["id"] for line in lines]
@@ -162,7 +162,7 @@ async def live(campaign: Campaign, folder: Path) -> None:
 
 
 async def _leave_clones(campaign: Campaign, number: int) -> None:
-    """Make the folder that a dead worker's run left: the next worker clears it away."""
+    """Create the folder that a dead worker's run leaves: the next worker removes it."""
     job = await campaign.rt.read_model.job(number)
     name = f"D-{number}.99-{clone_tag(job.id)}"
     Path(campaign.settings["data_dir"], "runs", name).mkdir(parents=True)
@@ -200,7 +200,7 @@ async def drain(campaign: Campaign) -> None:
 
 
 async def prune(campaign: Campaign, clock: Clock) -> None:
-    """Strike processes that prune and restore events: none is lost."""
+    """Inject faults into processes that prune and restore events: none is lost."""
     rt = campaign.rt
     await clock.forward(over_a_year())
     async with rt.db.connection() as conn:
@@ -218,7 +218,7 @@ async def prune(campaign: Campaign, clock: Clock) -> None:
 
 
 async def ask_people(campaign: Campaign, make: Factory) -> None:
-    """Strike people's commands; each takes effect once."""
+    """Inject faults into people's commands; each takes effect once."""
     rt = campaign.rt
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"notes")
@@ -251,7 +251,10 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     all_jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
     [joined] = [job for job in all_jobs if job.subject_key == SUBJECT]
     kinds = [event.kind for event in await rt.read_model.job_events(joined.number)]
-    assert kinds.count("request_joined") in (1, 2)  # a killed first client comes again, and joins
+    assert kinds.count("request_joined") in (
+        1,
+        2,
+    )  # a killed first client is started again, and joins
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
     trail = await rt.read_model.job_events(jobs["unfollowed"])
@@ -261,7 +264,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
 
 
 async def _unfollowed(make: Factory) -> int:
-    """Return a job of a dead worker whose next job cannot be made."""
+    """Return a job of a dead worker whose new job cannot be created."""
     work = await make.running(on_lost="new_job")
     existing = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
     existing |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
@@ -272,7 +275,7 @@ async def _unfollowed(make: Factory) -> int:
 
 
 async def tell_people(campaign: Campaign) -> None:
-    """Strike processes that deliver; the last finishes with its own job."""
+    """Inject faults into processes that deliver; the last finishes with its own job."""
     rt = campaign.rt
     await campaign.ask("telling")
     jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
@@ -294,7 +297,7 @@ async def cancel_all(rt: Runtime) -> None:
 
 
 async def drive_agent(campaign: Campaign, folder: Path) -> None:
-    """Let an agent work on a repository through strikes."""
+    """Run an agent on a repository through faults."""
     rt = campaign.rt
     name = f"repo{folder.name}"
     repo = make_repository(folder / name)
@@ -324,4 +327,4 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     assert [answer.question for answer in answers if answer.accepted] == [1, 2]
     await campaign.work(lambda: all_ended(rt))  # it removes the files of the last killed worker
     runs = Path(campaign.settings["data_dir"], "runs")
-    assert list(runs.iterdir()) == [], "clones are left"
+    assert list(runs.iterdir()) == [], "clones remain"

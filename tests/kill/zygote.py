@@ -29,7 +29,7 @@ MOST: Final = 1 << 20
 
 
 def main() -> None:
-    """Fork a process for each order until the test goes away."""
+    """Fork a process for each order until the test closes the connection."""
     orders = socket.socket(fileno=int(sys.argv[1]))
     all_points()  # read the sources once, not in each process
     gc.freeze()
@@ -74,7 +74,7 @@ def _begin(order: dict[str, Any], channel: socket.socket) -> None:
 
 
 def _report() -> None:
-    """Say where every task stands: SIGUSR1 asks, when nothing happens any more."""
+    """Print the stack of every task, on SIGUSR1, when the process hangs."""
     for task in asyncio.all_tasks():
         task.print_stack()
 
