@@ -142,7 +142,7 @@ async def test_bots_and_dashboards_cannot_be_inspected(
     dashboard = installation.start(
         "dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams
     )
-    await asyncio.to_thread(os.read, screen, 1)  # it has drawn, so it has read its configuration
+    await asyncio.to_thread(os.read, screen, 1)  # drawn: the configuration is loaded
     pids = [up.pid, *up.children(), dashboard.pid]
     assert len(pids) == 4
     assert [pid for pid in pids if not refused(snoop(pid))] == []

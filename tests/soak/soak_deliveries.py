@@ -52,7 +52,7 @@ async def run_chaos(
     )
     await storm.run(make, conn)
     kinds = await storm.check(rt, conn)
-    assert set(backend.fault_counts) == backend.known, "not every fault struck"
+    assert set(backend.fault_counts) == backend.known, "not every fault was injected"
     assert storm.killed == KILLS
     record_property("faults", dict(backend.fault_counts))
     record_property("deliveries", {str(kind): count for kind, count in kinds.items()})

@@ -82,7 +82,7 @@ def tmux(cli: Cli, tmp_path: Path) -> Iterator[Tmux]:
     yield screen
     if any(not ended([process]) for process in family):
         screen.close()
-    until(lambda: ended(family), "the end of all of it")
+    until(lambda: ended(family), "the end of all processes")
 
 
 async def test_question_is_answered_and_its_job_resumes(

@@ -99,7 +99,7 @@ async def test_end_of_a_dashboard_is_displayed_and_enter_restarts_it(
         async def has_message() -> bool:
             return bool(await page.evaluate("document.body.matches('.-closed')"))
 
-        await until(has_message, "the word that it has ended")
+        await until(has_message, "the message about its end")
         await asyncio.to_thread(process.wait, DEADLINE)
         page.events.clear()
         await page.press("\r")

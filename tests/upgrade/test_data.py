@@ -121,7 +121,7 @@ async def test_cursor_of_the_release_continues(
     ):  # not before the end of all earlier transactions on the server
         return bool(await rt.read_model.events(cursors[-1]))
 
-    await until(has_new_event, "what came after the release")
+    await until(has_new_event, "events after the release")
     (new,) = await rt.read_model.events(cursors[-1])
     assert (new.job, new.kind) == (number, "job_created")
     assert number > max(event.job for event in await rt.read_model.events(limit=len(cursors)))

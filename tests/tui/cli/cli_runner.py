@@ -1,4 +1,4 @@
-"""Running the command line: in this process, as a process of its own, and on a terminal."""
+"""Runners of the command line: in this process, in another process, and on a terminal."""
 
 from __future__ import annotations
 
@@ -148,11 +148,11 @@ class Terminal:
         assert text in self.plain, self.plain
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give it another size; the command hears of it."""
+        """Resize the terminal, and signal the command."""
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def type(self, text: str) -> None:
-        """Type, as a person does."""
+        """Type a text."""
         os.write(self._fd, text.encode())
 
     def end(self) -> int:
@@ -162,7 +162,7 @@ class Terminal:
         return code
 
     def hang_up(self) -> None:
-        """Close the terminal, as by its window."""
+        """Close the terminal like its window."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -179,7 +179,7 @@ class Terminal:
             return True
         try:
             data = os.read(self._fd, 65536)
-        except OSError:  # the terminal's other end is closed
+        except OSError:  # the command has closed the terminal
             return False
         self.show(data)
         return bool(data)

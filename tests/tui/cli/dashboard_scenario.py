@@ -15,7 +15,7 @@ ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
 
 
 async def answer_and_resume(view: ScreenView, make: Factory, rt: Runtime) -> None:
-    """See a question that waits, answer it, and see its job go on to the end."""
+    """Wait for a question, answer it, and wait for the end of its job."""
     number = await make.queued(type="ask", queue="default", title="Paint the shed")
     see(view, f"D-{number}", "question", "Paint the shed", "waiting 1")
     view.type("2")
@@ -31,7 +31,7 @@ async def answer_and_resume(view: ScreenView, make: Factory, rt: Runtime) -> Non
 
 
 def change_size(view: ScreenView, columns: int, lines: int) -> None:
-    """Make it as small as it may be, where a column has no room, and as it was."""
+    """Resize it to its minimum, where a column is hidden, and back."""
     for width, height, by in ((80, 24, False), (columns, lines, True)):
         view.resize(width, height)
         see_that(

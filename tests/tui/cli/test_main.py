@@ -74,7 +74,7 @@ def test_every_command_has_a_description_with_examples(capsys: pytest.CaptureFix
 
 
 WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
-"""They take nothing to show; their group has the example."""
+"""Commands without arguments; their group has the example."""
 
 
 def test_the_list_has_the_same_summary_as_the_command() -> None:
@@ -212,7 +212,7 @@ async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: C
         )
         return bool((await cursor.fetchall())[0][0])
 
-    await until(waits, "the command's look at the job")
+    await until(waits, "the command's query of the job")
     waiting.send_signal(signal.SIGINT)
     out, error = await asyncio.wait_for(waiting.communicate(), DEADLINE)
     assert (waiting.returncode, out, error) == (130, b"", b"draftsman: interrupted\n")

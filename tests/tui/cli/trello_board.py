@@ -42,7 +42,7 @@ class CliBoard:
         return await self.cli("boards", *args)
 
     async def added(self, *args: object) -> dict[str, Any]:
-        """Watch the board; return how."""
+        """Watch the board; return its configuration."""
         document: dict[str, Any] = (await self("add", self.url, *args, "--json")).json
         return document
 

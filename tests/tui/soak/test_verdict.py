@@ -1,4 +1,4 @@
-"""Violations: each broken guarantee in a sound final state gives a finding."""
+"""Violations: each broken guarantee in a valid final state gives a finding."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ AGENT = JobRecord(6, "run_agent", "completed", {"summary": "tidy"})
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Return the ledger of a sound final state."""
+    """Return the ledger of a valid final state."""
     built = Ledger(
         requests={f"request-{job}": {job} for job in (1, 2, 3, 4, 5, 6)},
         jobs={job.number: job.type for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)},
@@ -97,7 +97,7 @@ def ledger() -> Ledger:
 
 
 def world(**changes: JobRecord | None) -> FinalState:
-    """Return the sound final state, with jobs replaced or removed: `D1=…`."""
+    """Return the valid final state, with jobs replaced or removed: `D1=…`."""
     jobs = {job.number: job for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)}
     for name, job in changes.items():
         number = int(name.removeprefix("D"))
@@ -241,7 +241,7 @@ def test_a_violated_guarantee_is_detected(
 ) -> None:
     verdict = find_violations(state, ledger)
     assert message in "\n".join(getattr(verdict, field)), verdict
-    assert set(verdict.findings) == set(getattr(verdict, field)), "one cause, one promise"
+    assert set(verdict.findings) == set(getattr(verdict, field)), "one cause violates one guarantee"
     assert finish(verdict, ledger, state) == 1
     output = capsys.readouterr().out
     assert f"seed {SEED}: " in output

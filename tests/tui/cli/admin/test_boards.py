@@ -1,4 +1,4 @@
-"""`boards`: names become ids, nothing is kept that does not fit, and trying changes nothing."""
+"""`boards`: names are resolved to ids, invalid options store nothing, and tests change nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_board_is_added_by_its_url_with_the_configured_labels(
     (await board("add", board.url)).refused(
         4, "Work is already configured", f"boards set {board.board}"
     )
-    assert board.writes == [], "to watch a board changes nothing there"
+    assert board.writes == [], "watching a board does not change it"
 
 
 async def test_labels_and_lists_have_the_names_of_the_board(

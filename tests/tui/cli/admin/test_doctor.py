@@ -175,7 +175,7 @@ def shared() -> Iterator[Path]:
 async def test_an_agent_that_cannot_be_started_is_reported(
     cli: Cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some of these are found here, and not by a run."""
+    """Some of these programs are found here, but not in a run."""
     script = _program(shared / "home" / "agent", "#!/usr/bin/env sh\n")
     own = _program(shared / "own" / "interpreter", "#!/bin/sh\n")
     ghost = _program(shared / "home" / "ghost", f"#!{shared}/no/such/interpreter\n")

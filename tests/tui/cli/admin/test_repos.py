@@ -35,12 +35,14 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     before = contents(repo)
     added = await cli("repos", "add", repo)
     assert added.out.splitlines()[-1] == "added acme/pay (make)"
-    assert contents(repo) == before, "nothing ran in the user's own checkout"
+    assert contents(repo) == before, "no command ran in the user's checkout"
     assert list((tmp_path / "data" / "runs").iterdir()) == []
     output = json.loads((await cli("repos", "show", "pay", "--json")).out)
     [profile] = output["profiles"]
     commands = [(entry["name"], entry["required"]) for entry in profile["validation_commands"]]
-    assert commands == [("check", True), ("test", False)], "what fails already is no gate"
+    assert commands == [("check", True), ("test", False)], (
+        "a validator that already fails is not required"
+    )
     results = [(entry["name"], entry["passed"], entry["summary"]) for entry in profile["checks"]]
     assert results == [("check", True, "exit 0"), ("test", False, "2 failed")]
     assert profile["checked_commit"] == git("rev-parse", "HEAD", cwd=repo)
@@ -153,7 +155,7 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
         assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
     named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
-    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "one name, whichever is given"
+    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "every URL has the same name"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
     refused.refused(2, "--repo acme/shop: no directory or repository with this name")
     assert "known repositories: acme/pay" in refused.err

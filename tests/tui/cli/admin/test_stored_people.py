@@ -1,4 +1,4 @@
-"""`people import`, `set` and `remove`: the people that a server keeps in its database."""
+"""`people import`, `set` and `remove`: people in the database of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`diff` and `artifacts`: files come out as they went in."""
+"""`diff` and `artifacts`: files are returned unchanged."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ async def test_pages_end_with_the_last_job(
 async def test_a_second_bulk_retry_reports_the_jobs_of_the_first(
     make: Factory, rt: Runtime
 ) -> None:
-    """Two operators at once: both have seen the same list."""
+    """Two concurrent operators with the same list."""
     dead = [await make.dead() for _ in range(3)]
     hows = [
         [

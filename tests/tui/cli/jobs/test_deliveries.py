@@ -168,9 +168,9 @@ async def test_the_configuration_names_the_targets_of_all_requests(
     default = await targets()
     assert [row[0] for row in default] == ["log", "ops"]
     assert default[1] == hook
-    assert await targets("--notify", "none") == [hook], "what it hears of is the operators' wish"
+    assert await targets("--notify", "none") == [hook], "operators configure its outcomes"
     named = await targets("--notify", "webhook:ops")
-    assert [(row[0], row[2]) for row in named] == [("ops", None)], "all of it, once"
+    assert [(row[0], row[2]) for row in named] == [("ops", None)], "all deliveries, once"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`questions` and `extend`: the inbox, and more time."""
+"""`questions` and `extend`: the inbox, and extensions."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ async def test_a_job_with_a_history_is_shown_completely(
     work = await make.asked(**fields, skills=("sql", "python"), payload={"n": 1})
     await rt.questions.answer(
         work.number, 1, Response(source_event_id="early", text="red"), people.carol
-    )  # refused: an approver is no responder
+    )  # refused: an approver is not a responder
     await make.answer(work.number, "red", people.ben)
     work = await make.running(work.number)
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")

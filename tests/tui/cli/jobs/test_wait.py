@@ -1,4 +1,4 @@
-"""`wait`: how a job ended is the exit code."""
+"""`wait`: the outcome of the job is the exit code."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ async def test_the_dashboard_ends_with_its_exit_code(
     else:
         screen.type(end)
     assert screen.end() == 0
-    assert "\x1b[?1049l" in screen.screen, "the terminal has its own screen again"
+    assert "\x1b[?1049l" in screen.screen, "the terminal shows its main screen again"
     assert "Traceback" not in screen.screen
 
 

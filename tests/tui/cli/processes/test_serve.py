@@ -60,7 +60,7 @@ def _children(pid: int) -> list[int]:
 
 
 async def _worker_of(up: Process, rt: Runtime, *, other_than: int = 0) -> int:
-    """Return the pid of the worker that `up` keeps, once it is registered."""
+    """Return the pid of the worker of `up`, once it is registered."""
     workers_found: list[int] = []
 
     async def registered() -> bool:
@@ -135,7 +135,7 @@ async def test_a_second_signal_kills_processes_that_do_not_stop(
     async def stopping() -> bool:
         return "stopping worker" in (tmp_path / "log").read_text()
 
-    await until(stopping, "the word that it stops")
+    await until(stopping, "the message about the shutdown")
     up.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 130
     assert await _are_gone(worker)
@@ -151,7 +151,7 @@ async def test_a_lost_supervisor_stops_all_processes_unless_detached(
     up.stdin.write(DETACH if detached else b"")
     up.stdin.close()
     if detached:
-        os.kill(worker, signal.SIGKILL)  # it goes on supervising
+        os.kill(worker, signal.SIGKILL)  # it continues to supervise
         await _worker_of(up, rt, other_than=worker)
         up.terminate()
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 0

@@ -42,7 +42,7 @@ def family_of(up: Terminal) -> list[psutil.Process]:
 
 
 def ended(processes: list[psutil.Process]) -> bool:
-    """Return whether none of them runs any more."""
+    """Return whether all of them have ended."""
     return not psutil.wait_procs(processes, timeout=0)[1]
 
 
@@ -80,7 +80,7 @@ async def test_a_dead_worker_is_reported_and_detached_processes_can_be_stopped_l
     up.type(":processes\r")
     see(up, "up.log", "draftsman_tui.cli.process.supervisor")
     up.type("\x1b")
-    # all of the log: while it grows, some of its lines are missing for a moment
+    # the whole log: while it grows, some of its lines are missing for a moment
     see_that(up, lambda lines: not re.search("esc: back|up.log|pid=", "\n".join(lines)), "its end")
     until(lambda: len(supervisor.children()) == 1, "the next worker")
     [worker] = supervisor.children()
