@@ -67,7 +67,7 @@ class Factory:
         return work
 
     async def resumed(self, **fields: Any) -> int:
-        """Run a job and hand it back."""
+        """Run a job and release it."""
         work = await self.running(**fields)
         assert await self.rt.settlement.release_run(work, "shutdown") is Status.RESUMED
         return work.number

@@ -1,4 +1,4 @@
-"""Commands that the fork server starts, compared with the same ones in a new interpreter."""
+"""Commands that the fork server starts, compared with the same commands in a new interpreter."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ _JOINT: Final = re.compile(r"""["']\s*f?["']""")
 NEW_JOB: Final = "tests/tui/dashboard/test_new_job.py"
 LABELS: Final = "tests/bots/trello/inbound/test_labels.py"
 FILES: Final = (
-    "tests/core/handlers/clone/test_publish.py::test_a_source_that_its_owner_cannot_reach_is_named",
+    "tests/core/handlers/clone/test_publish.py::test_a_source_that_its_owner_cannot_read_is_reported",
     "tests/tui/dashboard/test_form.py::test_all_invalid_fields_are_reported_at_once",
     f"{NEW_JOB}::test_form_whose_first_submission_succeeded_creates_no_second_job",
-    "tests/tui/cli/jobs/test_cancel_and_retry.py::test_several_jobs_are_run_anew_each_once",
+    "tests/tui/cli/jobs/test_cancel_and_retry.py::test_several_jobs_are_retried_once_each",
     "tests/bots/slack/listeners/test_modals.py::test_refused_new_job_shows_the_error_in_its_modal",
     "tests/bots/slack/listeners/test_people_in_replies.py",
     "tests/bots/slack/test_render.py",

@@ -1,4 +1,4 @@
-"""Chat bots: one package for each channel, independent of the others.
+"""Chat bots: a package for each channel, independent of the others.
 
 Importing this package loads no chat library.
 """

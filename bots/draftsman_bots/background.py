@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class BackgroundTasks:
-    """Background tasks of one bot, with the keys and drafts that it remembers."""
+    """Background tasks of a bot, with the keys and drafts that it remembers."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()

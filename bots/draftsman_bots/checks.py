@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check; `hint` says how to fix the problem."""
+    """The result of a check; `hint` says how to fix the problem."""
 
     status: Literal["ok", "warn", "fail"]
     text: str

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class HealthState:
-    """Current problems and notes of one bot."""
+    """Current problems and notes of a bot."""
 
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}

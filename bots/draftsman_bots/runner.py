@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class BotService(Protocol):
-    """The bot of one channel."""
+    """The bot of a channel."""
 
     stop: StopSignal
 

@@ -276,7 +276,7 @@ class _Memory:
         return self.asked[-1].name
 
     def answer_open_question(self) -> None:
-        """Resolve the question that the run was parked for, if there is one."""
+        """Resolve the question that the run was parked for, if any."""
         if not self.asked or self.asked[-1].status is not QuestionStatus.OPEN:
             return
         question = self.asked[-1]

@@ -1,4 +1,4 @@
-"""SIGTERM during each built-in handler: handed back, resumed elsewhere, with a single effect."""
+"""SIGTERM during each built-in handler: released, resumed elsewhere, with a single effect."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def jobs(tmp_path: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-async def test_sigterm_returns_each_call_and_another_worker_makes_it_once(
+async def test_sigterm_releases_each_call_and_another_worker_makes_it_once(
     rt: Runtime,
     make: Factory,
     installations: Callable[[str], Installation],
@@ -113,7 +113,7 @@ async def test_sigterm_returns_each_call_and_another_worker_makes_it_once(
             assert once(site, type) == [step.invocation_id] * 2
 
 
-async def test_sigterm_returns_a_notification_and_it_is_sent_once(
+async def test_sigterm_releases_a_notification_and_it_is_sent_once(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], conn: Connection
 ) -> None:
     here, there = installations("here"), installations("there")

@@ -122,7 +122,7 @@ async def test_sigterm_lets_runs_finish_and_ends_with_0(
     assert "Traceback" not in worker.output_text
 
 
-async def test_sigterm_returns_an_agents_job_and_another_worker_resumes_it(
+async def test_sigterm_releases_an_agents_job_and_another_worker_resumes_it(
     rt: Runtime, make: Factory, installations: Callable[[str], Installation], tmp_path: Path
 ) -> None:
     here, there = installations("here"), installations("there")

@@ -1,4 +1,4 @@
-"""Fixtures of the acceptance tests for processes, and a used database for attacks without one."""
+"""Fixtures of the acceptance tests for processes, and a used database for the other attacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["_patience", "as_", "cli", "config", "installation", "installations",
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, server: Server, databases: Databases) -> Iterator[str]:
-    """Give a database, a new one where a process may come back to it."""
+    """Give a database, a new one if a process of an earlier test may reconnect to it."""
     if "installations" in request.fixturenames:
         yield (name := server.create())
         server.leave(name)

@@ -33,7 +33,7 @@ def _yes(event: str, **fields: str) -> Response:
     surface="approval",
     with_sandbox="refused by the service and by the database; an event says so",
 )
-async def test_an_operator_mints_an_approvers_token(
+async def test_an_operator_cannot_create_an_approvers_token(
     as_role: As, session: Session, make: Factory
 ) -> None:
     olga, work = await as_role("olga"), await make.asked(GATE)
@@ -49,12 +49,12 @@ async def test_an_operator_mints_an_approvers_token(
     surface="approval",
     with_sandbox="refused: only the approver redeems a token",
 )
-async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
-    carol, stranger = await as_role("carol"), await as_role("stranger")
+async def test_a_role_without_a_mapping_cannot_use_a_token(as_role: As, make: Factory) -> None:
+    carol, unmapped = await as_role("carol"), await as_role("stranger")
     work = await make.asked(GATE)
     token = await carol.questions.mint_token(work.number, 1, "carol", await carol.actor())
-    verdict = await stranger.questions.answer(
-        work.number, 1, _yes("s", token=token), await stranger.actor()
+    verdict = await unmapped.questions.answer(
+        work.number, 1, _yes("s", token=token), await unmapped.actor()
     )
     assert not verdict.accepted
     assert verdict.reason is not None
@@ -66,7 +66,7 @@ async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
     surface="approval",
     with_sandbox="refused: a requester does not decide their own job",
 )
-async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Runtime) -> None:
+async def test_the_requester_cannot_use_a_token(as_role: As, make: Factory, rt: Runtime) -> None:
     erin = await as_role("erin")
     work = await make.running(await make.queued(actor=await erin.actor()))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
@@ -84,7 +84,7 @@ async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Run
     surface="approval",
     with_sandbox="refused: the database identifies the person by the login role",
 )
-async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory) -> None:
+async def test_a_client_cannot_make_its_user_an_approver(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
     login = (await anna.actor()).id
     carol = Person("carol", frozenset({"approver"}), {Source.CLI: login})
@@ -101,7 +101,7 @@ async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory
     surface="approval",
     with_sandbox="refused: a person's session vouches for its own role alone",
 )
-async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> None:
+async def test_a_person_cannot_approve_for_another_login(as_role: As, make: Factory) -> None:
     anna, carol = await as_role("anna"), await as_role("carol")
     work = await make.asked(GATE)
     with pytest.raises(Refused, match="cannot answer as cli"):
@@ -113,7 +113,7 @@ async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> Non
     surface="approval",
     with_sandbox="refused: a bot vouches for chat identities alone",
 )
-async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) -> None:
+async def test_a_bot_cannot_approve_for_a_login(as_role: As, make: Factory) -> None:
     bot, carol = await as_role("bot"), await as_role("carol")
     work = await make.asked(GATE)
     with pytest.raises(Refused, match="cannot answer as cli"):
@@ -125,7 +125,7 @@ async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) ->
     surface="approval",
     with_sandbox="refused: chat identities are vouched for by the bot's role alone",
 )
-async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> None:
+async def test_a_person_cannot_approve_for_a_chat_identity(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
     carol = Actor(Source.SLACK, "U-CAROL", "Carol")
     with pytest.raises(Refused, match="cannot answer as slack:U-CAROL"):
@@ -137,7 +137,7 @@ async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> No
     surface="approval",
     with_sandbox="refused: the second vote is the same person's",
 )
-async def test_one_person_votes_by_two_channels(
+async def test_votes_of_a_person_by_two_channels_count_once(
     as_role: As, session: Session, make: Factory
 ) -> None:
     carol, bot = await as_role("carol"), await as_role("bot")
@@ -161,7 +161,9 @@ async def test_one_person_votes_by_two_channels(
     surface="approval",
     with_sandbox="refused, with the numbers of approvals and approvers",
 )
-async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
+async def test_a_quorum_above_the_number_of_approvers_is_refused(
+    as_role: As, make: Factory
+) -> None:
     worker, work = await as_role("worker"), await make.running()
     item = GATE.model_copy(update={"quorum": 3})
     with pytest.raises(UsageError, match="cannot reach its quorum of 3"):
@@ -173,7 +175,9 @@ async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
     surface="approval",
     with_sandbox="20 of each voter are stored, the rest are counted",
 )
-async def test_a_flood_of_refused_votes(as_role: As, make: Factory, conn: Connection) -> None:
+async def test_a_flood_of_refused_votes_is_counted(
+    as_role: As, make: Factory, conn: Connection
+) -> None:
     ben, work = await as_role("ben"), await make.asked(GATE)
     actor = await ben.actor()
     for n in range(30):

@@ -38,7 +38,7 @@ YES = Jsonb({"decision": "approve"})
     with_sandbox="refused in every session but the owner's; an invariant detects a forced answer",
 )
 @pytest.mark.parametrize(
-    ("who", "source", "id"),
+    ("user", "source", "id"),
     [
         ("anna", "cli", "carol"),
         ("anna", "slack", "U-CAROL"),
@@ -49,10 +49,10 @@ YES = Jsonb({"decision": "approve"})
         ("reader", "cli", "carol"),
     ],
 )
-async def test_a_forged_answer(
-    session: Session, make: Factory, roles: Roles, who: str, source: str, id: str
+async def test_a_forged_answer_is_refused(
+    session: Session, make: Factory, roles: Roles, user: str, source: str, id: str
 ) -> None:
-    work, conn = await make.asked(GATE), await session(who)
+    work, conn = await make.asked(GATE), await session(user)
     responder = roles.name(id) if source == "cli" else id
     async with refused(FORBIDDEN):
         await conn.execute(ANSWER, (work.number, source, responder, YES))
@@ -63,7 +63,7 @@ async def test_a_forged_answer(
     surface="database",
     with_sandbox="it works, and `doctor --invariants` reports the answer",
 )
-async def test_a_forced_answer_is_named(
+async def test_a_forced_answer_violates_an_invariant(
     known: Runtime, make: Factory, conn: Connection, people: object
 ) -> None:
     work = await make.asked(GATE)
@@ -78,18 +78,18 @@ async def test_a_forced_answer_is_named(
     surface="database",
     with_sandbox="refused in every session but the owner's",
 )
-@pytest.mark.parametrize("who", ["anna", "carol", "olga", "bot", "worker", "reader"])
-async def test_an_approval_is_resolved_without_votes(
-    session: Session, make: Factory, conn: Connection, roles: Roles, who: str
+@pytest.mark.parametrize("user", ["anna", "carol", "olga", "bot", "worker", "reader"])
+async def test_an_approval_cannot_be_resolved_without_votes(
+    session: Session, make: Factory, conn: Connection, roles: Roles, user: str
 ) -> None:
-    work, forger = await make.asked(GATE), await session(who)
+    work, forger = await make.asked(GATE), await session(user)
     async with refused(FORBIDDEN):
         await forger.execute(
             "UPDATE draftsman.job_questions SET status = 'answered', resolution = %s,"
             " answered_at = now() WHERE job = %s",
             (APPROVED, work.number),
         )
-    actor = {"bot": "slack:U-CAROL", "worker": "system"}.get(who, f"cli:{roles.name(who)}")
+    actor = {"bot": "slack:U-CAROL", "worker": "system"}.get(user, f"cli:{roles.name(user)}")
     async with refused(FORBIDDEN):
         await forger.execute(
             "SELECT draftsman.resolve_question(%s, 1, 'answered', %s, 'resumed', %s, '{}',"
@@ -104,7 +104,7 @@ async def test_an_approval_is_resolved_without_votes(
     surface="database",
     with_sandbox="refused: an approval expires at its deadline; a job continues after a decision",
 )
-async def test_a_worker_passes_an_approval(
+async def test_a_worker_cannot_expire_an_approval_early(
     session: Session, make: Factory, conn: Connection
 ) -> None:
     work, worker = await make.asked(GATE), await session("worker")
@@ -130,7 +130,7 @@ async def test_a_worker_passes_an_approval(
     with_sandbox="refused: an open question changes only by its escalation rule",
 )
 @pytest.mark.parametrize("change", ["approvers = '{anna}'", "quorum = 1", "expires_at = now()"])
-async def test_a_worker_changes_an_open_approval(
+async def test_a_worker_cannot_change_an_open_approval(
     session: Session, make: Factory, change: str
 ) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
@@ -145,7 +145,7 @@ async def test_a_worker_changes_an_open_approval(
     with_sandbox="refused: an event of a decision needs the decision, and the session's own actor",
 )
 @pytest.mark.parametrize(
-    ("who", "kind", "actor"),
+    ("user", "kind", "actor"),
     [
         ("anna", "answer_received", "cli:carol"),
         ("anna", "answer_refused", "cli:carol"),
@@ -158,11 +158,11 @@ async def test_a_worker_changes_an_open_approval(
         ("reader", "noted", "system"),
     ],
 )
-async def test_a_forged_event(
-    session: Session, make: Factory, roles: Roles, who: str, kind: str, actor: str
+async def test_a_forged_event_is_refused(
+    session: Session, make: Factory, roles: Roles, user: str, kind: str, actor: str
 ) -> None:
-    work, conn = await make.asked(GATE), await session(who)
-    name = f"cli:{roles.name(who)}" if actor == "own" else actor
+    work, conn = await make.asked(GATE), await session(user)
+    name = f"cli:{roles.name(user)}" if actor == "own" else actor
     async with refused(FORBIDDEN):
         await conn.execute(
             "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
@@ -175,9 +175,9 @@ async def test_a_forged_event(
     surface="database",
     with_sandbox="the setting is ignored: the offset is stored in the database",
 )
-@pytest.mark.parametrize("who", ["anna", "bot", "worker"])
-async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
-    conn = await session(who)
+@pytest.mark.parametrize("user", ["anna", "bot", "worker"])
+async def test_a_session_cannot_shift_the_clock(session: Session, user: str) -> None:
+    conn = await session(user)
     await conn.execute("SELECT set_config('draftsman.clock_offset', '30 days', false)")
     assert await rows(conn, "SELECT draftsman.now() = now()") == [(True,)]
 
@@ -187,7 +187,9 @@ async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
     surface="database",
     with_sandbox="the event has the session's own role",
 )
-async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles) -> None:
+async def test_a_spoofed_actor_is_replaced_by_the_session_role(
+    as_role: As, session: Session, roles: Roles
+) -> None:
     anna = await as_role("anna")
     submitted = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     conn = await session("anna")
@@ -206,7 +208,9 @@ async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles)
     surface="database",
     with_sandbox="refused: a person's session submits its own requests",
 )
-async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles) -> None:
+async def test_a_job_for_another_requester_is_refused(
+    as_role: As, known: Runtime, roles: Roles
+) -> None:
     anna, erin = await as_role("anna"), await as_role("erin")
     with pytest.raises(Refused, match="may not submit a job of erin"):
         await anna.submissions.submit(invocation(type="noop"), await erin.actor())
@@ -217,9 +221,9 @@ async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles)
     surface="database",
     with_sandbox="refused: only the owner of the schema writes people",
 )
-@pytest.mark.parametrize("who", ["anna", "olga", "bot", "worker", "reader"])
-async def test_a_person_writes_people(session: Session, who: str) -> None:
-    conn = await session(who)
+@pytest.mark.parametrize("user", ["anna", "olga", "bot", "worker", "reader"])
+async def test_a_person_cannot_change_people(session: Session, user: str) -> None:
+    conn = await session(user)
     for statement in (
         "UPDATE draftsman.people SET roles = '{approver}'",
         "INSERT INTO draftsman.person_identities VALUES ('slack', 'U-NEW', 'carol')",
@@ -239,7 +243,7 @@ async def test_a_person_writes_people(session: Session, who: str) -> None:
     surface="database",
     with_sandbox="refused: needs the role operator, or a job of their own",
 )
-async def test_a_person_controls_anothers_job(
+async def test_a_person_cannot_control_another_persons_job(
     session: Session, make: Factory, roles: Roles
 ) -> None:
     work, conn = await make.asked(GATE), await session("carol")
@@ -259,7 +263,7 @@ async def test_a_person_controls_anothers_job(
     surface="database",
     with_sandbox="not found: the checks pin their search_path",
 )
-async def test_a_shadowed_function(
+async def test_a_shadowed_function_is_not_called(
     session: Session, make: Factory, conn: Connection, roles: Roles, database: str
 ) -> None:
     work, anna = await make.asked(GATE), await session("anna")
@@ -278,9 +282,9 @@ async def test_a_shadowed_function(
     surface="database",
     with_sandbox="refused: it has no role, and the row would carry its channel's id",
 )
-async def test_an_unmapped_chat_identity(as_role: As, make: Factory) -> None:
+async def test_an_answer_for_an_unlinked_identity_is_refused(as_role: As, make: Factory) -> None:
     bot, work = await as_role("bot"), await make.asked(GATE)
-    nobody = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
+    unlinked = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
     answer = Response(source_event_id="n", decision=True)
     with pytest.raises(Refused, match="slack:U-NOBODY may not answer"):
-        await bot.questions.answer(work.number, 1, answer, nobody)
+        await bot.questions.answer(work.number, 1, answer, unlinked)

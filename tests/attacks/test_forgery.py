@@ -31,7 +31,7 @@ __all__ = ["as_role", "known", "roles", "session"]
     surface="database",
     with_sandbox="refused: a new question is open",
 )
-async def test_an_approval_is_written_as_approved(
+async def test_an_approval_cannot_be_inserted_as_approved(
     session: Session, make: Factory, conn: Connection
 ) -> None:
     work, worker = await make.asked(GATE), await session("worker")
@@ -56,7 +56,7 @@ async def test_an_approval_is_written_as_approved(
     surface="database",
     with_sandbox="refused: a closed question may only be superseded",
 )
-async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Factory) -> None:
+async def test_a_decision_cannot_be_changed(as_role: As, session: Session, make: Factory) -> None:
     work, carol = await make.asked(GATE), await as_role("carol")
     await carol.questions.answer(
         work.number, 1, Response(source_event_id="c", decision=False), await carol.actor()
@@ -74,7 +74,9 @@ async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Fact
     surface="database",
     with_sandbox="refused: the expiry is checked when the answer is written",
 )
-async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock: Clock) -> None:
+async def test_a_late_vote_is_refused(
+    session: Session, make: Factory, roles: Roles, clock: Clock
+) -> None:
     work, carol = await make.asked(GATE.model_copy(update={"expires_in": 60.0})), "carol"
     await clock.forward(3600)
     async with refused(FORBIDDEN, "may not answer"):
@@ -86,7 +88,9 @@ async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock:
     surface="database",
     with_sandbox="refused: only a voter resolves an approval, with the recorded reasons",
 )
-async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, roles: Roles) -> None:
+async def test_only_a_voter_can_resolve_an_approval(
+    session: Session, make: Factory, roles: Roles
+) -> None:
     work, carol, anna = await make.asked(GATE), await session("carol"), await session("anna")
     await carol.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
     resolve = (
@@ -108,7 +112,7 @@ async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, ro
     with_sandbox="refused: a question is extended, never shortened",
 )
 @pytest.mark.parametrize("seconds", [-1e6, 0.0, 1e9, float("nan")])
-async def test_a_time_is_shortened(
+async def test_an_expiry_cannot_be_shortened(
     as_role: As, session: Session, make: Factory, roles: Roles, seconds: float
 ) -> None:
     anna = await as_role("anna")
@@ -129,14 +133,16 @@ async def test_a_time_is_shortened(
     surface="database",
     with_sandbox="refused: an event belongs to a job, and an event of a vote has its decision",
 )
-@pytest.mark.parametrize("who", ["anna", "bot", "worker"])
-async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles, who: str) -> None:
-    conn = await session(who)
-    actor = {"bot": "slack:U-ANNA", "worker": "system"}.get(who, f"cli:{roles.name(who)}")
+@pytest.mark.parametrize("user", ["anna", "bot", "worker"])
+async def test_an_event_of_a_missing_job_is_refused(
+    session: Session, known: Runtime, roles: Roles, user: str
+) -> None:
+    conn = await session(user)
+    actor = {"bot": "slack:U-ANNA", "worker": "system"}.get(user, f"cli:{roles.name(user)}")
     async with refused(FORBIDDEN):
         await conn.execute(
             "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
-            (2**40, "token_refused" if who != "worker" else "noted", actor),
+            (2**40, "token_refused" if user != "worker" else "noted", actor),
         )
     assert not any((await known.read_model.invariants()).values())
 
@@ -146,7 +152,9 @@ async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles
     surface="database",
     with_sandbox="refused: the event has to match the answer",
 )
-async def test_a_vote_event_lies(session: Session, make: Factory, roles: Roles) -> None:
+async def test_an_event_with_another_voter_is_refused(
+    session: Session, make: Factory, roles: Roles
+) -> None:
     work, conn = await make.asked(GATE), await session("carol")
     await conn.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
     async with refused(FORBIDDEN):
@@ -179,21 +187,21 @@ FORGED_RETRY = insert_job(
     with_sandbox="refused: a retry is the same request, by its requester or an operator",
 )
 @pytest.mark.parametrize(
-    ("who", "key", "payload"),
+    ("user", "key", "payload"),
     [
         ("erin", "retry:{job}:1", {}),
         ("anna", "mine", {}),
         ("olga", "retry:{job}:1", {"command": "rm"}),
     ],
 )
-async def test_a_forged_retry(
-    as_role: As, session: Session, who: str, key: str, payload: dict[str, str]
+async def test_a_forged_retry_is_refused(
+    as_role: As, session: Session, user: str, key: str, payload: dict[str, str]
 ) -> None:
     anna = await as_role("anna")
     submitted = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     await anna.job_control.cancel(submitted.number, await anna.actor())
-    parameters = {"key": key.format(job=submitted.number), "me": who, "payload": Jsonb(payload)}
-    conn = await session(who)
+    parameters = {"key": key.format(job=submitted.number), "me": user, "payload": Jsonb(payload)}
+    conn = await session(user)
     async with refused(FORBIDDEN, "may not submit"):
         await run(conn, FORGED_RETRY, parameters | {"job": submitted.number})
     assert (await anna.job_control.retry(submitted.number, await anna.actor())).outcome == "created"
@@ -204,9 +212,11 @@ async def test_a_forged_retry(
     surface="database",
     with_sandbox="refused: a thread's key belongs to its own job, and targets need a role",
 )
-@pytest.mark.parametrize(("who", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
-async def test_a_forged_target(session: Session, make: Factory, who: str, thread: str) -> None:
-    number, conn = await make.queued(), await session(who)
+@pytest.mark.parametrize(("user", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
+async def test_a_forged_target_is_refused(
+    session: Session, make: Factory, user: str, thread: str
+) -> None:
+    number, conn = await make.queued(), await session(user)
     async with refused(FORBIDDEN, "a target can be added"):
         await conn.execute(
             "INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)"
@@ -220,12 +230,16 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
     surface="database",
     with_sandbox="no run stops: a worker reads from the database which runs were canceled",
 )
-async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
+async def test_a_forged_notification_stops_no_run(
+    session: Session, make: Factory, rt: Runtime
+) -> None:
     handler, reader = BlockingHandler(), await session("reader")
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": handler}) as crew:
+    async with running_worker(
+        runtime_with(rt, poll=60, heartbeat=20), {"noop": handler}
+    ) as process:
         contexts = [await handler.next(), await handler.next()]
-        await until(lambda: _listens(rt, crew), "the listener")
+        await until(lambda: _listens(rt, process), "the listener")
         for payload in ("\u00b2", "9" * 5000, "", str(first)):
             await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
         await rt.job_control.cancel(second, make.owner)  # received after those, in order
@@ -235,8 +249,8 @@ async def test_a_forged_notification(session: Session, make: Factory, rt: Runtim
         assert (await wait_for_end(rt, first)).status is Status.COMPLETED
 
 
-async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
-    return any(row.connected for row in await rt.read_model.workers() if row.id == crew.id)
+async def _listens(rt: Runtime, process: WorkerProcess) -> bool:
+    return any(row.connected for row in await rt.read_model.workers() if row.id == process.id)
 
 
 @attack(
@@ -244,7 +258,7 @@ async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
     surface="database",
     with_sandbox="the count increases by one, with the name of the session's person",
 )
-async def test_forged_refusals(
+async def test_refused_answers_cannot_be_forged(
     session: Session, make: Factory, conn: Connection, known: Runtime
 ) -> None:
     work, anna = await make.asked(GATE), await session("anna")
@@ -266,7 +280,9 @@ async def test_forged_refusals(
     with_sandbox="refused: these keys are reserved, and numbers start at 1",
 )
 @pytest.mark.parametrize(("number", "key"), [({}, "retry:7:1"), ({"number": "-5"}, "mine")])
-async def test_a_taken_key(session: Session, number: dict[str, str], key: str) -> None:
+async def test_a_reserved_key_is_refused(
+    session: Session, number: dict[str, str], key: str
+) -> None:
     conn = await session("anna")
     async with refused(FORBIDDEN, "may not submit"):
         await run(
@@ -291,7 +307,7 @@ async def test_a_taken_key(session: Session, number: dict[str, str], key: str) -
     surface="database",
     with_sandbox="refused: it may only use the answers in the request",
 )
-async def test_a_worker_answers(session: Session, make: Factory) -> None:
+async def test_a_worker_cannot_answer_for_the_requester(session: Session, make: Factory) -> None:
     work, worker = await make.asked(QUESTION), await session("worker")
     asker = (await make.rt.read_model.job(work.number)).invoker_id
     async with refused(FORBIDDEN, "cannot answer as"):

@@ -55,7 +55,7 @@ def forge(tmp_path: Path) -> Iterator[GitServer]:
     surface="network",
     with_sandbox="refused; only http, https, ssh and git are transports",
 )
-async def test_a_worker_reaches_no_address_of_its_own(
+async def test_a_worker_reaches_no_private_address(
     rt: Runtime, make: Factory, installation: Installation, forge: GitServer, tmp_path: Path
 ) -> None:
     canary = tmp_path / "canary"
@@ -92,7 +92,7 @@ async def fetch(url: str, folder: Path, address: str, *allow: str) -> str:
     surface="network",
     with_sandbox="git connects to the address that was checked",
 )
-async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) -> None:
+async def test_a_rebound_name_reaches_no_private_address(forge: GitServer, tmp_path: Path) -> None:
     url = f"http://localhost:{forge.port}/pay"
     with pytest.raises(Failure, match="Failed to connect to localhost"):
         await fetch(url, tmp_path, "127.0.0.9", "127.0.0.9")
@@ -100,7 +100,7 @@ async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) ->
     pinned = f"pinned.test:{forge.port}"
     commit = await fetch(f"http://{pinned}/pay", tmp_path, "127.0.0.1", "127.0.0.1")
     assert commit == git("rev-parse", "HEAD", cwd=forge.folder / "pay")
-    assert {asked.split()[0] for asked in forge.asked} == {pinned}
+    assert {request.split()[0] for request in forge.asked} == {pinned}
 
 
 @attack(
@@ -114,7 +114,7 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
     with pytest.raises(Failure, match="use the URL that it redirects to") as refused:
         await fetch(url, tmp_path, "127.0.0.1", "allowed.test")
     assert refused.value.code == "redirected"
-    assert {asked.split()[1] for asked in forge.asked} == {"/old/info/refs"}
+    assert {request.split()[1] for request in forge.asked} == {"/old/info/refs"}
 
 
 @attack(
@@ -124,7 +124,9 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
 )
 @pytest.mark.parametrize("folder", ["/etc", "file:///etc", "../x", "~/secret"])
 @pytest.mark.parametrize("channel", [Channel.SLACK, Channel.TRELLO])
-async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) -> None:
+async def test_a_request_by_chat_cannot_name_a_local_folder(
+    rt: Runtime, channel: Channel, folder: str
+) -> None:
     actor = Actor(channel, "U1", "anna", owner=True)
     for fields in ({"repo": folder}, {"payload": {"repo": {"source": folder}}}):
         with pytest.raises(UsageError, match="requests from chat cannot name a local folder"):

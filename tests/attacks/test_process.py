@@ -59,10 +59,10 @@ async def report(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Report:
     """Return the report of a hostile agent in a mode, which tries all attacks in one run."""
-    return await attacked(request.param, tmp_path_factory.mktemp(f"attack-{request.param}"))
+    return await attack_report(request.param, tmp_path_factory.mktemp(f"attack-{request.param}"))
 
 
-async def attacked(mode: str, folder: Path) -> Report:
+async def attack_report(mode: str, folder: Path) -> Report:
     """Return the result of each attack."""
     key, other = folder / "id_ed25519", folder / "runs" / "D-2.1" / "repo" / "secret"
     other.parent.mkdir(parents=True)
@@ -116,7 +116,7 @@ def assert_failed(report: Report, name: str) -> None:
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
 )
-async def test_ssh_key(report: Report) -> None:
+async def test_the_ssh_key_is_not_readable(report: Report) -> None:
     assert_failed(report, "ssh_key")
 
 
@@ -126,7 +126,7 @@ async def test_ssh_key(report: Report) -> None:
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
 )
-async def test_other_clone(report: Report) -> None:
+async def test_another_clone_is_not_readable(report: Report) -> None:
     assert_failed(report, "other_clone")
 
 
@@ -136,7 +136,7 @@ async def test_other_clone(report: Report) -> None:
     with_sandbox="the process is not visible",
     without_sandbox="permission denied: the process is outside of the Landlock domain",
 )
-async def test_worker_environ(report: Report) -> None:
+async def test_the_environment_of_the_worker_is_not_readable(report: Report) -> None:
     assert_failed(report, "worker_environ")
 
 
@@ -146,7 +146,7 @@ async def test_worker_environ(report: Report) -> None:
     with_sandbox="the process is not visible",
     without_sandbox="permission denied: the process is outside of the Landlock domain",
 )
-async def test_worker_memory(report: Report) -> None:
+async def test_the_memory_of_the_worker_is_not_readable(report: Report) -> None:
     assert_failed(report, "worker_memory")
 
 
@@ -156,7 +156,7 @@ async def test_worker_memory(report: Report) -> None:
     with_sandbox="the process is not visible",
     without_sandbox="permission denied by Landlock",
 )
-async def test_worker_cwd(report: Report) -> None:
+async def test_the_folder_of_the_worker_is_not_accessible(report: Report) -> None:
     assert_failed(report, "worker_cwd")
 
 
@@ -166,7 +166,7 @@ async def test_worker_cwd(report: Report) -> None:
     with_sandbox="the process is not visible",
     without_sandbox="operation not permitted",
 )
-async def test_trace(report: Report) -> None:
+async def test_the_worker_cannot_be_traced(report: Report) -> None:
     assert_failed(report, "trace")
 
 
@@ -176,7 +176,7 @@ async def test_trace(report: Report) -> None:
     with_sandbox="the process is not visible",
     without_sandbox="operation not permitted",
 )
-async def test_signal(report: Report) -> None:
+async def test_the_worker_cannot_be_signaled(report: Report) -> None:
     assert_failed(report, "signal")
 
 
@@ -186,7 +186,7 @@ async def test_signal(report: Report) -> None:
     with_sandbox="connection refused: it has its own network",
     without_sandbox="operation not permitted",
 )
-async def test_abstract_socket(report: Report) -> None:
+async def test_an_abstract_socket_is_not_reachable(report: Report) -> None:
     assert_failed(report, "abstract_socket")
 
 
@@ -196,7 +196,7 @@ async def test_abstract_socket(report: Report) -> None:
     with_sandbox="connection refused: it has its own network",
     without_sandbox="permission denied",
 )
-async def test_tcp_port(report: Report) -> None:
+async def test_a_local_port_is_not_reachable(report: Report) -> None:
     assert_failed(report, "tcp_port")
 
 
@@ -206,7 +206,7 @@ async def test_tcp_port(report: Report) -> None:
     with_sandbox="network is unreachable",
     without_sandbox="permission denied",
 )
-async def test_internet(report: Report) -> None:
+async def test_the_internet_is_not_reachable(report: Report) -> None:
     assert_failed(report, "internet")
 
 
@@ -216,7 +216,7 @@ async def test_internet(report: Report) -> None:
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
 )
-async def test_write_outside(report: Report) -> None:
+async def test_files_outside_the_clone_are_not_writable(report: Report) -> None:
     assert_failed(report, "write_outside")
 
 
@@ -226,7 +226,7 @@ async def test_write_outside(report: Report) -> None:
     with_sandbox="the file system is read-only",
     without_sandbox="permission denied by Landlock",
 )
-async def test_write_program(report: Report) -> None:
+async def test_site_packages_are_not_writable(report: Report) -> None:
     assert_failed(report, "write_program")
 
 
@@ -236,7 +236,7 @@ async def test_write_program(report: Report) -> None:
     with_sandbox="the file system is read-only",
     without_sandbox="permission denied by Landlock",
 )
-async def test_write_system(report: Report) -> None:
+async def test_system_folders_are_not_writable(report: Report) -> None:
     assert_failed(report, "write_system")
 
 
@@ -246,7 +246,7 @@ async def test_write_system(report: Report) -> None:
     with_sandbox="it is not visible",
     without_sandbox="permission denied by Landlock",
 )
-async def test_hard_link(report: Report) -> None:
+async def test_an_outside_file_cannot_be_linked(report: Report) -> None:
     assert_failed(report, "hard_link")
 
 
@@ -256,7 +256,7 @@ async def test_hard_link(report: Report) -> None:
     with_sandbox="operation not permitted",
     without_sandbox="operation not permitted",
 )
-async def test_root(report: Report) -> None:
+async def test_an_agent_cannot_become_root(report: Report) -> None:
     assert_failed(report, "root")
 
 
@@ -266,7 +266,7 @@ async def test_root(report: Report) -> None:
     with_sandbox="it has its own user",
     without_sandbox="it has its own user",
 )
-async def test_is_root(report: Report) -> None:
+async def test_an_agent_does_not_run_as_root(report: Report) -> None:
     assert_failed(report, "is_root")
 
 
@@ -276,7 +276,7 @@ async def test_is_root(report: Report) -> None:
     with_sandbox="no new privileges",
     without_sandbox="no new privileges",
 )
-async def test_set_uid(report: Report) -> None:
+async def test_a_set_uid_program_gets_no_privileges(report: Report) -> None:
     assert_failed(report, "set_uid")
 
 
@@ -286,7 +286,7 @@ async def test_set_uid(report: Report) -> None:
     with_sandbox="operation not permitted",
     without_sandbox="operation not permitted",
 )
-async def test_mount(report: Report) -> None:
+async def test_nothing_can_be_mounted(report: Report) -> None:
     assert_failed(report, "mount")
 
 
@@ -296,7 +296,7 @@ async def test_mount(report: Report) -> None:
     with_sandbox="limited by processes",
     without_sandbox="limited by processes",
 )
-async def test_fork_bomb(report: Report) -> None:
+async def test_a_fork_bomb_is_limited(report: Report) -> None:
     assert_failed(report, "fork_bomb")
 
 
@@ -306,7 +306,7 @@ async def test_fork_bomb(report: Report) -> None:
     with_sandbox="limited by file_size_mb",
     without_sandbox="limited by file_size_mb",
 )
-async def test_file_size(report: Report) -> None:
+async def test_the_size_of_a_file_is_limited(report: Report) -> None:
     assert_failed(report, "file_size")
 
 
@@ -316,7 +316,7 @@ async def test_file_size(report: Report) -> None:
     with_sandbox="limited by memory_mb",
     without_sandbox="limited by memory_mb",
 )
-async def test_memory(report: Report) -> None:
+async def test_the_memory_of_an_agent_is_limited(report: Report) -> None:
     assert_failed(report, "memory")
     assert_failed(report, "limits")  # no limit can be raised again
 
@@ -327,7 +327,7 @@ async def test_memory(report: Report) -> None:
     with_sandbox="there are none",
     without_sandbox="there are none",
 )
-async def test_descriptors(report: Report) -> None:
+async def test_descriptors_of_the_worker_are_not_inherited(report: Report) -> None:
     assert_failed(report, "descriptors")
 
 
@@ -337,7 +337,7 @@ async def test_descriptors(report: Report) -> None:
     with_sandbox="the environment is an allowlist",
     without_sandbox="the environment is an allowlist",
 )
-async def test_secrets(report: Report) -> None:
+async def test_an_agent_gets_no_secret(report: Report) -> None:
     assert_failed(report, "secrets")
 
 
@@ -347,7 +347,7 @@ async def test_secrets(report: Report) -> None:
     with_sandbox="nested user namespaces are disabled",
     without_sandbox="Landlock refuses every mount",
 )
-async def test_user_namespace(report: Report) -> None:
+async def test_a_user_namespace_cannot_be_created(report: Report) -> None:
     assert_failed(report, "mount")
     if report["mode"] == "bwrap":
         assert_failed(report, "user_namespace")
@@ -359,7 +359,7 @@ async def test_user_namespace(report: Report) -> None:
     with_sandbox="it is not visible",
     without_sandbox="it connects: the embedded server asks for a password",
 )
-async def test_unix_socket(report: Report) -> None:
+async def test_a_unix_socket_is_not_reachable(report: Report) -> None:
     if report["mode"] == "bwrap":
         assert_failed(report, "unix_socket")
 
@@ -389,6 +389,6 @@ async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:
 
 
 async def test_the_same_attacks_work_without_a_sandbox(tmp_path: Path) -> None:
-    report = await attacked("off", tmp_path)
+    report = await attack_report("off", tmp_path)
     for name in ("tcp_port", "abstract_socket", "unix_socket"):
         assert report[name] == "worked", name

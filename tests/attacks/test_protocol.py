@@ -34,7 +34,7 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", a="one\n")
 
 
-async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
+async def run_to_end(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
     """Return the job after its end."""
     number = await submit_agent_job(make, repo, **fields)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
@@ -44,9 +44,9 @@ async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: An
 def refusals(job: Job) -> list[str]:
     """Return the reasons of the refusals; check that each attack was refused."""
     assert job.status is S.COMPLETED, job.last_error
-    heard = (job.result or {})["data"]["heard"]
-    assert {reply["type"] for reply in heard} == {"refused"}
-    return [reply["reason"] for reply in heard]
+    replies = (job.result or {})["data"]["heard"]
+    assert {reply["type"] for reply in replies} == {"refused"}
+    return [reply["reason"] for reply in replies]
 
 
 async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:
@@ -76,15 +76,15 @@ async def test_a_faked_push_does_not_overwrite_a_branch(
     branch = f"draftsman/D-{number}"
     git("checkout", "-qb", branch, cwd=repo)
     git("commit", "-qm", "a person's work", "--allow-empty", cwd=repo)
-    theirs = git("rev-parse", "HEAD", cwd=repo)
+    users_commit = git("rev-parse", "HEAD", cwd=repo)
     git("checkout", "-q", "main", cwd=repo)
     fake = f"""
 for key in ("agent:push:1", "agent:push:7"):
-    refused("step", key=key, state="pending", invocation_id="{theirs}")
+    refused("step", key=key, state="pending", invocation_id="{users_commit}")
 {EDIT}{RESULT}"""
     async with agent_worker(rt, repo.parent / "data", PREPARE + fake):
         job = await wait_for_end(rt, number)
-    assert git("rev-parse", branch, cwd=repo) == theirs
+    assert git("rev-parse", branch, cwd=repo) == users_commit
     assert job.status is S.FAILED
     assert f"{branch}" in (job.last_error or "")
 
@@ -102,7 +102,7 @@ refused("step", key="agent:publish", state="done", result="{"0" * 40}")
 refused("step", key="agent:base", state="done", result="main")
 refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00")
 {EDIT}{RESULT}"""
-    job = await end_of(rt, make, repo, code)
+    job = await run_to_end(rt, make, repo, code)
     for reason in refusals(job):
         assert "the prefixes agent: and sleep: are reserved" in reason
     assert git("show", f"draftsman/D-{job.number}:a.txt", cwd=repo) == "changed"
@@ -120,7 +120,7 @@ async def test_a_question_of_the_worker_cannot_be_asked(
 refused("ask", key="agent:repository", text="Which?", choices=["mine"])
 refused("approve", key="sleep:x", text="Well?")
 """
-    reasons = refusals(await end_of(rt, make, repo, code + RESULT))
+    reasons = refusals(await run_to_end(rt, make, repo, code + RESULT))
     assert all("are reserved; use another key" in reason for reason in reasons)
 
 
@@ -141,7 +141,7 @@ for kind in ("question_escalated", "answer_received", "job_completed", "vote_rec
 async def test_events_of_an_agent_have_kinds_of_their_own(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
-    job = await end_of(rt, make, repo, POISON + RESULT)
+    job = await run_to_end(rt, make, repo, POISON + RESULT)
     kinds = [
         event.kind
         for event in await rt.read_model.job_events(job.number)
@@ -200,9 +200,9 @@ if start["run"] == 1:
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         gate = await question_of(rt, number)
-        shown = await patch_of(rt, number, gate.run) or ""
-        assert "+changed" in shown
-        assert "harmless" not in shown
+        patch = await patch_of(rt, number, gate.run) or ""
+        assert "+changed" in patch
+        assert "harmless" not in patch
         await make.decide(number, True, people.carol)
         await wait_for_end(rt, number)
 
@@ -245,7 +245,7 @@ open("later.txt", "w").write("not in the checkpoint\\n")
     surface="approval",
     with_sandbox="the approval shows the checkpoint's diff, and the next run starts with that tree",
 )
-async def test_an_approval_shows_the_tree_that_the_next_run_starts_with(
+async def test_an_approval_shows_the_tree_of_the_next_run(
     rt: Runtime, make: Factory, repo: Path, people: People
 ) -> None:
     code = f"""
@@ -261,9 +261,9 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
         patch = await rt.checkpoints.patch(number, gate.run)
         assert patch is not None
         assert gate.patch_sha256 == patch.sha256
-        shown = await patch_of(rt, number, gate.run) or ""
-        assert "+changed" in shown
-        assert "later.txt" not in shown
+        approved_patch = await patch_of(rt, number, gate.run) or ""
+        assert "+changed" in approved_patch
+        assert "later.txt" not in approved_patch
         await make.decide(number, True, people.carol)
         job = await wait_for_end(rt, number)
     assert refusals(job) == ["approvedFalse"]

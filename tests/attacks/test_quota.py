@@ -46,14 +46,16 @@ def repo(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repo", a="x" * 5000)
 
 
-async def flooded(rt: Runtime, make: Factory, repo: Path, code: str, quotas: dict[str, Any]) -> Job:
+async def run_flood(
+    rt: Runtime, make: Factory, repo: Path, code: str, quotas: dict[str, Any]
+) -> Job:
     """Return the job after its end."""
     number = await submit_agent_job(make, repo)
     async with agent_worker(rt, repo.parent / "data", code, quotas=quotas):
         return await wait_for_end(rt, number)
 
 
-def failed_by(job: Job, setting: str) -> None:
+def assert_quota_failure(job: Job, setting: str) -> None:
     """Check that the job failed permanently because of this setting."""
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT"), job.last_error
     assert "quota: " in (job.last_error or "")
@@ -70,8 +72,8 @@ async def test_a_flood_of_messages_ends_at_its_quota(
     rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str
 ) -> None:
     code = f"for n in range({MANY}):\n    {FLOODS[kind]}{RESULT}"
-    job = await flooded(rt, make, repo, code, {kind: 3})
-    failed_by(job, kind)
+    job = await run_flood(rt, make, repo, code, {kind: 3})
+    assert_quota_failure(job, kind)
     [(count,)] = await rows(conn, COUNTS[kind], (job.number,))
     assert count == 3
 
@@ -89,12 +91,12 @@ async def test_a_flood_of_messages_ends_at_its_quota(
         ("checkpoint", 'say("checkpoint", data="x" * 3000)'),
     ],
 )
-async def test_bytes_are_counted_too(
+async def test_bytes_of_messages_are_limited(
     rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str, code: str
 ) -> None:
     code = f"for n in range({MANY}):\n    {code}{RESULT}"
-    job = await flooded(rt, make, repo, code, {f"{kind}_bytes": 10_000})
-    failed_by(job, f"{kind}s and {kind}_bytes")
+    job = await run_flood(rt, make, repo, code, {f"{kind}_bytes": 10_000})
+    assert_quota_failure(job, f"{kind}s and {kind}_bytes")
     [(used,)] = await rows(
         conn,
         "SELECT bytes FROM draftsman.job_quotas WHERE job = %s AND quota = %s",
@@ -115,8 +117,8 @@ async def test_messages_of_a_run_are_limited(
     rt: Runtime, make: Factory, repo: Path, conn: Connection, code: str
 ) -> None:
     code = f"for n in range({MANY}):\n    {code}{RESULT}"
-    job = await flooded(rt, make, repo, code, {"messages": 50})
-    failed_by(job, "messages")
+    job = await run_flood(rt, make, repo, code, {"messages": 50})
+    assert_quota_failure(job, "messages")
     [(usage,)] = await rows(conn, "SELECT usage FROM draftsman.job_runs WHERE job = %s", (1,))
     assert len((usage or {}).get("models", ())) <= 20
 
@@ -130,7 +132,7 @@ async def test_messages_of_a_run_are_limited(
     "code", ['say("log", text="x" * 1000)', 'sys.stderr.write("é" * 500 + "\\n")']
 )
 async def test_a_log_is_cut_at_its_quota(rt: Runtime, make: Factory, repo: Path, code: str) -> None:
-    job = await flooded(
+    job = await run_flood(
         rt, make, repo, f"for n in range(3000):\n    {code}{RESULT}", {"log_bytes": 100_000}
     )
     assert job.status is S.COMPLETED, job.last_error
@@ -176,7 +178,7 @@ async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: 
         await wait_for_question(rt, number)
         await make.answer(number, "red")
         job = await wait_for_end(rt, number)
-    failed_by(job, "questions")
+    assert_quota_failure(job, "questions")
     assert len((await rt.questions.of_job(number))[0]) == 1
 
 
@@ -197,8 +199,8 @@ for n in range(30):
     open(f"{{{where}}}/d/{{n}}/big", "wb").write(os.urandom(2**20))
 os.read(0, 1)
 """
-    job = await flooded(rt, make, repo, code, {"disk_bytes": 20 * 2**20, "disk_interval": 0.05})
-    failed_by(job, "disk_bytes")
+    job = await run_flood(rt, make, repo, code, {"disk_bytes": 20 * 2**20, "disk_interval": 0.05})
+    assert_quota_failure(job, "disk_bytes")
     assert running_with(mark) == []
     assert list((tmp_path / "data" / "runs").iterdir()) == []
 
@@ -214,7 +216,7 @@ def test_disk_usage_is_measured(tmp_path: Path) -> None:
     assert quota_tracker.disk_usage(tmp_path, 5000) > 5000
 
 
-def test_a_tree_too_deep_to_be_measured_is_over(
+def test_a_tree_too_deep_to_be_measured_is_over_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -65,7 +65,7 @@ async def slack() -> AsyncIterator[FakeSlack]:
         yield slack
 
 
-def pried(pid: int) -> dict[str, str]:
+def snoop(pid: int) -> dict[str, str]:
     """Attack a process from another process of the same user."""
     code = f"{SNOOPING_SOURCE}\nprint(json.dumps(pry({pid})))"
     command = [*WITHOUT_PTRACE, sys.executable, "-I", "-S", "-c", code]
@@ -79,12 +79,12 @@ def refused(results: dict[str, str]) -> bool:
     return all(result.startswith("refused: ") for result in results.values())
 
 
-def test_the_attack_works_where_nothing_prevents_it() -> None:
+def test_the_attack_works_without_protection() -> None:
     sleep = str(shutil.which("sleep"))
     with subprocess.Popen([*WITHOUT_PTRACE, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
         while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
             pass
-        results = pried(target.pid)
+        results = snoop(target.pid)
         target.kill()
     assert "SECRET=xoxb-1" in results["environ"]
     assert "SECRET=xoxb-1" in results["memory"]
@@ -114,11 +114,11 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
     installation.start("worker", env={"SLACK_BOT_TOKEN": token})
     await wait_for_status(rt, number, Status.WAITING_FOR_APPROVAL)
     await make.decide(number, True, owner)
-    loot = ((await wait_for_end(rt, number)).result or {})["data"]
-    assert loot["tokens"] == []
-    assert refused(loot["worker"])
-    assert loot["socket"].startswith("refused: ")
-    assert token not in json.dumps(loot)
+    stolen = ((await wait_for_end(rt, number)).result or {})["data"]
+    assert stolen["tokens"] == []
+    assert refused(stolen["worker"])
+    assert stolen["socket"].startswith("refused: ")
+    assert token not in json.dumps(stolen)
 
 
 @attack(
@@ -139,12 +139,12 @@ async def test_bots_and_dashboards_cannot_be_inspected(
     await slack.sockets.wait(2)
     screen, end = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), end)
-    shown = installation.start(
+    dashboard = installation.start(
         "dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams
     )
-    await asyncio.to_thread(os.read, screen, 1)  # it has drawn, so it has read its configuration
-    pids = [up.pid, *up.children(), shown.pid]
+    await asyncio.to_thread(os.read, screen, 1)  # drawn: the configuration is loaded
+    pids = [up.pid, *up.children(), dashboard.pid]
     assert len(pids) == 4
-    assert [pid for pid in pids if not refused(pried(pid))] == []
+    assert [pid for pid in pids if not refused(snoop(pid))] == []
     os.close(screen)
     os.close(end)

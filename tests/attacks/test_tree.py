@@ -110,7 +110,7 @@ async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
     with_sandbox="all its processes are stopped while the tree is read",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
-async def test_a_swapped_folder_brings_nothing_from_outside(mode: str, tmp_path: Path) -> None:
+async def test_a_swapped_folder_adds_no_outside_file(mode: str, tmp_path: Path) -> None:
     workspace, outside = await prepared(tmp_path, mode)
     async with await hostile(workspace, SWAP, str(outside)) as process:
         for number in range(ROUNDS):
@@ -161,7 +161,7 @@ async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path)
     await workspace.remove()
 
 
-async def test_an_agent_goes_on_after_its_tree_was_read(tmp_path: Path) -> None:
+async def test_an_agent_continues_after_its_tree_was_read(tmp_path: Path) -> None:
     workspace, _ = await prepared(tmp_path, "off")
     code = "print('ready', flush=True)\nfor line in iter(input, ''): print(line, flush=True)"
     async with await hostile(workspace, code) as process:
@@ -200,7 +200,7 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
     with_sandbox="the guard detects that it ran: the checkpoint fails",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
-async def test_an_agent_that_continues_itself_is_noticed(mode: str, tmp_path: Path) -> None:
+async def test_an_agent_that_resumes_its_processes_is_detected(mode: str, tmp_path: Path) -> None:
     workspace, _ = await prepared(tmp_path, mode)
     refused = None
     async with await hostile(workspace, WAKES) as process, asyncio.timeout(DEADLINE):

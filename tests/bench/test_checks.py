@@ -61,7 +61,7 @@ async def test_a_database_whose_triggers_do_not_fire_is_refused(
         await checks.guarded(database_url)
 
 
-async def test_jobs_without_their_rows_are_noticed(
+async def test_jobs_without_their_rows_are_detected(
     database_url: str, make: Factory, conn: Connection
 ) -> None:
     old = await make.queued()

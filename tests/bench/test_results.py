@@ -16,9 +16,9 @@ OURS, PEER = Key("drain100", "draftsman"), Key("drain100", "peer")
 def results() -> Results:
     """Provide three rounds whose median is not their mean."""
     results = Results()
-    for ours, theirs in ((3000.0, 100.0), (1000.0, 400.0), (2000.0, 50.0)):
-        results.add(OURS, {"rate": ours, "wal_bytes": ours})
-        results.add(PEER, {"rate": theirs})
+    for own, peer in ((3000.0, 100.0), (1000.0, 400.0), (2000.0, 50.0)):
+        results.add(OURS, {"rate": own, "wal_bytes": own})
+        results.add(PEER, {"rate": peer})
     results.add(Key("drain100", "draftsman", True), {"rate": 1700.0})
     results.add(Key("idle", "draftsman"), {"p50_ms": 2.0, "p99_ms": 9.0})
     results.add(Key("idle", "draftsman", True), {"p50_ms": 4.0, "p99_ms": 9.0})
@@ -34,9 +34,9 @@ def test_a_ratio_is_that_of_the_medians(results: Results) -> None:
 
 def test_the_table_has_a_line_for_each_queue_and_no_empty_column(results: Results) -> None:
     drain, idle = tables(results).split("\n\n")
-    heads, _, ours, peer = [_cells(line) for line in drain.splitlines()]
+    heads, _, own, peer = [_cells(line) for line in drain.splitlines()]
     assert heads == ["drain100", "jobs/s", "draftsman /", "WAL B", "over a past", "past / none"]
-    assert ours == ["draftsman", "2,000", "", "2,000", "1,700", "0.85"]
+    assert own == ["draftsman", "2,000", "", "2,000", "1,700", "0.85"]
     assert peer == ["peer", "100", "20.0", "", "", ""]
     assert _cells(idle.splitlines()[0]) == [
         "idle",
@@ -53,10 +53,14 @@ def test_all_lines_of_a_table_have_the_same_width(results: Results) -> None:
 
 
 def test_every_round_is_in_the_document(results: Results) -> None:
-    ours = results.document()[0]
-    assert (ours["measure"], ours["queue"], ours["past"]) == ("drain100", "draftsman", False)
-    assert [figures["rate"] for figures in ours["rounds"]] == [3000, 1000, 2000]  # type: ignore[attr-defined]
-    assert ours["median"] == {"rate": 2000, "wal_bytes": 2000}
+    document = results.document()[0]
+    assert (document["measure"], document["queue"], document["past"]) == (
+        "drain100",
+        "draftsman",
+        False,
+    )
+    assert [figures["rate"] for figures in document["rounds"]] == [3000, 1000, 2000]  # type: ignore[attr-defined]
+    assert document["median"] == {"rate": 2000, "wal_bytes": 2000}
 
 
 @pytest.mark.parametrize(

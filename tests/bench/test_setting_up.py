@@ -97,7 +97,7 @@ def test_invalid_command_line_lists_the_allowed_values(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", *line.split()])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exited:
         arguments(None)
-    assert ended.value.code == 2
+    assert exited.value.code == 2
     assert wrong in capsys.readouterr().err.replace("\n", " ")

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.embedded import EmbeddedServer
 from tests.conftest import SERVER
-from tests.core.embedded_support import down, shared_initdb
+from tests.core.embedded_support import shared_initdb, stop_server
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def empty(folder: Path) -> Iterator[Path]:
     """Give a directory that every user may enter; no server in it outlives the test."""
     yield folder
     for cluster in folder.glob("**/postgres18"):
-        down(EmbeddedServer(cluster.parent, 0))
+        stop_server(EmbeddedServer(cluster.parent, 0))
 
 
 @pytest.fixture
 def copied_initdb(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Create databases by a copy, for tests of something else."""
+    """Create databases by a copy, for tests that do not test initdb."""
     with shared_initdb(pytestconfig.stash[SERVER].home):
         yield

@@ -34,7 +34,7 @@ UNNEEDED = (
 
 
 def report(data_dir: Path, idle_timeout: float = 0, **options: Any) -> subprocess.Popen[str]:
-    """Start a process that ensures the server, tells its URL and pid, and stays."""
+    """Start a process that ensures the server, prints its URL and pid, and waits."""
     command = options.pop("command", [sys.executable, "-m", f"tests.core.{ENSURE.stem}"])
     options = {"env": ENVIRONMENT} | options
     return subprocess.Popen(
@@ -54,46 +54,46 @@ def shared_initdb(home: Path) -> Iterator[None]:
     def run(
         command: Sequence[str | Path], account: layout.SystemAccount | None = None, **options: Any
     ) -> None:
-        words = [str(word) for word in command]
-        if Path(words[0]).name != "initdb":
+        arguments = [str(word) for word in command]
+        if Path(arguments[0]).name != "initdb":
             real(command, account, **options)
             return
         assert account is not None
-        at = words.index("-D") + 1
+        at = arguments.index("-D") + 1
         template, new = home / f"initdb-{account.uid}", home / f"initdb-{account.uid}.new"
         with server_process.lock_file(home / "initdb.lock", DEADLINE):
             if not template.exists():
                 layout.make_server_folder(new, account)
-                real([*words[:at], str(new), *words[at + 1 :]], account, **options)
+                real([*arguments[:at], str(new), *arguments[at + 1 :]], account, **options)
                 new.rename(template)
-        subprocess.run(["cp", "-a", f"{template}/.", words[at]], check=True)
+        subprocess.run(["cp", "-a", f"{template}/.", arguments[at]], check=True)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server_process, "run", run)
         yield
 
 
-def said(started: subprocess.Popen[str]) -> tuple[str, int]:
+def read_report(started: subprocess.Popen[str]) -> tuple[str, int]:
     """Return the report of such a process after it exited."""
-    told, _ = started.communicate(timeout=DEADLINE)
-    url, pid = json.loads(told)
+    output, _ = started.communicate(timeout=DEADLINE)
+    url, pid = json.loads(output)
     return url, pid
 
 
-def do(url: str, statement: str) -> psycopg.Cursor[Any]:
-    """Run one statement in a transaction of its own."""
+def execute(url: str, statement: str) -> psycopg.Cursor[Any]:
+    """Run a statement in its own transaction."""
     with psycopg.connect(url) as connection:
         return connection.execute(statement.encode())
 
 
 def value(url: str, query: str) -> Any:
     """Return the first column of the first row."""
-    row = do(url, query).fetchone()
+    row = execute(url, query).fetchone()
     return row[0] if row else None
 
 
-def down(server: EmbeddedServer) -> None:
-    """Stop the server, whatever state it is in."""
+def stop_server(server: EmbeddedServer) -> None:
+    """Stop the server in any state."""
     with contextlib.suppress(EmbeddedServerError):
         server.stop("immediate")
         wait_for_end(server)
@@ -106,7 +106,7 @@ def wait_for_end(server: EmbeddedServer) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Look until it holds; fail after DEADLINE."""
+    """Wait until the condition holds; fail after DEADLINE."""
     deadline = time.monotonic() + DEADLINE
     while not condition():
         assert time.monotonic() < deadline
@@ -115,8 +115,8 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def modes(path: Path) -> dict[Path, tuple[int, int]]:
     """Return mode and owner of a directory and all above it."""
-    found = {parent: parent.stat() for parent in (path, *path.parents)}
-    return {parent: (status.st_mode, status.st_uid) for parent, status in found.items()}
+    stats = {parent: parent.stat() for parent in (path, *path.parents)}
+    return {parent: (status.st_mode, status.st_uid) for parent, status in stats.items()}
 
 
 def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
@@ -133,9 +133,9 @@ def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
     for source in (library / version, *library.glob("libpython*")):
         _copy(source, python / "lib")
     for package in PACKAGES:
-        found = importlib.util.find_spec(package)
-        assert found is not None
-        source = Path((found.submodule_search_locations or [])[0])
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        source = Path((spec.submodule_search_locations or [])[0])
         for part in (source, *(source.with_name(name) for name in BESIDE)):
             _copy(part, packages)
     for path in (folder, *folder.rglob("*")):

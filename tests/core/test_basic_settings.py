@@ -37,7 +37,7 @@ reviewers = ["anna"]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a home and a cache directory of its own, without variables."""
+    """Give the test its own home and cache directory, without variables."""
     for name in [name for name in os.environ if name.upper().startswith(("DRAFTSMAN_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -102,10 +102,10 @@ def test_the_defaults_are_those_of_the_models() -> None:
     assert PersonSettings().model_dump() == basic_settings.PERSON
 
 
-def test_a_setting_that_is_not_read_here_is_that_of_the_models() -> None:
+def test_a_setting_that_is_not_read_directly_is_that_of_the_models() -> None:
     models = load()
     settings = basic(None, lambda: models)
-    assert settings.sweeps.reap_after == models.sweeps.reap_after
+    assert settings.sweeps.deregister_after == models.sweeps.deregister_after
     assert settings.worker.slots == models.worker.slots
     assert settings.slack is models.slack
 
@@ -150,7 +150,7 @@ def test_other_variables_and_invalid_values_need_the_models(
     assert read(None, no_models) is None
 
 
-def test_a_file_is_read_here_only_after_its_validation(config: Path) -> None:
+def test_a_file_is_read_directly_only_after_its_validation(config: Path) -> None:
     assert read(config, no_models) is None
     stamp(config)
     assert read(config, no_models) is not None

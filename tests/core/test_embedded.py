@@ -1,4 +1,4 @@
-"""The embedded server: made once, kept, shared, recovered, stopped, and refused in one line."""
+"""The embedded server: creation, sharing, recovery, stop, and refusals in one line."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.conftest import SERVER
 from tests.core.embedded_support import (
     DEADLINE,
     ENVIRONMENT,
-    do,
-    down,
+    execute,
+    read_report,
     report,
-    said,
     shared_initdb,
+    stop_server,
     value,
     wait_for_end,
     wait_until,
@@ -37,47 +37,49 @@ AS_ROOT = os.geteuid() == 0
 
 
 @pytest.fixture(scope="module")
-def made(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """Give a data directory that has a database already, in no particular state."""
+def initialized(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """Give a data directory with a database, in any state."""
     with open_folder() as path:
         with shared_initdb(pytestconfig.stash[SERVER].home):
             EmbeddedServer(path, 0).ensure()
         yield path
-        down(EmbeddedServer(path, 0))
+        stop_server(EmbeddedServer(path, 0))
 
 
 @pytest.fixture
-def copied(made: Path, empty: Path) -> Path:
-    """Give a data directory of the test's own that has a database already."""
-    down(EmbeddedServer(made, 0))
-    subprocess.run(["cp", "-a", made, empty / "data"], check=True)
+def copied(initialized: Path, empty: Path) -> Path:
+    """Give the test its own data directory with a database."""
+    stop_server(EmbeddedServer(initialized, 0))
+    subprocess.run(["cp", "-a", initialized, empty / "data"], check=True)
     return empty / "data"
 
 
 @pytest.fixture
-def server(made: Path) -> Iterator[EmbeddedServer]:
-    """Give a server that is down and is never stopped for idleness."""
-    down(server := EmbeddedServer(made, 0))
+def server(initialized: Path) -> Iterator[EmbeddedServer]:
+    """Give a stopped server without an idle timeout."""
+    stop_server(server := EmbeddedServer(initialized, 0))
     yield server
-    down(server)
+    stop_server(server)
 
 
 @pytest.fixture
-def running(made: Path) -> EmbeddedServer:
-    """Give a server that runs, and need not end with the test."""
-    server = EmbeddedServer(made, 0)
+def running(initialized: Path) -> EmbeddedServer:
+    """Give a running server, which may outlive the test."""
+    server = EmbeddedServer(initialized, 0)
     server.ensure()
     return server
 
 
-def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: Path) -> None:
+def test_the_first_start_creates_a_database_without_a_locale_and_a_network_port(
+    empty: Path,
+) -> None:
     server = EmbeddedServer(empty / "new" / "data", 0)
     assert server.status().running is False
     url = server.ensure()
     status = server.status()
     assert (status.data_dir / "PG_VERSION").read_text().strip() == "18"
     assert url == server.url()
-    for setting, wanted in {
+    for setting, expected in {
         "server_encoding": "UTF8",
         "fsync": "on",
         "synchronous_commit": "on",
@@ -85,7 +87,7 @@ def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: 
         "jit": "off",
         "TimeZone": "UTC",
     }.items():
-        assert value(url, f"SELECT current_setting('{setting}')") == wanted
+        assert value(url, f"SELECT current_setting('{setting}')") == expected
     collation = "SELECT datcollate || datlocale FROM pg_database WHERE datname = 'draftsman'"
     assert value(url, collation) == "CC.UTF-8"
     assert stat.S_IMODE(status.socket_dir.stat().st_mode) == 0o700
@@ -104,18 +106,18 @@ def test_a_running_server_is_found_again_at_once(running: EmbeddedServer) -> Non
     assert running.status().pid == pid
 
 
-def test_processes_that_start_at_once_share_one_server(empty: Path) -> None:
-    told = [said(one) for one in [report(empty / "data") for _ in range(4)]]
-    assert len(set(told)) == 1
+def test_processes_that_start_concurrently_share_one_server(empty: Path) -> None:
+    outputs = [read_report(starter) for starter in [report(empty / "data") for _ in range(4)]]
+    assert len(set(outputs)) == 1
 
 
 def test_data_outlives_the_server(server: EmbeddedServer) -> None:
-    do(server.ensure(), "CREATE TABLE kept AS SELECT 1")
+    execute(server.ensure(), "CREATE TABLE kept AS SELECT 1")
     assert server.stop() is True
-    do(server.ensure(), "DROP TABLE kept")
+    execute(server.ensure(), "DROP TABLE kept")
 
 
-def test_stop_and_status_say_what_is(server: EmbeddedServer) -> None:
+def test_stop_and_status_report_the_state(server: EmbeddedServer) -> None:
     assert server.stop() is False
     url = server.ensure()
     with psycopg.connect(url):
@@ -130,14 +132,14 @@ def test_stop_and_status_say_what_is(server: EmbeddedServer) -> None:
     assert (down.running, down.pid, down.version, down.connections) == (False, None, None, 0)
 
 
-def test_a_killed_server_is_recovered_even_with_a_statement_at_work(server: EmbeddedServer) -> None:
+def test_a_killed_server_is_recovered_during_a_statement(server: EmbeddedServer) -> None:
     url = server.ensure()
-    do(url, "CREATE TABLE IF NOT EXISTS survivor ()")
+    execute(url, "CREATE TABLE IF NOT EXISTS survivor ()")
     pid = server.status().pid
     busy = "SELECT count(*) FROM generate_series(1, 1e12::bigint)"
     psql = subprocess.Popen([server.binary("psql"), "-qc", busy, url], stderr=subprocess.DEVNULL)
-    seen = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{busy}'"
-    wait_until(lambda: value(url, seen))
+    query = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{busy}'"
+    wait_until(lambda: value(url, query))
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert server.ensure() == url
@@ -146,7 +148,7 @@ def test_a_killed_server_is_recovered_even_with_a_statement_at_work(server: Embe
     assert value(url, "SELECT count(*) FROM survivor") == 0
 
 
-def test_a_starter_killed_at_work_is_succeeded(empty: Path) -> None:
+def test_a_killed_start_is_completed_by_the_next(empty: Path) -> None:
     server = EmbeddedServer(empty / "data", 0)
     for done in ("postgres18/data.new/base", "postgres18/data/postmaster.pid"):
         starter = report(empty / "data")
@@ -157,28 +159,28 @@ def test_a_starter_killed_at_work_is_succeeded(empty: Path) -> None:
         server.stop("immediate")
 
 
-def test_a_stale_pid_that_is_a_strangers_now_is_left_alone(server: EmbeddedServer) -> None:
+def test_a_stale_pid_of_another_process_is_not_signaled(server: EmbeddedServer) -> None:
     url = server.ensure()
     status = server.status()
     assert status.pid is not None
     os.kill(status.pid, signal.SIGKILL)
     wait_for_end(server)
     owner = layout.locate(status.data_dir.parents[1]).account  # whose processes a server respects
-    with subprocess.Popen(["sleep", "60"], cwd="/", **owner.switch) as stranger:
+    with subprocess.Popen(["sleep", "60"], cwd="/", **owner.switch) as other_process:
         for name in ("data/postmaster.pid", "run/.s.PGSQL.5432.lock"):
             record = status.data_dir.parent / name
             pid, _, rest = record.read_text().partition("\n")
             assert pid == str(status.pid)
-            record.write_text(f"{stranger.pid}\n{rest}")
+            record.write_text(f"{other_process.pid}\n{rest}")
         assert server.status().running is False
         assert server.stop() is False
         assert server.ensure() == url
-        assert server.status().pid != stranger.pid
-        assert stranger.poll() is None
-        stranger.kill()
+        assert server.status().pid != other_process.pid
+        assert other_process.poll() is None
+        other_process.kill()
 
 
-def test_a_server_whose_socket_was_removed_is_started_anew(server: EmbeddedServer) -> None:
+def test_a_server_whose_socket_was_removed_is_restarted(server: EmbeddedServer) -> None:
     server.ensure()
     status = server.status()
     (status.socket_dir / ".s.PGSQL.5432").unlink()
@@ -186,18 +188,18 @@ def test_a_server_whose_socket_was_removed_is_started_anew(server: EmbeddedServe
     assert server.status().pid != status.pid
 
 
-def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: Path) -> None:
+def test_an_idle_server_stops_after_its_last_connection(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
     url = server.ensure()
     pid = server.status().pid
-    with psycopg.connect(url, autocommit=True) as quiet, psycopg.connect(url) as other:
+    with psycopg.connect(url, autocommit=True) as idle, psycopg.connect(url) as other:
         other.execute("SELECT pg_sleep(2.5)")
-        assert quiet.execute("SELECT 1").fetchone() == (1,)
+        assert idle.execute("SELECT 1").fetchone() == (1,)
         assert server.ensure() == url
         assert server.status().pid == pid
-    ended = time.monotonic()
+    end_time = time.monotonic()
     wait_for_end(server)
-    assert 0.9 < time.monotonic() - ended < 10
+    assert 0.9 < time.monotonic() - end_time < 10
     assert server.status().running is False
     with server_process.lock_file(server.status().data_dir.parent / "watch.lock", DEADLINE):
         pass  # its watcher has gone with it
@@ -205,7 +207,7 @@ def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: P
     wait_for_end(server)
 
 
-def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> None:
+def test_a_server_requested_at_its_idle_timeout_stays_up(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
     url, path = server.ensure(), copied / "postgres18" / "lock"
     with server_process.lock_file(
@@ -217,10 +219,12 @@ def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> N
         connection.execute("SELECT pg_sleep(1)")
 
 
-def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> None:
-    server = EmbeddedServer(made, 600)
-    down(server)
-    starter = report(made, 600, start_new_session=True, stderr=subprocess.PIPE)
+def test_the_server_survives_its_starter_and_an_interrupt_of_the_terminal(
+    initialized: Path,
+) -> None:
+    server = EmbeddedServer(initialized, 600)
+    stop_server(server)
+    starter = report(initialized, 600, start_new_session=True, stderr=subprocess.PIPE)
     assert starter.stdout is not None
     url, pid = json.loads(starter.stdout.readline())
     os.killpg(starter.pid, signal.SIGINT)
@@ -228,13 +232,13 @@ def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> N
     assert starter.returncode != 0
     assert server.status().pid == pid
     assert value(url, "SELECT 1") == 1
-    guard = os.open(made / "postgres18" / "watch.lock", os.O_RDWR)
+    guard = os.open(initialized / "postgres18" / "watch.lock", os.O_RDWR)
     assert server_process.try_lock(guard) is False  # and so does the watcher
     os.close(guard)
-    down(server)
+    stop_server(server)
 
 
-def test_variables_for_another_postgresql_do_not_lead_away(
+def test_variables_for_another_postgresql_are_ignored(
     running: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, wrong in {
@@ -247,11 +251,11 @@ def test_variables_for_another_postgresql_do_not_lead_away(
     assert value(running.ensure(), "SELECT current_database()") == "draftsman"
 
 
-def test_psql_takes_over_the_process(running: EmbeddedServer, made: Path) -> None:
+def test_psql_replaces_the_process(running: EmbeddedServer, initialized: Path) -> None:
     running.ensure()
     script = (
         "from pathlib import Path; from draftsman.embedded import EmbeddedServer\n"
-        f"EmbeddedServer(Path({str(made)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
+        f"EmbeddedServer(Path({str(initialized)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
     )
     psql = [sys.executable, "-c", script]
     done = subprocess.run(psql, env=ENVIRONMENT, capture_output=True, text=True, check=True)
@@ -259,11 +263,11 @@ def test_psql_takes_over_the_process(running: EmbeddedServer, made: Path) -> Non
 
 
 @pytest.mark.usefixtures("copied_initdb")
-def test_a_dump_carries_the_data_into_another_cluster(running: EmbeddedServer, empty: Path) -> None:
-    do(running.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
+def test_a_dump_is_restored_in_another_cluster(running: EmbeddedServer, empty: Path) -> None:
+    execute(running.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
     file = empty / "draftsman.dump"
     running.dump(file)
-    do(running.url(), "DROP TABLE carried")
+    execute(running.url(), "DROP TABLE carried")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     other = EmbeddedServer(empty / "data", 0)
     for _ in range(2):  # the second time, it replaces the data
@@ -284,7 +288,7 @@ def test_a_dump_that_cannot_be_written_leaves_nothing(running: EmbeddedServer, e
 
 
 @pytest.mark.usefixtures("copied_initdb")
-def test_data_of_another_major_version_is_refused_with_the_way_over(
+def test_data_of_another_major_version_is_refused_with_the_upgrade_steps(
     running: EmbeddedServer, empty: Path
 ) -> None:
     running.ensure()
@@ -312,7 +316,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
         ("archive_mode = on\nwal_level = minimal", "WAL archival cannot be enabled"),
     ],
 )
-def test_a_server_that_does_not_start_says_why(
+def test_a_server_that_does_not_start_is_reported_with_the_reason(
     server: EmbeddedServer, broken: str, reason: str
 ) -> None:
     settings = server.status().data_dir / "postgresql.auto.conf"

@@ -18,7 +18,14 @@ from draftsman import migrate
 from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
 from draftsman.errors import DatabaseUnreachable, EmbeddedServerError
 from tests.conftest import SERVER
-from tests.core.embedded_support import ENVIRONMENT, do, down, shared_initdb, value, wait_for_end
+from tests.core.embedded_support import (
+    ENVIRONMENT,
+    execute,
+    shared_initdb,
+    stop_server,
+    value,
+    wait_for_end,
+)
 from tests.support.server import open_folder
 
 OLD_RULES = {"pg_hba.conf": "local all all peer map=draftsman\n", "pg_ident.conf": ""}
@@ -26,21 +33,21 @@ OLD_RULES = {"pg_hba.conf": "local all all peer map=draftsman\n", "pg_ident.conf
 
 
 @pytest.fixture(scope="module")
-def made(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
-    """Give a server that one test has after another."""
+def shared(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
+    """Give a server that the tests share."""
     with open_folder() as path:
         server = EmbeddedServer(path, 0)
         with shared_initdb(pytestconfig.stash[SERVER].home):
             server.ensure()
         yield server
-        down(server)
+        stop_server(server)
 
 
 @pytest.fixture
-def server(made: EmbeddedServer) -> EmbeddedServer:
-    """Give a server that runs."""
-    made.ensure()
-    return made
+def server(shared: EmbeddedServer) -> EmbeddedServer:
+    """Give a running server."""
+    shared.ensure()
+    return shared
 
 
 def password_file(server: EmbeddedServer) -> Path:
@@ -56,8 +63,8 @@ def without_password(server: EmbeddedServer) -> str:
 def make_old(server: EmbeddedServer) -> None:
     """Leave the server running as a version without passwords did."""
     url, folder = server.ensure(), server.status().data_dir.parent
-    do(url, "CREATE TABLE IF NOT EXISTS kept ()")
-    do(url, "ALTER ROLE draftsman PASSWORD NULL")
+    execute(url, "CREATE TABLE IF NOT EXISTS kept ()")
+    execute(url, "ALTER ROLE draftsman PASSWORD NULL")
     users = sorted({"root", pwd.getpwuid((folder / "data").stat().st_uid).pw_name})
     idents = "".join(f'draftsman "{user}" all\n' for user in users)
     password_file(server).unlink()
@@ -70,7 +77,7 @@ def make_old(server: EmbeddedServer) -> None:
         pass  # as every version without passwords could
 
 
-def test_nobody_connects_without_the_password(
+def test_a_connection_without_the_password_is_refused(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PGPASSWORD", "PGPASSFILE"):
@@ -82,10 +89,10 @@ def test_nobody_connects_without_the_password(
     assert stored.startswith("SCRAM-SHA-256$")
 
 
-def test_only_its_owner_reads_the_password(server: EmbeddedServer) -> None:
+def test_the_password_is_readable_by_its_owner_only(server: EmbeddedServer) -> None:
     file = password_file(server)
-    found = file.stat()
-    assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o600, os.geteuid())
+    stats = file.stat()
+    assert (stat.S_IMODE(stats.st_mode), stats.st_uid) == (0o600, os.geteuid())
     secret = file.read_text().strip().rpartition(":")[2]
     assert len(secret) >= 43
     assert secret not in server.url()
@@ -106,9 +113,9 @@ def test_no_setting_opens_a_port(server: EmbeddedServer) -> None:
 
 
 @pytest.mark.parametrize("how", ["lost", "cut short", "open to others", "a link", "a folder"])
-def test_a_password_that_is_lost_or_exposed_is_replaced(server: EmbeddedServer, how: str) -> None:
+def test_a_lost_or_exposed_password_is_replaced(server: EmbeddedServer, how: str) -> None:
     file, before = password_file(server), server.secret_url()
-    do(server.url(), "CREATE TABLE IF NOT EXISTS kept ()")
+    execute(server.url(), "CREATE TABLE IF NOT EXISTS kept ()")
     moved = file.with_name("moved")
     if how == "open to others":
         file.chmod(0o644)
@@ -131,7 +138,9 @@ def test_a_password_that_is_lost_or_exposed_is_replaced(server: EmbeddedServer, 
     assert stat.S_IMODE(file.lstat().st_mode) == 0o600
 
 
-async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: EmbeddedServer) -> None:
+async def test_a_wrong_password_is_reported_in_one_line_with_a_remedy(
+    server: EmbeddedServer,
+) -> None:
     file = password_file(server)
     right = file.read_text()
     secret = right.strip().rpartition(":")[2]
@@ -155,7 +164,7 @@ async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: Embe
     ],
     ids=".".join,
 )
-def test_a_server_without_passwords_gets_one_whenever_the_upgrade_is_killed(
+def test_a_server_without_a_password_gets_one_despite_a_killed_upgrade(
     server: EmbeddedServer, point: tuple[str, str, str]
 ) -> None:
     make_old(server)
@@ -168,7 +177,7 @@ def test_a_server_without_passwords_gets_one_whenever_the_upgrade_is_killed(
         psycopg.connect(without_password(server))
 
 
-def test_data_that_is_started_by_hand_lets_nobody_in(server: EmbeddedServer) -> None:
+def test_a_manually_started_server_refuses_all_connections(server: EmbeddedServer) -> None:
     rules = server.status().data_dir / "pg_hba.conf"
     methods = [line.split()[-1] for line in rules.read_text().splitlines() if line[:4] == "loca"]
     assert set(methods) == {"reject"}
@@ -176,6 +185,6 @@ def test_data_that_is_started_by_hand_lets_nobody_in(server: EmbeddedServer) -> 
 
 def _as_the_server(server: EmbeddedServer, program: str, *arguments: str) -> None:
     """Run a program of PostgreSQL as the user that the server runs as."""
-    found = layout.locate(server.status().data_dir.parents[1])
+    stats = layout.locate(server.status().data_dir.parents[1])
     wait_for_end(server)
-    server_process.run([binaries.server_program(program, found), *arguments], found.account)
+    server_process.run([binaries.server_program(program, stats), *arguments], stats.account)

@@ -1,4 +1,4 @@
-"""Conditions under which the embedded server is refused, and who owns it."""
+"""Conditions under which the embedded server is refused, and its owner."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.core.embedded_support import (
     DEADLINE,
     ENSURE,
     copy_python,
-    down,
     modes,
+    read_report,
     report,
-    said,
+    stop_server,
     value,
 )
 
@@ -45,7 +45,7 @@ def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
             server.ensure()
 
 
-def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> None:
+def test_an_unwritable_data_directory_is_refused_in_one_line(empty: Path) -> None:
     (empty / "file").write_text("")
     with pytest.raises(
         EmbeddedServerError, match=r"Not a directory.*DRAFTSMAN_DATA_DIR"
@@ -54,7 +54,7 @@ def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> N
     assert "\n" not in str(refused.value)
 
 
-def test_a_platform_without_binaries_is_told_what_todo(
+def test_a_platform_without_binaries_is_refused_with_an_alternative(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binaries, "PACKAGE", "no_such_package")
@@ -63,26 +63,26 @@ def test_a_platform_without_binaries_is_told_what_todo(
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
-def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
+def test_an_ordinary_user_gets_a_separate_server(empty: Path) -> None:
+    account = pwd.getpwnam("nobody")
     python, environment = copy_python(empty / "copy")
     data_dir = empty / "data"
     data_dir.mkdir()
-    os.chown(data_dir, nobody.pw_uid, nobody.pw_gid)
-    user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    os.chown(data_dir, account.pw_uid, account.pw_gid)
+    user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     options = {
         "command": [python, "-c", ENSURE.read_text()],
         "env": environment,
         "cwd": "/",
         **user,
     }
-    url, pid = said(report(data_dir, 6, **options))
-    assert (url, pid) == said(report(data_dir, 6, **options))
+    url, pid = read_report(report(data_dir, 6, **options))
+    assert (url, pid) == read_report(report(data_dir, 6, **options))
     postmaster = psutil.Process(pid)
-    assert postmaster.uids().effective == nobody.pw_uid
+    assert postmaster.uids().effective == account.pw_uid
     assert postmaster.cmdline()[0].startswith(str(empty / "copy"))
     os.kill(pid, signal.SIGKILL)
-    assert said(report(data_dir, 1, **options))[1] != pid
+    assert read_report(report(data_dir, 1, **options))[1] != pid
     with pytest.raises(EmbeddedServerError, match="belongs to nobody"):
         EmbeddedServer(data_dir, 0).ensure()
     with server_process.lock_file(data_dir / "postgres18" / "server.lock", DEADLINE):
@@ -91,7 +91,7 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as another user")
 @pytest.mark.usefixtures("copied_initdb")
-def test_as_root_no_directory_is_opened_that_was_there_before(
+def test_root_opens_no_existing_directory(
     tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")
@@ -106,4 +106,4 @@ def test_as_root_no_directory_is_opened_that_was_there_before(
     assert status.data_dir.owner() in layout.SERVER_USERS
     assert status.data_dir.parent.owner() == "root"
     assert (closed / "data" / "postgres18").resolve() == status.data_dir.parent
-    down(server)
+    stop_server(server)

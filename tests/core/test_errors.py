@@ -1,4 +1,4 @@
-"""Errors carry data: nothing has to read their messages."""
+"""Errors carry data, so that no code parses their messages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_hint_is_worded_for_a_terminal_and_for_a_chat(
     assert spans_text(error_spans(error)) == chat
 
 
-def test_what_an_error_carries_crosses_processes() -> None:
+def test_data_of_an_error_crosses_processes() -> None:
     for error in (
         FieldError("priority: no", field="priority", problem="no", rule="less_than"),
         IdempotencyConflict("used", job=5),
@@ -71,7 +71,7 @@ def test_what_an_error_carries_crosses_processes() -> None:
         assert (str(again), vars(again)) == (str(error), vars(error))
 
 
-def test_a_wrong_field_is_named_apart_from_what_is_wrong() -> None:
+def test_an_invalid_field_and_its_problem_are_separate_data() -> None:
     with pytest.raises(FieldError) as wrong:
         invocation(queue="a: b")
     assert wrong.value.field == "queue"

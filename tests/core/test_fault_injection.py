@@ -13,21 +13,21 @@ from draftsman.embedded import EmbeddedServer
 from draftsman.errors import DatabaseUnreachable
 from draftsman_soak.fault_injection import cut_connections, shift_clock
 from tests.conftest import SERVER
-from tests.core.embedded_support import down, shared_initdb, value
+from tests.core.embedded_support import shared_initdb, stop_server, value
 
 AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
 
 
 @pytest.fixture
 def server(folder: Path, pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
-    """Give a server of the test's own."""
-    made = EmbeddedServer(folder / "data", 0)
+    """Give the test its own server."""
+    embedded = EmbeddedServer(folder / "data", 0)
     with shared_initdb(pytestconfig.stash[SERVER].home):
-        yield made
-    down(made)
+        yield embedded
+    stop_server(embedded)
 
 
-async def test_a_servers_clients_are_cut_off_and_its_clock_is_shifted(
+async def test_clients_of_a_server_are_disconnected_and_its_clock_is_shifted(
     server: EmbeddedServer,
 ) -> None:
     url = server.ensure()

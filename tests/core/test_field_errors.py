@@ -1,4 +1,4 @@
-"""Messages about wrong values: in words, whatever pydantic says."""
+"""Messages about invalid values, in plain words instead of those of pydantic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RAW = re.compile(
 
 
 class Order(BaseModel):
-    """A bit of everything."""
+    """A model with fields of many types."""
 
     name: Annotated[str, Field(min_length=1, max_length=3)] = "a"
     count: Annotated[int, Field(ge=1, lt=9)] = 1
@@ -46,7 +46,7 @@ class Order(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "texts"),
     [
         ({"name": 1}, ("name", "must be text")),
         ({"name": ""}, ("name", "must not be empty")),
@@ -65,11 +65,11 @@ class Order(BaseModel):
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said_in_words(fields: dict[str, Any], said: tuple[str, str]) -> None:
+def test_a_problem_is_described_in_words(fields: dict[str, Any], texts: tuple[str, str]) -> None:
     with pytest.raises(ValidationError) as caught:
         Order.model_validate(fields)
-    assert first_error(caught.value) == said
-    assert error_line(caught.value) == f"Order: {said[0]}: {said[1]}"
+    assert first_error(caught.value) == texts
+    assert error_line(caught.value) == f"Order: {texts[0]}: {texts[1]}"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_error_names_its_field_in_the_text_and_as_data(
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
-def test_no_type_of_error_keeps_the_words_of_the_library(kind: dict[str, Any]) -> None:
+def test_no_type_of_error_has_the_text_of_the_library(kind: dict[str, Any]) -> None:
     context = kind["example_context"] or {}
     message = re.sub(r"\{\w+\}", "7", kind["message_template_python"])
     details: ErrorDetails = {"type": kind["type"], "loc": (), "msg": message, "input": None}
@@ -114,7 +114,7 @@ def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Resp
         read("key", text="x" * 1_000_000)
 
 
-def test_a_handler_that_makes_a_wrong_model_fails_in_words() -> None:
+def test_an_invalid_model_of_a_handler_is_described_in_words() -> None:
     with pytest.raises(ValidationError) as caught:
         Choice(value="")
     assert str(as_failure(caught.value)) == "ValidationError: Choice: value: must not be empty"

@@ -24,6 +24,7 @@ VALUES: Final[dict[str, Any]] = {
     "retention.archive": "/srv/archive",
     "sandbox.uids": 7,
     "slack.strangers": True,
+    "sweeps.reap_after": 7200.0,
     "tools.*.exits": {"3": "PERMANENT"},
     "tools.*.input": {"type": "object"},
     "tools.*.output": {"type": "integer"},

@@ -1,4 +1,4 @@
-"""Input that is long, crooked or secret: bounded time, one clear line, and nothing shown."""
+"""Long, malformed or secret input: bounded time, one clear line, and no secret in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from draftsman_bots.trello.parsers import comment_parser
 
 
 def named(text: str) -> None:
-    """Look a repository up by a name that is none."""
+    """Look up a repository by an invalid name."""
     with pytest.raises(DraftsmanError) as refused:
         resolve(Catalog([]), explicit=text)
     assert len(str(refused.value)) < 400
@@ -96,7 +96,7 @@ def test_no_spelling_of_a_password_is_stored(url: str) -> None:
         "./a@b",
     ],
 )
-def test_what_holds_no_password_is_no_secret(url: str) -> None:
+def test_text_without_a_password_is_not_redacted(url: str) -> None:
     check_secret(url)
 
 
@@ -111,7 +111,7 @@ def test_what_holds_no_password_is_no_secret(url: str) -> None:
         "postgresql://localhost:1/db?password=s3c%zzret",
     ],
 )
-def test_a_database_url_that_is_not_encoded_is_refused_without_it(
+def test_a_database_url_that_is_not_encoded_is_refused_without_the_password(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", url)
@@ -131,11 +131,11 @@ def test_a_database_url_that_is_not_encoded_is_refused_without_it(
         "host=localhost password='a b'",
     ],
 )
-def test_a_database_url_that_is_encoded_is_taken(url: str) -> None:
+def test_a_database_url_that_is_encoded_is_accepted(url: str) -> None:
     assert Settings.model_validate({"database_url": url}).database_url is not None
 
 
-def test_an_address_still_parses() -> None:
+def test_a_repository_url_is_parsed() -> None:
     assert parse("https://h:8443/acme/pay").host == "h:8443"
 
 
@@ -149,7 +149,7 @@ def test_an_address_still_parses() -> None:
         "it has 'secret' and 'password': both are wrong",
     ],
 )
-def test_what_only_names_a_secret_is_not_mangled(text: str) -> None:
+def test_text_that_only_mentions_a_secret_is_not_redacted(text: str) -> None:
     assert redact(text) == text
 
 
@@ -165,10 +165,10 @@ def test_what_only_names_a_secret_is_not_mangled(text: str) -> None:
         '{"secret": 331}'.replace("331", "3310"),
     ],
 )
-def test_a_secret_is_still_hidden(text: str) -> None:
-    found = redact(text)
-    assert "***" in found
-    assert "s3cret" not in found
+def test_a_secret_is_redacted(text: str) -> None:
+    redacted = redact(text)
+    assert "***" in redacted
+    assert "s3cret" not in redacted
 
 
 CREDENTIALS = """
@@ -180,18 +180,18 @@ PLAIN = "Accept Content-Type X-Request-Id X-Routing-Key If-Match X-Author X-Keyb
 
 
 @pytest.mark.parametrize("name", CREDENTIALS.split())
-def test_a_header_with_a_credential_is_not_taken(name: str) -> None:
+def test_a_header_with_a_credential_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"is stored and may not contain .*; use a credential"):
         job_payloads.parse("http_request", {"url": "https://h/", "headers": {name: "s3cret"}})
 
 
 @pytest.mark.parametrize("value", ["Bearer abcdefghijkl", "ghp_abcdefghijkl", "https://u:p@h/"])
-def test_nor_is_a_credential_in_another_header(value: str) -> None:
+def test_a_credential_in_another_header_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match="use a credential") as refused:
         job_payloads.parse("http_request", {"url": "https://h/", "headers": {"X-Other": value}})
     assert value not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", PLAIN.split())
-def test_other_headers_are_taken(name: str) -> None:
+def test_other_headers_are_accepted(name: str) -> None:
     job_payloads.parse("http_request", {"url": "https://h/", "headers": {name: "a"}})

@@ -1,4 +1,4 @@
-"""One line a record, keys in order, no secret, and never a reason to stop working."""
+"""The log: a line for each record, keys in order, no secret, and no error of its own."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ LOG = logging.getLogger("draftsman.test")
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Broken(io.StringIO):
-    """A stream whose other end is gone."""
+    """A stream whose reader is closed."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
@@ -77,14 +77,14 @@ def test_a_value_that_would_look_like_another_key_is_quoted() -> None:
     assert stream.getvalue().endswith(' asked job=D-1 type="" actor="a b=c"\n')
 
 
-def test_keys_that_nobody_agreed_on_come_last() -> None:
+def test_other_keys_come_last() -> None:
     stream = _screen()
     LOG.info("sent", extra={"zebra": 1, "job": "D-1", "apple": 2})
     assert stream.getvalue().endswith(" sent job=D-1 apple=2 zebra=1\n")
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r\nb", "a\x1b[31mb", "a\u2028b", "a\u202eb", "a\x00b"])
-def test_no_text_breaks_the_line_or_drives_the_terminal(text: str) -> None:
+def test_no_text_breaks_the_line_or_controls_the_terminal(text: str) -> None:
     stream = _screen()
     LOG.info(text, extra=keys(actor=text))
     assert len(stream.getvalue().splitlines()) == 1
@@ -114,7 +114,7 @@ def _log_an_exception() -> None:
         LOG.exception("run failed")
 
 
-def test_a_wrong_format_string_loses_nothing() -> None:
+def test_an_invalid_format_string_loses_no_record() -> None:
     stream = _screen()
     broken = logging.makeLogRecord({"name": "draftsman", "msg": "%d jobs", "args": ("many",)})
     logging.getLogger().handlers[-1].handle(broken)
@@ -122,21 +122,23 @@ def test_a_wrong_format_string_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "shown"),
+    ("level", "levels"),
     [
         ("debug", ["debug", "info", "warning", "error"]),
         ("info", ["info", "warning", "error"]),
         ("error", ["error"]),
     ],
 )
-def test_the_level_decides(level: Literal["debug", "info", "error"], shown: list[str]) -> None:
+def test_records_below_the_level_are_not_written(
+    level: Literal["debug", "info", "error"], levels: list[str]
+) -> None:
     stream = _screen(level)
     for each in ("debug", "info", "warning", "error"):
         getattr(LOG, each)("said")
-    assert [line.split()[1] for line in stream.getvalue().splitlines()] == shown
+    assert [line.split()[1] for line in stream.getvalue().splitlines()] == levels
 
 
-def test_libraries_speak_from_warning_on() -> None:
+def test_libraries_log_from_warning_on() -> None:
     stream = _screen("debug")
     logging.getLogger("some.library").info("chatter")
     logging.getLogger("some.library").warning("trouble")
@@ -159,7 +161,7 @@ def test_a_terminal_gets_colour() -> None:
 
 
 @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_a_terminal_gets_no_colour_when_it_wants_none(
+def test_a_terminal_gets_no_colour_with_no_color(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -170,7 +172,7 @@ def test_a_terminal_gets_no_colour_when_it_wants_none(
 
 
 SECRET = "s3cr3t" * 6
-"""Stands where a secret would; long enough for every shape."""
+"""A placeholder for a secret, long enough for every format."""
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_no_secret_is_written(text: str) -> None:
         "attachment_payload_limit_exceeded (chat.postMessage)",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_a_secret_is_logged_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
@@ -261,7 +263,7 @@ def test_the_file_never_gets_colour(tmp_path: Path) -> None:
     assert "\x1b" not in file.read_text(encoding="utf-8")
 
 
-def test_text_that_is_no_unicode_is_written_all_the_same(tmp_path: Path) -> None:
+def test_text_that_is_not_unicode_is_written(tmp_path: Path) -> None:
     file = tmp_path / "draftsman.log"
     _screen(file=file)
     LOG.info("said", extra=keys(actor="half \ud800 a pair"))
@@ -345,17 +347,19 @@ def test_each_outage_of_a_file_is_reported_and_it_is_written_again(
     assert stream.getvalue().count("cannot write log file") == 2
 
 
-def test_a_line_that_a_full_disk_cuts_is_reported(
+def test_a_line_truncated_by_a_full_disk_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = _screen(file=tmp_path / "draftsman.log")
-    whole = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: whole(file, data[:5]))
+    real_write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: real_write(file, data[:5]))
     LOG.info("said")
     assert "No space left on device" in stream.getvalue()
 
 
-def test_a_broken_stderr_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_stderr_raises_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "draftsman.log"
     setup(LogSettings(file=file), Broken())
     LOG.info("said")
@@ -363,7 +367,7 @@ def test_a_broken_stderr_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
-def test_a_line_can_be_taken_apart_again() -> None:
+def test_a_line_can_be_parsed() -> None:
     stream = _screen()
     LOG.info("said", extra=keys(actor='quo"te \\ and space'))
     value = stream.getvalue().split("actor=", 1)[1]

@@ -30,10 +30,10 @@ Files = list[tuple[str, str]]
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Give the migrations that this version has, to be changed."""
-    found = resources.migrations()
-    monkeypatch.setattr(resources, "migrations", lambda: found)
-    return found
+    """Give a copy of this version's migrations."""
+    migrations = resources.migrations()
+    monkeypatch.setattr(resources, "migrations", lambda: migrations)
+    return migrations
 
 
 async def test_pending_migrations_are_applied_beside_an_open_connection(empty_url: str) -> None:
@@ -75,12 +75,12 @@ def test_files_are_numbered_without_gaps() -> None:
     ]
 
 
-async def test_ten_at_once_apply_every_file_once(empty_url: str) -> None:
+async def test_concurrent_migrations_apply_every_file_once(empty_url: str) -> None:
     applied = await asyncio.gather(*(migrate.migrate(empty_url) for _ in range(10)))
     assert sorted(applied, key=len) == [[]] * 9 + [NAMES]
 
 
-async def test_what_is_missing_is_named(empty_url: str, files: Files) -> None:
+async def test_pending_migrations_are_named(empty_url: str, files: Files) -> None:
     with pytest.raises(SchemaOutdated, match=f"migrations: {', '.join(NAMES)}; run: draftsman"):
         await migrate.check(empty_url)
     await migrate.migrate(empty_url)
@@ -108,7 +108,7 @@ async def test_a_database_that_is_newer_is_refused(database_url: str, conn: Conn
             await action(database_url)
 
 
-async def test_a_database_of_before_the_first_release_is_refused(empty_url: str) -> None:
+async def test_a_database_from_before_the_first_release_is_refused(empty_url: str) -> None:
     unreleased.load(empty_url)
     refusing: tuple[Callable[[str], Awaitable[object]], ...] = (
         *(
@@ -130,9 +130,7 @@ async def test_a_database_of_before_the_first_release_is_refused(empty_url: str)
     assert row == (20,), "nothing was applied to it"
 
 
-async def test_a_file_that_fails_leaves_nothing_of_itself(
-    empty_url: str, server: Server, files: Files
-) -> None:
+async def test_a_failed_file_is_rolled_back(empty_url: str, server: Server, files: Files) -> None:
     files.append(("9999_bad", "CREATE TABLE draftsman.half (); SELECT 1 / 0"))
     with pytest.raises(DraftsmanError, match="division by zero"):
         await migrate.migrate(empty_url)
@@ -142,7 +140,7 @@ async def test_a_file_that_fails_leaves_nothing_of_itself(
     assert await migrate.migrate(empty_url) == ["9999_bad"]
 
 
-async def test_an_unreachable_database_is_told_in_one_line() -> None:
+async def test_an_unreachable_database_is_reported_in_one_line() -> None:
     with pytest.raises(DatabaseUnreachable) as caught:
         await migrate.migrate("postgresql://nobody@127.0.0.1:1/none")
     assert "\n" not in str(caught.value)
@@ -155,7 +153,7 @@ def _psql(server: Server, url: str, name: str, sql: str, folder: Path) -> int:
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
-async def test_psql_alone_can_apply_them_and_twice_is_harmless(
+async def test_psql_can_apply_the_migrations_repeatedly(
     empty_url: str, server: Server, tmp_path: Path
 ) -> None:
     for name, sql in resources.migrations():
@@ -164,7 +162,7 @@ async def test_psql_alone_can_apply_them_and_twice_is_harmless(
     assert await migrate.migrate(empty_url) == []
     before = await migrate.applied_migrations(empty_url)
     for name, sql in resources.migrations():
-        assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it ran a second time"
+        assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it was applied a second time"
     assert await migrate.applied_migrations(empty_url) == before
 
 

@@ -1,4 +1,4 @@
-"""A migration that needs a table which others hold lets work go on, and comes back."""
+"""A migration that waits for a locked table does not block other work, and is retried."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ALTER TABLE draftsman.job_states ADD COLUMN test_extra int"""
 
 @pytest.fixture(autouse=True)
 def _one_more(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a database that has all migrations want one more."""
-    found = [*resources.migrations(), (NAME, SQL)]
-    monkeypatch.setattr(resources, "migrations", lambda: found)
+    """Add a migration that the database does not have."""
+    migrations = [*resources.migrations(), (NAME, SQL)]
+    monkeypatch.setattr(resources, "migrations", lambda: migrations)
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.5)
     monkeypatch.setattr(migrate, "RETRY_DELAY", 0.1)
 
@@ -53,7 +53,7 @@ async def test_jobs_are_submitted_while_a_migration_waits_for_a_lock(
     assert (await make.rt.read_model.job(number)).number == number
 
 
-async def test_a_migration_that_cannot_get_its_lock_gives_up_and_names_the_holder(
+async def test_a_migration_without_its_lock_times_out_and_names_the_holder(
     db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MAX_ATTEMPTS", 2)

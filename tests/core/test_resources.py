@@ -17,7 +17,7 @@ def test_migrations_come_in_the_order_of_their_numbers_without_a_gap() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_migrations_are_the_files_of_the_checkout() -> None:
+def test_migrations_come_from_the_checkout() -> None:
     files = sorted((ROOT / "migrations").glob("*.sql"))
     expected = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
     assert resources.migrations() == expected
@@ -36,6 +36,6 @@ def test_a_folder_inside_the_package_is_found_first() -> None:
     assert resources.folder("domain").joinpath("job.py").is_file()
 
 
-def test_a_folder_that_is_missing_is_named() -> None:
+def test_a_missing_folder_is_named() -> None:
     with pytest.raises(FileNotFoundError, match="lacks its nonsense; reinstall it"):
         resources.folder("nonsense")

@@ -26,9 +26,11 @@ def bomb(doublings: int = 40) -> dict[str, Any]:
 
 
 def children() -> list[psutil.Process]:
-    """Return the processes that check schemas for this one."""
-    found = psutil.Process().children()
-    return [process for process in found if checker_process.__name__ in " ".join(process.cmdline())]
+    """Return the processes that check schemas for this process."""
+    processes = psutil.Process().children()
+    return [
+        process for process in processes if checker_process.__name__ in " ".join(process.cmdline())
+    ]
 
 
 @pytest.fixture
@@ -52,15 +54,15 @@ CASES: list[tuple[Any, Any, str | None]] = [
 ]
 
 
-async def test_a_value_fits_or_one_line_says_why(checker: SchemaChecker) -> None:
+async def test_a_value_is_valid_or_refused_in_one_line(checker: SchemaChecker) -> None:
     for schema, value, why in CASES:
-        found = await checker.problem(schema, value)
-        assert (found is None) == (why is None), schema
-        assert found is None or ((why or "-") in found or len(found) == checker_process.WIDTH)
-        assert "\n" not in (found or ""), schema
+        problem = await checker.problem(schema, value)
+        assert (problem is None) == (why is None), schema
+        assert problem is None or ((why or "-") in problem or len(problem) == checker_process.WIDTH)
+        assert "\n" not in (problem or ""), schema
 
 
-async def test_a_child_is_kept_for_the_next_check(checker: SchemaChecker) -> None:
+async def test_a_child_is_reused_for_the_next_check(checker: SchemaChecker) -> None:
     await checker.problem({"type": "string"}, "a")
     [first] = children()
     await checker.problem({"type": "string"}, "b")
@@ -70,7 +72,9 @@ async def test_a_child_is_kept_for_the_next_check(checker: SchemaChecker) -> Non
     assert await checker.problem({"type": "string"}, "c") is None
 
 
-async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: SchemaChecker) -> None:
+async def test_a_schema_bomb_ends_only_its_child_and_the_loop_continues(
+    checker: SchemaChecker,
+) -> None:
     waiting = asyncio.create_task(checker.problem(bomb(), {}))
     turns = 0
     while not waiting.done():
@@ -80,14 +84,14 @@ async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: SchemaC
     assert turns > 20
 
 
-async def test_a_schema_is_tried_before_there_is_a_value(checker: SchemaChecker) -> None:
+async def test_a_schema_is_checked_without_a_value(checker: SchemaChecker) -> None:
     """A bomb costs a second of CPU: tests/soak/soak_schemas.py."""
     assert "it is recursive" in str(await checker.schema_problem({"$ref": "#"}))
     assert await checker.schema_problem({"$defs": bomb()["$defs"]}) is None
     assert await checker.schema_problem({"type": "object", "required": ["a"]}) is None
 
 
-async def test_a_check_that_gets_no_cpu_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_check_without_cpu_time_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     async with SchemaChecker() as checker:
         await checker.problem({"type": "string"}, "a")
         [process] = children()
@@ -101,7 +105,7 @@ async def test_a_check_that_gets_no_cpu_is_given_up(monkeypatch: pytest.MonkeyPa
 
 async def test_a_canceled_check_leaves_no_child(checker: SchemaChecker) -> None:
     waiting = asyncio.create_task(checker.problem(bomb(), {}))
-    await until(lambda: _there(), "the child")
+    await until(lambda: _is_running(), "the child")
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -115,5 +119,5 @@ async def test_memory_is_bounded() -> None:
         assert await checker.problem({"type": "string"}, "a") is None
 
 
-async def _there() -> bool:
+async def _is_running() -> bool:
     return bool(children())

@@ -1,4 +1,4 @@
-"""Where a setting comes from, and the one line that a wrong one gets."""
+"""Sources of a setting, and the one-line errors of invalid settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a home of its own, and neither variables nor a file of the system's."""
+    """Give the test its own home, without variables and a system file."""
     for name in [name for name in os.environ if name.upper().startswith("DRAFTSMAN_")]:
         monkeypatch.delenv(name)
     for name in [name for name in os.environ if name.startswith("XDG_")]:
@@ -52,15 +52,15 @@ def _refusal(config: Path | None = None) -> str:
     return message.replace(str(config), "FILE")
 
 
-class TestWhereASettingComesFrom:
-    def test_defaults_stand_alone(self) -> None:
+class TestSources:
+    def test_defaults_are_complete(self) -> None:
         assert load() == Settings()
         assert load().worker.slots == 10
 
-    def test_the_file_wins_over_a_default(self, write: Write) -> None:
+    def test_the_file_overrides_a_default(self, write: Write) -> None:
         assert load(write("[worker]\nslots = 3\n")).worker.slots == 3
 
-    def test_a_variable_wins_over_the_file_key_by_key(
+    def test_a_variable_overrides_a_key_of_the_file(
         self, write: Write, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DRAFTSMAN_WORKER__SLOTS", "7")
@@ -75,7 +75,7 @@ class TestWhereASettingComesFrom:
         monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "")
         assert load().database_url is None
 
-    def test_the_named_file_wins_over_the_variable_the_users_and_the_systems(
+    def test_a_named_file_precedes_that_of_the_variable_the_user_and_the_system(
         self, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         places = ["etc/draftsman.toml", "own/draftsman.toml", "variable.toml", "given.toml"]
@@ -84,10 +84,10 @@ class TestWhereASettingComesFrom:
             (home / place).write_text(f"[worker]\nslots = {slots}\n")
             if place == "variable.toml":
                 monkeypatch.setenv("DRAFTSMAN_CONFIG", str(home / place))
-            given = home / place if place == "given.toml" else None
-            assert load(given).worker.slots == slots
+            named = home / place if place == "given.toml" else None
+            assert load(named).worker.slots == slots
 
-    def test_the_current_directory_brings_nothing(
+    def test_no_setting_is_read_from_the_current_directory(
         self, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         repository = home / "cloned"
@@ -98,8 +98,8 @@ class TestWhereASettingComesFrom:
         monkeypatch.chdir(repository)
         assert load() == Settings()
 
-    def test_a_home_that_may_not_be_entered_brings_nothing(self, home: Path) -> None:
-        """As when root's home is kept by `sudo -u somebody`."""
+    def test_an_unreadable_home_has_no_settings(self, home: Path) -> None:
+        """The case of `sudo -u USER` with root's home."""
         closed = home / "closed"
         (closed / ".config" / "draftsman").mkdir(parents=True)
         closed.chmod(0)
@@ -120,11 +120,11 @@ class TestWhereASettingComesFrom:
         closed.chmod(0o700)
         assert done.stdout == "10\n", done.stderr
 
-    def test_a_tilde_is_the_users_home(self, home: Path, write: Write) -> None:
+    def test_a_tilde_is_expanded_to_the_users_home(self, home: Path, write: Write) -> None:
         loaded = load(write('data_dir = "~/data"\n[log]\nfile = "~/draftsman.log"\n'))
         assert (loaded.data_dir, loaded.log.file) == (home / "data", home / "draftsman.log")
 
-    def test_tidy_is_there_beside_agents_of_ones_own(self, write: Write) -> None:
+    def test_the_tidy_agent_is_added_to_configured_agents(self, write: Write) -> None:
         agents = load(write('[agents.mine]\ncommand = ["mine"]\n')).agents
         assert set(agents) == {"tidy", "mine"}
 
@@ -133,7 +133,7 @@ class TestWhereASettingComesFrom:
         assert agents["tidy"].command == ("mine",)
 
     @pytest.mark.parametrize("written", ["0", "0.0"])
-    def test_a_question_that_never_expires_is_written_as_zero(
+    def test_zero_seconds_is_a_question_that_never_expires(
         self, written: str, write: Write, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert load(write(f"[questions]\nexpires_in = {written}\n")).questions.expires_in is None
@@ -141,9 +141,9 @@ class TestWhereASettingComesFrom:
         assert load().questions.expires_in is None
 
 
-class TestWhatARefusalSays:
+class TestRefusals:
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "parts"),
         [
             ("slotz = 3", ["FILE: unknown key 'slotz'; allowed here: ", "database_url", "worker"]),
             ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'", "prefetch, queues, slots"]),
@@ -166,7 +166,7 @@ class TestWhatARefusalSays:
             ("[worker]\nheartbeat = 200", ["worker: heartbeat must be less than half of lease"]),
             ("[groups]\nops = ['anna']", ["groups.ops contains 'anna', which is not in people"]),
             ("[types.x]\ntimeout = inf", ["types.x.timeout is inf", "finite"]),
-            ("[sweeps]\nreap_after = nan", ["sweeps.reap_after is nan", "finite"]),
+            ("[sweeps]\nderegister_after = nan", ["sweeps.deregister_after is nan", "finite"]),
             (
                 "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
                 ["people.a and people.b have the same slack: 'U1'"],
@@ -174,13 +174,13 @@ class TestWhatARefusalSays:
             ("x =", ["FILE: not valid TOML"]),
         ],
     )
-    def test_a_wrong_file(self, text: str, said: list[str], write: Write) -> None:
+    def test_an_invalid_file_is_refused(self, text: str, parts: list[str], write: Write) -> None:
         message = _refusal(write(text))
         assert message.startswith("FILE: ")
-        assert [part for part in said if part not in message] == []
+        assert [part for part in parts if part not in message] == []
 
     @pytest.mark.parametrize(
-        ("variable", "value", "said"),
+        ("variable", "value", "parts"),
         [
             (
                 "DRAFTSMAN_WORKER__SLOTS",
@@ -198,34 +198,34 @@ class TestWhatARefusalSays:
             ("DRAFTSMAN_LOG", "debug", ["JSON"]),
         ],
     )
-    def test_a_wrong_variable_is_named_and_not_the_file(
+    def test_an_invalid_variable_is_named_and_not_the_file(
         self,
         variable: str,
         value: str,
-        said: list[str],
+        parts: list[str],
         write: Write,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setenv(variable, value)
         message = _refusal(write(""))
         assert message.startswith(f"{variable}: ")
-        assert [part for part in said if part not in message] == []
+        assert [part for part in parts if part not in message] == []
 
     @pytest.mark.parametrize(
         ("name", "reason"), [("missing.toml", "No such file"), ("", "Is a directory")]
     )
-    def test_a_file_that_cannot_be_read(self, home: Path, name: str, reason: str) -> None:
+    def test_an_unreadable_file_is_refused(self, home: Path, name: str, reason: str) -> None:
         assert _refusal(home / name) == f"FILE: {reason}" + (
             " or directory; give a readable file with --config"
             if name
             else "; give a readable file with --config"
         )
 
-    def test_a_file_that_is_no_text(self, home: Path) -> None:
+    def test_a_binary_file_is_refused(self, home: Path) -> None:
         (home / "binary.toml").write_bytes(b"\xff\xfe\x00")
         assert _refusal(home / "binary.toml").startswith("FILE: not valid TOML")
 
-    def test_a_long_value_is_cut(self, write: Write) -> None:
+    def test_a_long_value_is_truncated(self, write: Write) -> None:
         assert len(_refusal(write(f"[worker]\nslots = '{'x' * 5000}'"))) < 300
 
     @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ class TestUnknownVariables:
             ("DRAFTSMAN_DATABASE_URL__X", "DRAFTSMAN_DATABASE_URL"),
         ],
     )
-    def test_one_that_would_change_what_is_worked_on_is_refused(
+    def test_a_misspelled_database_setting_is_refused(
         self, name: str, near: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(name, "x")
@@ -262,14 +262,14 @@ class TestUnknownVariables:
             load()
         assert str(raised.value) == f"{name}: unknown setting; did you mean {near}?"
 
-    def test_a_setting_of_a_table_that_is_not_there_is_refused(
+    def test_a_variable_of_a_missing_table_is_refused(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DRAFTSMAN_NOTHING__LIKE_IT", "x")
         with pytest.raises(ConfigError, match=r"DRAFTSMAN_NOTHING__LIKE_IT.*see config/"):
             load()
 
-    def test_others_are_reported_with_the_nearest_name(
+    def test_other_unknown_variables_are_reported_with_the_nearest_name(
         self, write: Write, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = write(
@@ -284,10 +284,10 @@ class TestUnknownVariables:
         ):
             value = {"draftsman_log__level": "debug", "DRAFTSMAN_AGENTS__B__COMMAND": '["x"]'}
             monkeypatch.setenv(name, value.get(name, "5"))
-        monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://x/y")  # so no typing error of it
+        monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://x/y")  # set, not misspelled
         monkeypatch.setenv("DRAFTSMAN_EMPTY", "")
-        found = {one.name: one.near for one in unread_variables(load(path))}
-        assert found == {
+        near_by_name = {variable.name: variable.near for variable in unread_variables(load(path))}
+        assert near_by_name == {
             "DRAFTSMAN_SLOTS": "DRAFTSMAN_WORKER__SLOTS",
             "DRAFTSMAN_LISTENURL": "DRAFTSMAN_LISTEN_URL",
             "DRAFTSMAN_DATABSE_URL": "DRAFTSMAN_DATABASE_URL",
@@ -295,19 +295,19 @@ class TestUnknownVariables:
         }
 
 
-def test_nothing_shows_the_password_of_the_database(write: Write) -> None:
+def test_the_password_of_the_database_is_never_displayed(write: Write) -> None:
     loaded = load(write("database_url = 'postgresql://anna:s3cr3t@db/x'"))
     assert "s3cr3t" not in f"{loaded} {loaded!r} {loaded.model_dump()} {loaded.model_dump_json()}"
     assert loaded.database_url is not None
     assert "s3cr3t" in loaded.database_url.get_secret_value()
 
 
-def test_settings_do_not_change() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         load().worker.slots = 3  # type: ignore[misc]
 
 
-def test_root_keeps_its_data_with_the_system_and_a_user_at_home(
+def test_data_of_root_is_below_var_and_that_of_a_user_in_the_home_folder(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -325,14 +325,14 @@ class TestSlack:
         assert (slack.mode, slack.address) == ("socket", None)
         assert slack.api_url == "https://slack.com/api/"
 
-    def test_http_is_served_on_a_port_of_its_own(self, write: Write) -> None:
+    def test_http_is_served_on_a_separate_port(self, write: Write) -> None:
         text = '[slack]\nmode = "http"\nbot_token = { env = "B" }\nsigning_secret = { env = "S" }\n'
         slack = load(write(text)).slack
         assert slack is not None
         assert slack.address == ("127.0.0.1", 3000)
 
     @pytest.mark.parametrize(
-        ("text", "words"),
+        ("text", "message"),
         [
             ('bot_token = { env = "B" }', 'mode "socket" needs app_token'),
             ('mode = "http"\nbot_token = { env = "B" }', 'mode "http" needs signing_secret'),
@@ -358,12 +358,12 @@ class TestSlack:
             ("api_url = 'slack.com'", "slack.api_url: must be a URL"),
         ],
     )
-    def test_what_is_wrong_is_said_in_a_line(self, write: Write, text: str, words: str) -> None:
+    def test_an_invalid_value_is_refused(self, write: Write, text: str, message: str) -> None:
         keys = "" if "bot_token" in text else self.SOCKET.removeprefix("[slack]\n")
-        said = _refusal(write(f"[slack]\n{keys}{text}\n"))
-        assert words in said
-        assert "abcdefgh" not in said
-        assert "pattern" not in said
+        parts = _refusal(write(f"[slack]\n{keys}{text}\n"))
+        assert message in parts
+        assert "abcdefgh" not in parts
+        assert "pattern" not in parts
 
 
 class TestTrello:
@@ -375,14 +375,14 @@ class TestTrello:
         assert (trello.poll, trello.callback_url, trello.address) == (15.0, None, None)
         assert trello.api_url == "https://api.trello.com"
 
-    def test_what_trello_sends_is_served_where_it_is_said(self, write: Write) -> None:
+    def test_webhooks_are_served_at_the_configured_address(self, write: Write) -> None:
         text = 'secret = { env = "S" }\ncallback_url = "https://x.org/t"\nlisten = "[::1]:0"\n'
         trello = load(write(f"[trello]\n{self.KEYS}{text}")).trello
         assert trello is not None
         assert trello.address == ("::1", 0)
 
     @pytest.mark.parametrize(
-        ("text", "wanted"),
+        ("text", "expected"),
         [
             ("callback_url = 'https://x.org'", "callback_url needs secret"),
             ("callback_url = 'https://x.org'\nsecret = { env = 'S' }", "needs listen"),
@@ -395,6 +395,6 @@ class TestTrello:
             ("secret = 'abcdef'", 'trello.secret: must be a reference, { env = "NAME" }'),
         ],
     )
-    def test_a_wrong_one_is_named(self, write: Write, text: str, wanted: str) -> None:
+    def test_an_invalid_value_is_named(self, write: Write, text: str, expected: str) -> None:
         error = _refusal(write(f"[trello]\n{self.KEYS}{text}\n"))
-        assert (wanted in error, "abcdef" in error) == (True, False)
+        assert (expected in error, "abcdef" in error) == (True, False)

@@ -9,7 +9,7 @@ import signal
 from draftsman.shutdown import shutdown_signals
 
 
-async def test_a_signal_that_is_ignored_stays_ignored() -> None:
+async def test_an_ignored_signal_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     stopped = asyncio.Event()
     try:

@@ -66,22 +66,22 @@ async def take(config: Path, into: Path) -> None:
 
 
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
-    async with open_dashboard(rt, ANNA, size=SIZE) as seen:
-        await seen.see("approve or deny", "leader ")
-        _keep(seen, into / "jobs.svg")
-        await seen.job(f"D-{done}", "4")
-        await seen.see("files changed")
-        _keep(seen, into / "job.svg")
-        await seen.press("escape")
-        await seen.command(f"job D-{asking}")
-        await seen.press("a")
-        await seen.dialog("AnswerDialog")
-        await seen.see("safe fixes")
-        _keep(seen, into / "answer.svg")
+    async with open_dashboard(rt, ANNA, size=SIZE) as dashboard:
+        await dashboard.see("approve or deny", "leader ")
+        _keep(dashboard, into / "jobs.svg")
+        await dashboard.job(f"D-{done}", "4")
+        await dashboard.see("files changed")
+        _keep(dashboard, into / "job.svg")
+        await dashboard.press("escape")
+        await dashboard.command(f"job D-{asking}")
+        await dashboard.press("a")
+        await dashboard.dialog("AnswerDialog")
+        await dashboard.see("safe fixes")
+        _keep(dashboard, into / "answer.svg")
 
 
-def _keep(seen: DashboardPilot, path: Path) -> None:
-    path.write_text(render_svg(seen.app, f"draftsman: {path.stem}"), "utf-8")
+def _keep(dashboard: DashboardPilot, path: Path) -> None:
+    path.write_text(render_svg(dashboard.app, f"draftsman: {path.stem}"), "utf-8")
 
 
 def _request(repo: Path, title: str) -> Invocation:
@@ -131,8 +131,8 @@ def main() -> None:
     try:
         config = home / "draftsman.toml"
         url, data = server.url(server.create()), home / "data"
-        given = f'database_url = "{url}"\ndata_dir = "{data}"\n'
-        config.write_text(f'{given}people.carol.roles = ["approver"]\n', "utf-8")
+        values = f'database_url = "{url}"\ndata_dir = "{data}"\n'
+        config.write_text(f'{values}people.carol.roles = ["approver"]\n', "utf-8")
         asyncio.run(take(config, PLACE))
     finally:
         server.end()

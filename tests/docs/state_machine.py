@@ -39,7 +39,7 @@ TRIGGERS: Final[dict[tuple[Status, Status], str]] = {
         S.RUNNING,
         S.CANCELED,
     ): "a person canceled it, and its run ended; or its handler returns `Cancel`",
-    (S.RUNNING, S.RESUMED): "handed back at its checkpoint by a shutdown (not an attempt), or "
+    (S.RUNNING, S.RESUMED): "released at its checkpoint by a shutdown (not an attempt), or "
     "lost with `on_lost` = `resume`",
     (S.WAITING_FOR_INPUT, S.RESUMED): "answered; or expired with a default or `continue`",
     (S.WAITING_FOR_INPUT, S.EXPIRED): "the question expired, after its escalation if any",

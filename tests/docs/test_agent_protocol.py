@@ -50,9 +50,9 @@ async def test_example_asks_parks_and_applies_the_answer(
     assert [choice.value for choice in ask.choices] == ["hello", "goodbye"]
     assert not (workspace.path / "GREETING.txt").exists()
     for word in ("hello", "goodbye"):
-        heard = await run(command, workspace, {"word": word})
-        assert (heard.code, heard.log, heard.of(MalformedLine)) == (0, b"", [])
-        assert heard.of(ResultMessage)[0].summary == f"said {word}"
+        transcript = await run(command, workspace, {"word": word})
+        assert (transcript.code, transcript.log, transcript.of(MalformedLine)) == (0, b"", [])
+        assert transcript.of(ResultMessage)[0].summary == f"said {word}"
         assert (workspace.path / "GREETING.txt").read_text().startswith(word)
 
 

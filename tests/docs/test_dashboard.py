@@ -40,11 +40,11 @@ def test_pictures_of_the_readme_exist() -> None:
 
 async def test_pictures_can_be_taken(database_url: str, tmp_path: Path) -> None:
     config = tmp_path / "draftsman.toml"
-    given = f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n'
-    config.write_text(f'{given}people.carol.roles = ["approver"]\n')
+    values = f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n'
+    config.write_text(f'{values}people.carol.roles = ["approver"]\n')
     await take(config, tmp_path / "pictures")
-    taken = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
-    assert taken.keys() == {path.name for path in PLACE.iterdir()}
-    assert "approve or deny" in taken["jobs.svg"]
-    assert "files changed" in taken["job.svg"]
-    assert "safe fixes" in taken["answer.svg"]
+    pictures = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
+    assert pictures.keys() == {path.name for path in PLACE.iterdir()}
+    assert "approve or deny" in pictures["jobs.svg"]
+    assert "files changed" in pictures["job.svg"]
+    assert "safe fixes" in pictures["answer.svg"]

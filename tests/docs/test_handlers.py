@@ -93,12 +93,12 @@ async def test_every_example_runs_with_the_documented_result(
         await make.answer(jobs["deploy"], "eu")
         await wait_for_question(rt, jobs["deploy"], 3)
         await make.decide(jobs["deploy"], True, people.dave, n=3)
-        ended = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
+        jobs_by_name = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
         assert (await wait_for_end(rt, unwanted)).status is S.CANCELED
         waits = await wait_for_status(rt, busy, S.RETRYING)
-    assert {name: (job.status, job.result or {}) for name, job in ended.items()} == ENDED
+    assert {name: (job.status, job.result or {}) for name, job in jobs_by_name.items()} == ENDED
     assert (waits.last_error, waits.retry_count) == ("the bank is busy", 1)
-    await check_failures(rt, ended)
+    await check_failures(rt, jobs_by_name)
     assert await log_of(rt, jobs["greet"]) == "greeting Anna\n"
     assert await log_of(rt, jobs["chatty"]) == "one\ntwo\nthree\n"
     assert await log_of(rt, jobs["build"]) == "compiling\n"

@@ -14,14 +14,14 @@ from tests.docs.pages import DOCS
 MANIFEST = (DOCS / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")
 
 
-def _one(pattern: str) -> str:
+def _single(pattern: str) -> str:
     [match] = re.findall(pattern, MANIFEST, re.MULTILINE)
     return str(match)
 
 
 def test_worker_exits_before_the_grace_period_ends() -> None:
-    grace = float(_one(r"^ *terminationGracePeriodSeconds: (\d+)$"))
-    before = float(json.loads(_one(r'command: (\["sleep", .*\])$'))[1])
+    grace = float(_single(r"^ *terminationGracePeriodSeconds: (\d+)$"))
+    before = float(json.loads(_single(r'command: (\["sleep", .*\])$'))[1])
     worker = WorkerSettings()
     assert (before, grace) == (5, 65)
     assert worker.drain + worker.abort < 60 == grace - before
@@ -39,10 +39,10 @@ def test_times_in_the_comment_match_the_settings() -> None:
 
 def test_commands_and_variables_exist() -> None:
     for line in re.findall(r'command: (\["draftsman".*\])$', MANIFEST, re.MULTILINE):
-        _, name, *words = json.loads(line)
+        _, name, *arguments = json.loads(line)
         command = main.cli.get_command(click.Context(main.cli), name)
         assert command is not None
-        command.make_context(name, words)
+        command.make_context(name, arguments)
     known = {f"DRAFTSMAN_{name}".upper() for name in Settings.model_fields} | {"DRAFTSMAN_CONFIG"}
     named = set(re.findall(r"DRAFTSMAN_\w+", MANIFEST))
     assert named <= known

@@ -38,7 +38,7 @@ SELECT FROM draftsman.deliveries
  LIMIT 1
 """
 LOOK: Final = 0.05
-"""Seconds between two looks at the rows."""
+"""Seconds between two polls of the rows."""
 HASTEN: Final = """
 UPDATE draftsman.job_states SET next_retry_at = draftsman.now()
  WHERE status = 'retrying' AND next_retry_at > draftsman.now() + interval '100 ms'
@@ -49,14 +49,14 @@ takes a second to lead again; the tests have no time."""
 VIOLATED: Final = " UNION ALL ".join(
     f"SELECT '{name}' WHERE EXISTS (\n{query}\n)" for name, query in load("invariants").items()
 )
-"""The names of the invariants that do not hold, in one query instead of one for each."""
+"""The names of the invariants that do not hold, in a single query."""
 
 FaultAction = Callable[[Process, Reached], Awaitable[bool]]
-"""Does harm at a point, and lets the process go on; returns whether it lives."""
+"""Injects a fault at a point, and continues the process; returns whether it lives."""
 
 
 def configuration(url: str, folder: Path, **more: Any) -> dict[str, Any]:
-    """Return ordinary configuration, with everything quick."""
+    """Return a normal configuration with short intervals."""
     types: dict[str, Any] = {name: LIMITS | {"on_lost": "resume"} for name in HANDLERS}
     types["kill:lost"] = LIMITS | {"on_lost": "new_job"}
     types["run_agent"] = LIMITS
@@ -106,17 +106,17 @@ class Campaign:
             pass
 
     async def ask(self, script: str, **jobs: int) -> None:
-        """Run clients with a script until one finishes without a fault."""
+        """Run clients with a script until a client finishes without a fault."""
         for _ in range(len(self.pending) + 5):
             before = len(self.struck)
             client = await self._fork(script, **jobs)
-            ended = False
+            finished = False
             while (reached := await self._next(client)) is not None:
-                ended |= "end" in reached.points
+                finished |= "end" in reached.points
                 if not await self._meet(client, reached):
                     break
             client.close()
-            if ended:
+            if finished:
                 return
             assert len(self.struck) > before, f"{script} broke: {self.said()}"
         raise AssertionError(f"{script} does not end: {self.said()}")
@@ -168,10 +168,10 @@ class Campaign:
 
     async def _give_up(self, process: Process) -> NoReturn:
         process.signal(signal.SIGUSR1)
-        left = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
-        await asyncio.sleep(1)  # so long may it take to say where it stands
+        unfinished = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
+        await asyncio.sleep(1)  # the time for it to print where its tasks wait
         process.signal(signal.SIGKILL)
-        raise AssertionError(f"nothing happens any more: {left} {self.said()}")
+        raise AssertionError(f"nothing happens any more: {unfinished} {self.said()}")
 
     async def _meet(self, process: Process, reached: Reached) -> bool:
         self.reached.update(reached.points)
@@ -191,7 +191,7 @@ class Campaign:
 
 
 async def all_ended(rt: Runtime) -> bool:
-    """Return whether no job is left that has not ended, and all that was to be logged is."""
+    """Return whether all jobs have ended, and all deliveries to the log were written."""
     async with rt.db.connection() as conn:
         cursor = await conn.execute(LEFT)
         return await cursor.fetchone() is None
@@ -214,10 +214,10 @@ async def _answer(rt: Runtime) -> None:
         with suppress(DraftsmanError):
             for question in await rt.questions.open():
                 if question.key in ("colour", "silence"):
-                    continue  # it is answered already, or never will be
+                    continue  # it is already answered, or cannot be
                 gate = question.kind is QuestionKind.APPROVAL
-                said: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
-                response = Response(source_event_id=f"answer to {question.name}", **said)
+                fields: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
+                response = Response(source_event_id=f"answer to {question.name}", **fields)
                 carol = Actor(Source.CLI, "carol", "Carol")
                 owner = Actor(Source.CLI, "root", "Root", person="root", owner=True)
                 for _ in range(2):

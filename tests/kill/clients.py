@@ -1,4 +1,4 @@
-"""Scripts of people's processes, step by step; each may be killed anywhere and started again."""
+"""Scripts of people's processes; each can be killed at any step and started again."""
 
 from __future__ import annotations
 
@@ -45,23 +45,25 @@ SUBJECT: Final = "card:1"
 
 
 async def people(settings: Settings, jobs: dict[str, int]) -> None:
-    """Submit, answer, approve, extend, cancel, retry, and look at everything."""
+    """Submit, answer, approve, extend, cancel, retry, and read every page."""
     async with open_runtime(settings) as rt:
-        wanted = invocation(type="noop", key=SUBMITTED, queue="nobody")
-        number = (await rt.submissions.submit(wanted, OWNER)).number
+        request = invocation(type="noop", key=SUBMITTED, queue="nobody")
+        number = (await rt.submissions.submit(request, OWNER)).number
         for text in ("first", "and the tests"):
             more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
             await rt.submissions.submit(more, OWNER)
-        twins = [invocation(type="noop", key=f"{SUBMITTED}-{n}", queue="nobody") for n in range(2)]
-        await rt.submissions.submit_many(twins, OWNER)
+        duplicates = [
+            invocation(type="noop", key=f"{SUBMITTED}-{n}", queue="nobody") for n in range(2)
+        ]
+        await rt.submissions.submit_many(duplicates, OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
-        await _converse(rt, jobs["answered"])
+        await _reply_in_threads(rt, jobs["answered"])
         await _look_at_cards(rt)
-        await _operate(rt, jobs)
-        await _know(rt)
+        await _control_jobs(rt, jobs)
+        await _change_repos(rt)
         await _look(rt, number, jobs["answered"])
-    await _look_only(settings)
+    await _read_pages(settings)
 
 
 async def _answer(rt: Runtime, jobs: dict[str, int]) -> None:
@@ -88,7 +90,7 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
     await rt.questions.answer(job, 1, vote, Actor(Source.CLI, "dave", "Dave"))
 
 
-async def _converse(rt: Runtime, job: int) -> None:
+async def _reply_in_threads(rt: Runtime, job: int) -> None:
     """Link a chat identity to a person, unlink it, and record changes of their answer."""
     await rt.people.save(directory(rt.settings))
     joined = await rt.people.link(await rt.people.create_link_code(STRANGER), OWNER)
@@ -107,15 +109,15 @@ async def _converse(rt: Runtime, job: int) -> None:
 
 
 async def _look_at_cards(rt: Runtime) -> None:
-    """Watch a board, observe labels come and go on its cards, and settle the episodes."""
+    """Watch a board, observe added and removed labels on its cards, and settle the episodes."""
     board, card, label, other = (sign * 24 for sign in "bcad")
-    seen, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
+    current, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
     await rt.boards.save(
         BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="do")}), OWNER
     )
     began = await rt.boards.clock()
     await rt.boards.baseline(board, old, began, began)
-    await rt.boards.begin_episodes(board, seen, await rt.boards.clock())
+    await rt.boards.begin_episodes(board, current, await rt.boards.clock())
     await rt.boards.present(board)
     await rt.boards.present_on([card])
     for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
@@ -137,7 +139,7 @@ async def _look_at_cards(rt: Runtime) -> None:
         await rt.boards.remove(board, OWNER)
 
 
-async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
+async def _control_jobs(rt: Runtime, jobs: dict[str, int]) -> None:
     for name, force in (("queued", False), ("running", False), ("stuck", True)):
         with suppress(Refused):
             await rt.job_control.cancel(jobs[name], OWNER, "no", force=force)
@@ -148,7 +150,7 @@ async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
         await rt.sweeps.run_now(name, OWNER)
 
 
-async def _know(rt: Runtime) -> None:
+async def _change_repos(rt: Runtime) -> None:
     """Register a repository, map a label to it, and remove it."""
     repos = rt.repos
     with suppress(Conflict):
@@ -165,41 +167,41 @@ async def _know(rt: Runtime) -> None:
     await repos.remove(place.repo, OWNER)
 
 
-async def _look(rt: Runtime, number: int, asked: int) -> None:
+async def _look(rt: Runtime, number: int, round_number: int) -> None:
     inspect = rt.read_model
     job = await inspect.job(number)
     assert await inspect.resolve(parse_job(str(job.id))) == number
     await inspect.resolve(parse_job(f"D-{number}"))
     await inspect.jobs()
     await inspect.page(since=job.created_at)
-    await inspect.runs(asked)
-    await inspect.status_and_version(asked)
-    await inspect.job_events(asked)
-    await inspect.latest_job_events(asked)
+    await inspect.runs(round_number)
+    await inspect.status_and_version(round_number)
+    await inspect.job_events(round_number)
+    await inspect.latest_job_events(round_number)
     await inspect.events()
     await inspect.end_cursor()
     await inspect.latest_events()
     await inspect.latest_runs()
     await inspect.activity(job.created_at)
     await inspect.counts()
-    await inspect.why(asked)
-    await inspect.chain(asked)
+    await inspect.why(round_number)
+    await inspect.chain(round_number)
     await inspect.stats()
     await inspect.health()
     await inspect.invariants()
     assert await inspect.receives_notifications()
-    await rt.questions.get(asked, 1)
-    await rt.questions.of_job(asked)
+    await rt.questions.get(round_number, 1)
+    await rt.questions.of_job(round_number)
     await rt.questions.open()
-    await rt.checkpoints.artifacts(asked)
-    await rt.checkpoints.read_artifact(asked, "notes.md")
-    await rt.checkpoints.patch(asked)
-    await rt.checkpoints.logs(asked)
-    await rt.checkpoints.log_end(asked)
-    await rt.checkpoints.steps(asked)
+    await rt.checkpoints.artifacts(round_number)
+    await rt.checkpoints.read_artifact(round_number, "notes.md")
+    await rt.checkpoints.patch(round_number)
+    await rt.checkpoints.logs(round_number)
+    await rt.checkpoints.log_end(round_number)
+    await rt.checkpoints.steps(round_number)
 
 
-async def _look_only(settings: Settings) -> None:
+async def _read_pages(settings: Settings) -> None:
     async with open_runtime(settings, read_only=True) as rt:
         await rt.read_model.stats()
 
@@ -208,15 +210,15 @@ async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
     """Prune old months, verify the archives, and restore them."""
     async with open_runtime(settings) as rt:
         await rt.archives.plan()
-        while await _once(lambda: rt.sweeps.run_now("prune", OWNER)):
+        while await _run_once(lambda: rt.sweeps.run_now("prune", OWNER)):
             pass
         await rt.archives.of_job(jobs["old"])
-        for one in await rt.archives.all():
-            await _once(partial(rt.archives.restore, Path(one.path), OWNER))
+        for archive in await rt.archives.all():
+            await _run_once(partial(rt.archives.restore, Path(archive.path), OWNER))
 
 
-async def _once(work: Callable[[], Awaitable[T]]) -> T:
-    """Do it as soon as the session of a killed process has ended."""
+async def _run_once(work: Callable[[], Awaitable[T]]) -> T:
+    """Run the work once the session of a killed process has ended."""
     while True:
         with suppress(LostRace):
             return await work()

@@ -9,5 +9,5 @@ from tests.kill.fault_points import place as place
 
 @pytest.fixture
 def database(own_database: str) -> str:
-    """Give a database on the test's server, to which no process of another test can come back."""
+    """Give a database that no process of another test uses, on the test's server."""
     return own_database

@@ -30,7 +30,7 @@ from tests.support.clock import Clock
 from tests.support.server import Server
 
 MAX_POINTS: Final = 60
-"""Points struck in a job: it may lose 100 workers."""
+"""Number of faults in a job: it may lose 100 workers."""
 AGAIN: Final = ("2", "3")
 """A process that stops at a point, or dies there, may miss another; so the work is repeated, with
 stops only at the points not reached yet."""
@@ -57,7 +57,7 @@ class KillEnvironment:
     folder: Path
 
     def strike(self, faults: Mapping[str, set[str]]) -> FaultAction:
-        """Return an action that injects each fault at its points, and the first elsewhere."""
+        """Return an action that injects each fault at its points, and the first fault elsewhere."""
         return by_point({FAULTS[fault](self.server): at for fault, at in faults.items()})
 
 
@@ -71,7 +71,7 @@ def place(
     empty_url: str,
     tmp_path: Path,
 ) -> KillEnvironment:
-    """Give the place where the faults of this test are."""
+    """Give the environment of this test's faults."""
     return KillEnvironment(rt, server, make, clock, database_url, empty_url, tmp_path)
 
 
@@ -105,7 +105,7 @@ async def at_queries(faults: Mapping[str, set[str]], place: KillEnvironment) -> 
             if campaign.pending:
                 await cancel_all(place.rt)
                 await _work(campaign, place.folder / again)
-    none_missed(kill_points.sql_points(), campaign.reached)
+    check_all_reached(kill_points.sql_points(), campaign.reached)
     assert at - set(campaign.struck) <= kill_points.reads()
 
 
@@ -116,7 +116,7 @@ async def _work(campaign: Campaign, folder: Path) -> None:
 
 
 async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnvironment) -> Campaign:
-    """Strike at these points of an agent's run; return the points reached and struck."""
+    """Inject faults at these points of an agent's run; return the reached and faulted points."""
     async with zygote(place.folder) as forks:
         usual = configuration(place.url, place.folder)
         campaign = Campaign(place.rt, forks, usual, set(), strike)
@@ -129,36 +129,36 @@ async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnviro
 
 
 async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
-    """Strike at these points of an agent's run; fail for a phase without a reached point."""
+    """Inject faults at these points of an agent's run; fail for a phase without a reached point."""
     check_phases(at, await at_an_agents_work(place.strike({fault: at}), at, place))
 
 
 async def at_agents(at: set[str], place: KillEnvironment) -> None:
-    """Kill the agent at these points, and at each of its messages at least."""
+    """Kill the agent at these points, and at least once at each kind of message."""
     strike = KillAgent()
     check_agents(at, await at_an_agents_work(strike, at, place), strike)
-    none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
+    check_all_reached({f"agent says {name} before" for name in TYPES}, strike.hit)
 
 
 def check_phases(at: set[str], campaign: Campaign) -> None:
     """Fail for a phase of an agent's run without a reached point, and for a point without fault."""
-    none_missed(reachable(kill_points.phase_points()), campaign.reached)
-    none_missed(reachable(at), set(campaign.struck))
+    check_all_reached(reachable(kill_points.phase_points()), campaign.reached)
+    check_all_reached(reachable(at), set(campaign.struck))
 
 
 def check_agents(at: set[str], campaign: Campaign, strike: KillAgent) -> None:
     """Fail for a point without fault, and for a message at which no agent was killed."""
-    none_missed(reachable(at) - UNRESPONSIVE, set(campaign.struck))
+    check_all_reached(reachable(at) - UNRESPONSIVE, set(campaign.struck))
     messages = {point for point in at if re.fullmatch("agent says .* before", point)}
-    none_missed(messages, strike.hit)
+    check_all_reached(messages, strike.hit)
 
 
 def reachable(at: set[str]) -> set[str]:
-    """Return the points that an agent's run on a local repository comes to."""
+    """Return the points that an agent's run on a local repository reaches."""
     return {point for point in at if not point.startswith(ELSEWHERE)}
 
 
-def none_missed(known: set[str], reached: set[str]) -> None:
-    """Fail for a point of the code that no test came to."""
+def check_all_reached(known: set[str], reached: set[str]) -> None:
+    """Fail for a point of the code that no test reached."""
     missed = sorted(known - reached)
-    assert missed == [], f"nobody came to these points, let tests/kill/scenarios.py: {missed}"
+    assert missed == [], f"unreached points; extend tests/kill/scenarios.py: {missed}"

@@ -21,7 +21,7 @@ AGENT: Final = "agent-of-the-kill-tests"
 
 
 async def kill(process: Process, reached: Reached) -> bool:
-    """SIGKILL the process; its agent must be gone soon, too."""
+    """SIGKILL the process; its agent must end soon."""
     agents = _agents(process)
     await process.kill()
     _, alive = await asyncio.to_thread(psutil.wait_procs, agents, 10)
@@ -30,7 +30,7 @@ async def kill(process: Process, reached: Reached) -> bool:
 
 
 def cut(admin: psycopg.Connection[tuple[object, ...]]) -> FaultAction:
-    """Return a strike that cuts every connection of the process, which then goes on.
+    """Return a fault that drops every connection of the process, which then continues.
 
     After a statement its reply is lost.
     """
@@ -47,7 +47,7 @@ def cut(admin: psycopg.Connection[tuple[object, ...]]) -> FaultAction:
 
 
 def crash(server: Server) -> FaultAction:
-    """Return a strike that stops the server at once, as a crash would, and starts it again."""
+    """Return a fault that stops the server at once, like a crash, and starts it again."""
 
     async def strike(process: Process, reached: Reached) -> bool:
         await asyncio.to_thread(server.crash)
@@ -86,15 +86,15 @@ def _cut(admin: psycopg.Connection[tuple[object, ...]], backends: list[int]) -> 
 
 
 def _agents(process: Process) -> list[psutil.Process]:
-    """Return the agents of a process, their guards and boxes left out."""
-    found = []
+    """Return the agents of a process, without guards and sandboxes."""
+    agents = []
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                words = child.cmdline() or [""]  # a process that has just ended has none
-                around = words[0].endswith("bwrap") or any(
-                    "handlers.subprocesses.guard" in w for w in words
+                arguments = child.cmdline() or [""]  # a process that has just ended has none
+                around = arguments[0].endswith("bwrap") or any(
+                    "handlers.subprocesses.guard" in w for w in arguments
                 )
-                if AGENT in words and not around:
-                    found.append(child)
-    return found
+                if AGENT in arguments and not around:
+                    agents.append(child)
+    return agents

@@ -2,7 +2,7 @@
 
     claim.exchange before                     a named query of the store, not yet sent
     claim.exchange after                      executed; its transaction may still be open
-    claim.exchange committed                  committed; nobody has heard of it yet
+    claim.exchange committed                  committed; the reply is not read
     git workspace.Workspace._clone fetch during   git runs
     agent says ask before                     a message came and nothing was done about it
     agent is told answer after                a message went out
@@ -44,9 +44,11 @@ ROOT: Final = "draftsman.handlers.run_agent.run"
 @cache
 def texts() -> dict[str, str]:
     """Return the name of each query by its text."""
-    found = {load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
-    assert len(found) == len(QUERIES), "two queries have the same text; their points have one name"
-    return found
+    names_by_text = {load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
+    assert len(names_by_text) == len(QUERIES), (
+        "two queries have the same text; their points have one name"
+    )
+    return names_by_text
 
 
 @cache
@@ -57,7 +59,7 @@ def is_read(query: str) -> bool:
 
 
 def all_points() -> set[str]:
-    """Return every point there is."""
+    """Return all points."""
     return sql_points() | phase_points()
 
 
@@ -74,7 +76,7 @@ def decisive(fault: str) -> set[str]:
     """Return the points of queries for a fault in each test run; `make soak` takes all points.
 
     After a commit the database is ahead of the process; before it nothing can be lost. Processes
-    are killed at every eighth commit, connections cut at every fourth one and before every twelfth
+    are killed at every eighth commit, connections cut at every fourth and before every twelfth
     read: the next process finds the same rows as a process that lost its connection and its reply.
     """
     committed = sorted(point for point in sql_points() if point.endswith(" committed"))
@@ -89,17 +91,19 @@ def reads() -> set[str]:
 
 
 def phase_points() -> set[str]:
-    """Return the points of an agent's run that are no queries."""
+    """Return the points of an agent's run other than queries."""
     both = ("before", "after")
-    found = {f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")}
-    found |= {f"{name} {moment}" for name in file_calls() for moment in both}
-    said = {f"agent says {name}" for name in protocol_codec.TYPES}
-    said |= {
+    points = {
+        f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")
+    }
+    points |= {f"{name} {moment}" for name in file_calls() for moment in both}
+    sent = {f"agent says {name}" for name in protocol_codec.TYPES}
+    sent |= {
         f"agent is told {model.model_fields['type'].default}"
         for model in get_args(protocol.ToAgent)
     }
-    said |= {f"agent process {name}" for name in process_methods()}
-    return found | {f"{name} {moment}" for name in said for moment in both}
+    sent |= {f"agent process {name}" for name in process_methods()}
+    return points | {f"{name} {moment}" for name in sent for moment in both}
 
 
 @cache
@@ -114,16 +118,18 @@ def process_methods() -> set[str]:
 
 
 def git_calls() -> set[str]:
-    """Return every place that runs a git which writes: `git MODULE.FUNCTION SUBCOMMAND`."""
-    found = set()
+    """Return every call of a git command that writes: `git MODULE.FUNCTION SUBCOMMAND`."""
+    subcommands = set()
     for module, function, call in _calls():
         if _called(call) in ("git", *_relays(module)) and (word := subcommand(_words(call))):
-            found.add((module, function, word))
-    return {f"git {module}.{name} {word}" for module, name, word in found if word not in GIT_READS}
+            subcommands.add((module, function, word))
+    return {
+        f"git {module}.{name} {word}" for module, name, word in subcommands if word not in GIT_READS
+    }
 
 
 def file_calls() -> set[str]:
-    """Return everything that is done to files in a thread: `files MODULE.FUNCTION CALL`."""
+    """Return every file operation in a thread: `files MODULE.FUNCTION CALL`."""
     return {
         f"files {module}.{function} {ast.unparse(call.args[0]).rpartition('.')[2]}"
         for module, function, call in _calls()
@@ -131,9 +137,9 @@ def file_calls() -> set[str]:
     }
 
 
-def subcommand(words: list[str]) -> str | None:
-    """Return which git this is, from the arguments that are known."""
-    rest = iter(words)
+def subcommand(arguments: list[str]) -> str | None:
+    """Return the git subcommand, from the constant arguments."""
+    rest = iter(arguments)
     for word in rest:
         if word == "-c":
             next(rest, None)
@@ -145,22 +151,22 @@ def subcommand(words: list[str]) -> str | None:
 @cache
 def modules() -> dict[str, ast.Module]:
     """Return the source of the modules that an agent's run is made of, by their short names."""
-    found: dict[str, ast.Module] = {}
+    trees: dict[str, ast.Module] = {}
     waiting = [ROOT, "draftsman.handlers.clone.clone_cleanup"]
     while waiting:
         name = waiting.pop()
-        if (short := name.rpartition(".")[2]) in found:
+        if (short := name.rpartition(".")[2]) in trees:
             continue
         spec = find_spec(name)
         assert spec is not None
         assert spec.origin is not None
-        found[short] = tree = ast.parse(Path(spec.origin).read_text())
+        trees[short] = tree = ast.parse(Path(spec.origin).read_text())
         imported = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
         for node in imported:
             parts = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
             waiting += [part for part in parts if part.startswith("draftsman.handlers.")
                         and _is_module(part)]  # fmt: skip
-    return found
+    return trees
 
 
 def _is_module(name: str) -> bool:
@@ -173,7 +179,7 @@ def _is_module(name: str) -> bool:
 
 @cache
 def _calls() -> list[tuple[str, str, ast.Call]]:
-    return [(name, *found) for name, tree in modules().items() for found in _within(tree, "")]
+    return [(name, *call) for name, tree in modules().items() for call in _within(tree, "")]
 
 
 def _within(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
@@ -201,9 +207,9 @@ def _relays(module: str) -> set[str]:
 
 
 def _words(call: ast.Call) -> list[str]:
-    words: list[str] = []
+    arguments: list[str] = []
     for argument in call.args:
         inner = argument.value if isinstance(argument, ast.Starred) else argument
         parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-        words += [str(part.value) for part in parts if isinstance(part, ast.Constant)]
-    return words
+        arguments += [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    return arguments

@@ -1,4 +1,4 @@
-"""Telling people, step by step, through a channel that has limits, refuses, and is too busy."""
+"""Notifications through a channel with limits, refusals and overload, step by step."""
 
 from __future__ import annotations
 
@@ -64,29 +64,31 @@ async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
     """Notify three targets of a job, redeliver refused messages, and retry the job with others."""
     async with open_runtime(settings) as rt:
         targets = tuple(f"slack:{name}" for name in SAYS)
-        wanted = invocation(type="noop", queue=TOLD, notify=targets)
-        number = (await rt.submissions.submit(wanted, OWNER)).number
+        request = invocation(type="noop", queue=TOLD, notify=targets)
+        number = (await rt.submissions.submit(request, OWNER)).number
         await rt.outbox.notice(number, "hello", "Hello")
         channel = LimitedChannel()
         conn, lock = await rt.db.dedicated_connection(), SessionLock()
         await lock.hold(conn)
         await conn.close()
-        await rt.delivery_sender.reclaim([channel.name])
+        await rt.delivery_sender.rescue([channel.name])
         await rt.delivery_sender.pause(channel.name, 0.01, "refused")
         await rt.delivery_sender.resume(channel.name)
-        while taken := await rt.delivery_sender.claim(channel.name, free=100, share=100):
-            for item in taken:
+        while claimed := await rt.delivery_sender.claim(channel.name, free=100, share=100):
+            for item in claimed:
                 await rt.delivery_sender.record(item, await rt.delivery_sender.send(item, channel))
         await rt.delivery_sender.next_due(channel.name)
         await rt.outbox.targets(number)
         await rt.outbox.all()
         await rt.outbox.all(number)
-        assert await rt.outbox.dead()
-        assert await rt.outbox.dead_count()
+        assert await rt.outbox.dead_letters()
+        assert await rt.outbox.dead_letter_count()
         await rt.outbox.unnotified()
-        await rt.outbox.redeliver(await rt.outbox.dead(number), OWNER)
+        await rt.outbox.redeliver(await rt.outbox.dead_letters(number), OWNER)
         await rt.job_control.cancel(number, OWNER)
-        ended = [job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")]
-        assert number in ended
+        canceled = [
+            job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")
+        ]
+        assert number in canceled
         async for done in rt.bulk_retry.retry([number], OWNER):
             assert done.error is None

@@ -57,12 +57,12 @@ class Probe:
         self._told.update(new)
         stop = not self._pending.isdisjoint(new)
         backends = [pid for pid, conn in self._connections.items() if not conn.closed]
-        told = {"points": new, "stop": stop, "backends": backends}
-        self._channel.sendall(json.dumps(told).encode() + b"\n")
+        report = {"points": new, "stop": stop, "backends": backends}
+        self._channel.sendall(json.dumps(report).encode() + b"\n")
         return stop and self._wait()
 
     def install(self) -> None:
-        """Wrap everything that has points."""
+        """Wrap all functions with points."""
         self._wrap_queries()
         self._wrap_copies()
         self._wrap_transactions()
@@ -72,7 +72,7 @@ class Probe:
 
     def _wait(self) -> bool:
         order = self._channel.recv(1)
-        if not order:  # the test is over
+        if not order:  # the test has ended
             sys.exit(1)
         return order == LOSE_REPLY
 
@@ -134,12 +134,12 @@ class Probe:
     def _wrap_git(self) -> None:
         git, talk = running.git, running._communicate
 
-        def wrapped(*words: str, **more: Any) -> Awaitable[bytes]:
-            word, caller = kill_points.subcommand(list(words)), sys._getframe(1)
+        def wrapped(*command: str, **more: Any) -> Awaitable[bytes]:
+            word, caller = kill_points.subcommand(list(command)), sys._getframe(1)
             module = Path(caller.f_code.co_filename).stem
             if caller.f_code.co_name in kill_points._relays(module) and caller.f_back is not None:
                 caller = caller.f_back
-            return self._around(f"git {_where(caller)} {word}", lambda: git(*words, **more))
+            return self._around(f"git {_where(caller)} {word}", lambda: git(*command, **more))
 
         async def talking(*args: Any) -> Any:
             if place := _place.get(""):

@@ -36,7 +36,7 @@ class Process:
         self._rest = b""
 
     async def reached(self) -> Reached | None:
-        """Return the next point that it comes to; None when it has ended."""
+        """Return the next point that it reaches; None when it has ended."""
         loop = asyncio.get_running_loop()
         while b"\n" not in self._rest:
             with suppress(ConnectionResetError):
@@ -48,16 +48,16 @@ class Process:
         return Reached(**json.loads(line))
 
     def go_on(self, *, lose_reply: bool = False) -> None:
-        """Let it go on."""
+        """Continue it."""
         self._channel.sendall(LOSE_REPLY if lose_reply else GO_ON)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it still is there."""
+        """Send it a signal, if it still runs."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     async def kill(self) -> None:
-        """SIGKILL it; return once it is gone."""
+        """SIGKILL it; return once it has ended."""
         self.signal(signal.SIGKILL)
         while await self.reached() is not None:
             pass
@@ -68,32 +68,32 @@ class Process:
 
 
 class Zygote:
-    """The process that forks them."""
+    """The process that forks the others."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "processes.log"
-        self._orders, theirs = socket.socketpair()
+        self._orders, child_end = socket.socketpair()
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", "tests.kill.zygote", str(theirs.fileno())]
+        command = [sys.executable, "-m", "tests.kill.zygote", str(child_end.fileno())]
         with self.log.open("wb") as file:
             self._popen = subprocess.Popen(
-                command, env=env, pass_fds=[theirs.fileno()], stdout=file, stderr=file
+                command, env=env, pass_fds=[child_end.fileno()], stdout=file, stderr=file
             )
-        theirs.close()
+        child_end.close()
 
     async def fork(
         self, role: str, settings: dict[str, Any], pending: Iterable[str], **jobs: int
     ) -> Process:
-        """Begin a worker, or a client's script; it will stop at the points that are pending."""
-        ours, theirs = socket.socketpair()
+        """Start a worker, or a client's script; it stops at the pending points."""
+        parent_end, child_end = socket.socketpair()
         order = {"role": role, "settings": settings, "pending": sorted(pending), "jobs": jobs}
         order["log"] = str(self.log)
-        socket.send_fds(self._orders, [json.dumps(order).encode()], [theirs.fileno()])
-        theirs.close()
-        ours.setblocking(False)
+        socket.send_fds(self._orders, [json.dumps(order).encode()], [child_end.fileno()])
+        child_end.close()
+        parent_end.setblocking(False)
         pid = int.from_bytes(await asyncio.to_thread(self._orders.recv, 4), "big")
         assert pid, f"the zygote is gone: {self.log.read_text()[-2000:]}"
-        return Process(pid, ours)
+        return Process(pid, parent_end)
 
     def end(self) -> None:
         self._orders.close()

@@ -80,7 +80,7 @@ class LifecycleScenario:
     """The data directory of the workers, with their log."""
 
     async def begin(self) -> None:
-        """Submit them."""
+        """Submit the jobs."""
         self.life = await self._submit("kill:life", on_lost="resume", notify=("log",))
         self.given = await self._submit(
             "kill:given", on_lost="resume", overrides={"answers": {"colour": "red"}}
@@ -90,15 +90,15 @@ class LifecycleScenario:
 
     async def _submit(self, type: str, **fields: Any) -> int:
         payload = {"folder": str(self.folder)}
-        wanted = invocation(type=type, payload=payload, max_attempts=100, **fields)
-        return (await self.rt.submissions.submit(wanted, OWNER)).number
+        request = invocation(type=type, payload=payload, max_attempts=100, **fields)
+        return (await self.rt.submissions.submit(request, OWNER)).number
 
     async def check(self) -> None:
         """Compare the jobs with their expected results."""
         await self._check_life()
         self._check_log()
-        given = await self._job(self.given)
-        assert (given.status, given.result) == (S.COMPLETED, {"said": "red"})
+        returned = await self._job(self.given)
+        assert (returned.status, returned.result) == (S.COMPLETED, {"said": "red"})
         assert (await self._job(self.lost)).status is S.FAILED
         later = [job for job in await self.rt.read_model.jobs() if job.number > self.lost]
         chain = [job for job in later if job.type == "kill:lost"]
@@ -111,22 +111,22 @@ class LifecycleScenario:
         job, number = await self._job(self.life), self.life
         assert job.status is S.COMPLETED, job.last_error
         await waited_for_the_database(self.rt, number)
-        made = [line.split() for line in (self.folder / str(number)).read_text().splitlines()]
+        effects = [line.split() for line in (self.folder / str(number)).read_text().splitlines()]
         steps = await self.rt.checkpoints.steps(number)
         recorded = [[step.key, step.invocation_id, step.result] for step in steps]
-        assert [step for step in recorded if not step[0].startswith("sleep:")] == made
-        assert [key for key, _, _ in made] == STEPS
+        assert [step for step in recorded if not step[0].startswith("sleep:")] == effects
+        assert [key for key, _, _ in effects] == STEPS
         result = job.result or {}
-        assert (result["first"], result["last"]) == (made[0][2], made[-1][2])
+        assert (result["first"], result["last"]) == (effects[0][2], effects[-1][2])
         assert result["said"] == ["answered", "approved", "answered", "b"]
-        asked, answers = await self.rt.questions.of_job(number)
-        assert [question.key for question in asked] == ["go", "gate", "silence"]
+        questions, answers = await self.rt.questions.of_job(number)
+        assert [question.key for question in questions] == ["go", "gate", "silence"]
         assert [answer.question for answer in answers if answer.accepted] == [1, 2]
         _, notes = await self.rt.checkpoints.read_artifact(number, "notes.md")
         assert notes.decode() == result["first"]
 
     def _check_log(self) -> None:
-        """Fail for a message that is there twice, and for an end that is not there."""
+        """Fail for a message that was sent twice, and for a missing result."""
         text = Path(self.data, "notifications.jsonl").read_text(encoding="utf-8")
         lines = [json.loads(line) for line in text.splitlines()]
         markers = [line["id"] for line in lines]
@@ -136,8 +136,8 @@ class LifecycleScenario:
         assert kinds.count("job.notice") == kinds.count("job.result") == 1
         [notice] = [line for line in of_life if line["type"] == "job.notice"]
         assert HALFWAY in notice["data"]["text"]
-        asked = {line["id"] for line in of_life if line["type"] == "question.asked"}
-        assert asked <= {line["data"].get("edits") for line in of_life}, "no copy stays open"
+        question_ids = {line["id"] for line in of_life if line["type"] == "question.asked"}
+        assert question_ids <= {line["data"].get("edits") for line in of_life}, "no copy stays open"
 
     async def _job(self, number: int) -> Job:
         return await self.rt.read_model.job(number)
@@ -155,20 +155,20 @@ async def live(campaign: Campaign, folder: Path) -> None:
     life = LifecycleScenario(campaign.rt, folder, campaign.settings["data_dir"])
     await life.begin()
     async with people_answer(campaign.rt):
-        await _lose(campaign, life.lost)
-        await _leave_over(campaign, life.life)
+        await _lose_worker(campaign, life.lost)
+        await _leave_clones(campaign, life.life)
         await campaign.work(lambda: all_ended(campaign.rt))
     await life.check()
 
 
-async def _leave_over(campaign: Campaign, number: int) -> None:
-    """Make the folder that a dead worker's run left: the next worker clears it away."""
+async def _leave_clones(campaign: Campaign, number: int) -> None:
+    """Create the folder that a dead worker's run leaves: the next worker removes it."""
     job = await campaign.rt.read_model.job(number)
     name = f"D-{number}.99-{clone_tag(job.id)}"
     Path(campaign.settings["data_dir"], "runs", name).mkdir(parents=True)
 
 
-async def _lose(campaign: Campaign, number: int) -> None:
+async def _lose_worker(campaign: Campaign, number: int) -> None:
     """Kill a worker while it runs this job."""
     before = replace(campaign, reached=set(campaign.reached), struck=list(campaign.struck))
     campaign.strike = kill
@@ -186,8 +186,8 @@ async def _lose(campaign: Campaign, number: int) -> None:
 async def drain(campaign: Campaign) -> None:
     """Stop workers while jobs run, and others are claimed ahead."""
     rt = campaign.rt
-    wanted = [invocation(type="kill:lost", on_lost="resume", max_attempts=100) for _ in range(6)]
-    jobs = [item.number for item in await rt.submissions.submit_many(wanted, OWNER)]
+    request = [invocation(type="kill:lost", on_lost="resume", max_attempts=100) for _ in range(6)]
+    jobs = [item.number for item in await rt.submissions.submit_many(request, OWNER)]
 
     async def busy() -> bool:
         *_, newest = await rt.read_model.workers()
@@ -200,7 +200,7 @@ async def drain(campaign: Campaign) -> None:
 
 
 async def prune(campaign: Campaign, clock: Clock) -> None:
-    """Strike processes that prune and restore events: none is lost."""
+    """Inject faults into processes that prune and restore events: none is lost."""
     rt = campaign.rt
     await clock.forward(over_a_year())
     async with rt.db.connection() as conn:
@@ -208,8 +208,8 @@ async def prune(campaign: Campaign, clock: Clock) -> None:
         assert await value(conn, LOGS) > 0
     months = {"events": 12, "logs": 12}
     campaign.settings["retention"] = months
-    ended = next(job for job in await rt.read_model.jobs() if job.type == "kill:life")
-    await campaign.ask("pruning", old=ended.number)
+    finished = next(job for job in await rt.read_model.jobs() if job.type == "kill:life")
+    await campaign.ask("pruning", old=finished.number)
     del campaign.settings["retention"]
     async with rt.db.connection() as conn:
         assert await event_bytes(conn) == before
@@ -218,7 +218,7 @@ async def prune(campaign: Campaign, clock: Clock) -> None:
 
 
 async def ask_people(campaign: Campaign, make: Factory) -> None:
-    """Strike people's commands; each takes effect once."""
+    """Inject faults into people's commands; each takes effect once."""
     rt = campaign.rt
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"notes")
@@ -251,7 +251,10 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     all_jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
     [joined] = [job for job in all_jobs if job.subject_key == SUBJECT]
     kinds = [event.kind for event in await rt.read_model.job_events(joined.number)]
-    assert kinds.count("request_joined") in (1, 2)  # a killed first client comes again, and joins
+    assert kinds.count("request_joined") in (
+        1,
+        2,
+    )  # a killed first client is started again, and joins
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
     trail = await rt.read_model.job_events(jobs["unfollowed"])
@@ -261,28 +264,28 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
 
 
 async def _unfollowed(make: Factory) -> int:
-    """Return a job of a dead worker whose next job cannot be made."""
+    """Return a job of a dead worker whose new job cannot be created."""
     work = await make.running(on_lost="new_job")
-    taken = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
-    taken |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
+    existing = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
+    existing |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
     async with make.rt.db.connection() as conn:
-        await submissions.submit(conn, [taken], "old")
+        await submissions.submit(conn, [existing], "old")
         await conn.execute(SILENT, [work.number])
     return work.number
 
 
 async def tell_people(campaign: Campaign) -> None:
-    """Strike processes that deliver; the last finishes with its own job."""
+    """Inject faults into processes that deliver; the last finishes with its own job."""
     rt = campaign.rt
     await campaign.ask("telling")
     jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
-    told_of = [job for job in jobs if job.queue == TOLD]
-    last, retry = sorted(told_of, key=lambda job: job.number)[-2:]
+    notified = [job for job in jobs if job.queue == TOLD]
+    last, retry = sorted(notified, key=lambda job: job.number)[-2:]
     assert (last.status, retry.retry_of) == (S.CANCELED, last.number)
     for job in (last, retry):
-        assert [one.target for one in await rt.outbox.targets(job.number)] == list(SAYS)
-    told = await rt.outbox.all(last.number, limit=1000)
-    fine = [(one.kind, one.status) for one in told if one.target == "fine"]
+        assert [target.target for target in await rt.outbox.targets(job.number)] == list(SAYS)
+    deliveries = await rt.outbox.all(last.number, limit=1000)
+    fine = [(target.kind, target.status) for target in deliveries if target.target == "fine"]
     assert fine[::-1][:2] == [("status", "sent"), ("notice", "sent")]
 
 
@@ -294,7 +297,7 @@ async def cancel_all(rt: Runtime) -> None:
 
 
 async def drive_agent(campaign: Campaign, folder: Path) -> None:
-    """Let an agent work on a repository through strikes."""
+    """Run an agent on a repository through faults."""
     rt = campaign.rt
     name = f"repo{folder.name}"
     repo = make_repository(folder / name)
@@ -303,11 +306,11 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
     await rt.repos.map(RepoLocation(known), OWNER, label=name)
     labels = [("L1", name)]
-    wanted = invocation(
+    request = invocation(
         type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
     )
-    number = (await rt.submissions.submit(wanted, OWNER)).number
-    await _leave_over(campaign, number)
+    number = (await rt.submissions.submit(request, OWNER)).number
+    await _leave_clones(campaign, number)
     async with people_answer(rt):
         await campaign.work(lambda: all_ended(rt))
     job = await rt.read_model.job(number)
@@ -318,10 +321,10 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     assert (job.repo_name, (job.result or {})["validated"]) == (name, True)
     published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
     assert published == (job.result or {})["commit"]
-    made = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)
-    assert made == f"of run {steps['effect'].result}"
+    text = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)
+    assert text == f"of run {steps['effect'].result}"
     _, answers = await rt.questions.of_job(number)
     assert [answer.question for answer in answers if answer.accepted] == [1, 2]
     await campaign.work(lambda: all_ended(rt))  # it removes the files of the last killed worker
     runs = Path(campaign.settings["data_dir"], "runs")
-    assert list(runs.iterdir()) == [], "clones are left"
+    assert list(runs.iterdir()) == [], "clones remain"

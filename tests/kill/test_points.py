@@ -15,12 +15,12 @@ from tests.support.queries import QUERIES
 
 
 def test_every_query_has_points_and_only_a_read_has_a_single_point() -> None:
-    found = kill_points.sql_points()
-    assert {point.split()[0] for point in found} == {f"{one}.{two}" for one, two in QUERIES}
-    assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= found
-    assert {"read_model.page before", "job_control.lock committed"} <= found
-    assert {"archives.drop committed", "archives.copy_in after", "schema.new_epoch after"} <= found
-    assert not {"read_model.page committed", "archives.copy_out after"} & found
+    points = kill_points.sql_points()
+    assert {point.split()[0] for point in points} == {f"{family}.{two}" for family, two in QUERIES}
+    assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= points
+    assert {"read_model.page before", "job_control.lock committed"} <= points
+    assert {"archives.drop committed", "archives.copy_in after", "schema.new_epoch after"} <= points
+    assert not {"read_model.page committed", "archives.copy_out after"} & points
 
 
 def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_all_modules_that_drive_an_agent_are_searched() -> None:
 
 
 def test_messages_and_process_calls_have_points() -> None:
-    found = kill_points.phase_points()
-    assert {"agent says ask before", "agent is told park after"} <= found
-    assert {"agent process start before", "agent process kill after"} <= found
-    assert "git source.RepoSource.push push during" in found
+    points = kill_points.phase_points()
+    assert {"agent says ask before", "agent is told park after"} <= points
+    assert {"agent process start before", "agent process kill after"} <= points
+    assert "git source.RepoSource.push push during" in points

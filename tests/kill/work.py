@@ -1,4 +1,4 @@
-"""Handlers that do everything a run can do, and an agent that says everything an agent can say."""
+"""Handlers that use every method of a run, and an agent that sends every message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HALFWAY: Final = "It is half done"
 
 
 async def life(ctx: RunContext) -> Outcome:
-    """Do everything once."""
+    """Call every method once."""
     effects = Effects(ctx)
     ctx.log("here we go")
     await worker_run(ctx).saved_work()
@@ -40,7 +40,7 @@ async def life(ctx: RunContext) -> Outcome:
         "silence", "Anybody?", choices=["a", "b"], expires_in=0.01, on_expire="default", default="b"
     )
     await ctx.sleep("nap", 0.05)
-    # A run that was killed between an effect and its record has the step still to end.
+    # A run that was killed between an effect and its record still has to finish the step.
     snoozed, failed = effects.made("snoozed"), effects.made("failed")
     await ctx.step("snoozed", effects.make("snoozed"), effects.find)
     if not snoozed:
@@ -49,18 +49,18 @@ async def life(ctx: RunContext) -> Outcome:
     if not failed:
         raise Failure("busy", http_status=503)
     last = await ctx.step("last", effects.make("last"), effects.find)
-    said = [answer.outcome, gate.outcome, silence.outcome, getattr(silence, "value", None)]
-    return Done({"first": first, "last": last, "said": said})
+    answers = [answer.outcome, gate.outcome, silence.outcome, getattr(silence, "value", None)]
+    return Done({"first": first, "last": last, "said": answers})
 
 
 async def given(ctx: RunContext) -> Outcome:
-    """Ask a question that the request answers already."""
+    """Ask a question with an answer in the request."""
     answer = await ctx.ask("colour", "Which?", choices=["red", "blue"], never_expires=True)
     return Done({"said": getattr(answer, "value", None)})
 
 
 async def lost(ctx: RunContext) -> Outcome:
-    """Run for ever, until the worker dies; the job that follows ends at once."""
+    """Run until the worker dies; the next job ends at once."""
     if ctx.job.retry_of is None:
         await asyncio.Event().wait()
     return Done({})
@@ -83,9 +83,9 @@ class Effects:
         return effect
 
     def find(self, invocation: str) -> str | None:
-        """Return the result of an effect that was made before."""
-        made = (line.split() for line in self._lines())
-        return next((value for _, made_by, value in made if made_by == invocation), None)
+        """Return the result of an earlier effect."""
+        lines = (line.split() for line in self._lines())
+        return next((value for _, made_by, value in lines if made_by == invocation), None)
 
     def made(self, key: str) -> bool:
         """Return whether the effect of a step was made."""
@@ -96,7 +96,7 @@ class Effects:
 
 
 def append(path: Path, line: str) -> None:
-    """Append a line atomically: a single write, which no kill can cut."""
+    """Append a line atomically: a single write, which no kill can split."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, line.encode())

@@ -29,24 +29,24 @@ MOST: Final = 1 << 20
 
 
 def main() -> None:
-    """Fork a process for each order until the test goes away."""
+    """Fork a process for each order until the test closes the connection."""
     orders = socket.socket(fileno=int(sys.argv[1]))
     all_points()  # read the sources once, not in each process
     gc.freeze()
     while True:
-        told, files, _, _ = socket.recv_fds(orders, MOST, 1)
-        _bury()
-        if not told:
+        data, files, _, _ = socket.recv_fds(orders, MOST, 1)
+        _reap()
+        if not data:
             return
         pid = os.fork()
         if pid == 0:
             orders.close()
-            _begin(json.loads(told), socket.socket(fileno=files[0]))
+            _begin(json.loads(data), socket.socket(fileno=files[0]))
         os.close(files[0])
         orders.sendall(pid.to_bytes(4, "big"))
 
 
-def _bury() -> None:
+def _reap() -> None:
     """Reap dead processes, so that their resource usage is counted."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -73,14 +73,14 @@ def _begin(order: dict[str, Any], channel: socket.socket) -> None:
         os._exit(code)
 
 
-def _tell() -> None:
-    """Say where every task stands: SIGUSR1 asks, when nothing happens any more."""
+def _report() -> None:
+    """Print the stack of every task, on SIGUSR1, when the process hangs."""
     for task in asyncio.all_tasks():
         task.print_stack()
 
 
 async def _work(order: dict[str, Any]) -> int:
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _tell)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _report)
     settings = Settings.model_validate(order["settings"])
     if order["role"] == "worker":
         from draftsman import log

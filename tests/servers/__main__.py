@@ -50,27 +50,27 @@ def main() -> int:
     add("--majors", default=",".join(map(str, MAJORS)), help="of PostgreSQL (%(default)s)")
     add("--jobs", type=int, default=os.cpu_count() or 2, metavar="N", help="tests at once")
     add("tests", nargs="*", default=CORE, help=f"what to run ({' '.join(CORE)})")
-    given = parser.parse_args()
+    options = parser.parse_args()
     failed, missing, ran = 0, 0, 0
-    for major in map(int, given.majors.split(",")):
+    for major in map(int, options.majors.split(",")):
         began = time.monotonic()
         try:
             server = installation(major)
             with cluster(server) as url:
-                passed, output = suite(url, tuple(given.tests), given.jobs)
+                passed, output = suite(url, tuple(options.tests), options.jobs)
         except Unavailable as error:
             missing += 1
-            _say(f"PostgreSQL {major} could not be had: {error}")
+            _print(f"PostgreSQL {major} could not be had: {error}")
             continue
         ran, failed = ran + 1, failed + (not passed)
         summary = output.splitlines()[-1] if output else "nothing ran"
         took = time.monotonic() - began
-        _say(f"{server}: {summary}, {took:.0f} s" if passed else f"{server} failed:\n{output}")
-    _say(f"ran on {ran}, failed on {failed}, could not run on {missing}")
+        _print(f"{server}: {summary}, {took:.0f} s" if passed else f"{server} failed:\n{output}")
+    _print(f"ran on {ran}, failed on {failed}, could not run on {missing}")
     return 1 if failed else 0
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"servers: {line}\n")
     sys.stdout.flush()
 

@@ -72,11 +72,11 @@ class Page:
 
     async def evaluate(self, script: str) -> Any:
         """Return the result of a script, or of its promise."""
-        given = await self.tell(
+        result = await self.tell(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
-        assert "exceptionDetails" not in given, given
-        return given["result"].get("value")
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     async def go(self, address: str) -> None:
         """Open an address."""
@@ -84,9 +84,9 @@ class Page:
 
     async def press(self, text: str) -> None:
         """Type characters, a key each."""
-        for one in text:
-            key = {"\r": {"key": "Enter", "windowsVirtualKeyCode": 13}}.get(one, {"key": one})
-            await self.tell("Input.dispatchKeyEvent", type="keyDown", text=one, **key)
+        for char in text:
+            key = {"\r": {"key": "Enter", "windowsVirtualKeyCode": 13}}.get(char, {"key": char})
+            await self.tell("Input.dispatchKeyEvent", type="keyDown", text=char, **key)
             await self.tell("Input.dispatchKeyEvent", type="keyUp", **key)
 
     async def inked(self, lines: int) -> list[bool]:
@@ -99,8 +99,8 @@ class Page:
     def cells(self) -> tuple[int, int]:
         """Return the columns and lines with which its last websocket was opened."""
         opened = [params["url"] for name, params in self.events if name.endswith("SocketCreated")]
-        asked = parse_qs(urlsplit(opened[-1]).query) if opened else {}
-        return int(asked.get("width", ["80"])[0]), int(asked.get("height", ["24"])[0])
+        query = parse_qs(urlsplit(opened[-1]).query) if opened else {}
+        return int(query.get("width", ["80"])[0]), int(query.get("height", ["24"])[0])
 
     def received(self) -> bytes:
         """Return all data received over websockets in binary frames."""
@@ -132,11 +132,13 @@ class Page:
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
                 continue
-            said = message.json()
-            if "id" in said:
-                self._waiting.pop(said["id"]).set_result(said.get("result") or said)
+            message_data = message.json()
+            if "id" in message_data:
+                self._waiting.pop(message_data["id"]).set_result(
+                    message_data.get("result") or message_data
+                )
             else:
-                self.events.append((said["method"], said["params"]))
+                self.events.append((message_data["method"], message_data["params"]))
 
 
 class Browser:

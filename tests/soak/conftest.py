@@ -23,8 +23,8 @@ def database(own_database: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option for a longer test of a worker's memory."""
-    what = "for how long the memory of a worker is watched (3)"
-    parser.addoption("--memory-minutes", type=float, default=3.0, metavar="N", help=what)
+    help_text = "for how long the memory of a worker is watched (3)"
+    parser.addoption("--memory-minutes", type=float, default=3.0, metavar="N", help=help_text)
 
 
 def pytest_report_header() -> str:

@@ -72,11 +72,11 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
     The session prepares every statement at once, and `plan_cache_mode` selects the kind of plan.
     """
     executed: list[tuple[str, Any]] = []
-    seen, large = QueryStats(), await _large(conn)
+    stats, large = QueryStats(), await _large(conn)
     conn.prepare_threshold = 0
     conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": executed})
     try:
-        with _taken_back(conn):
+        with _rolled_back(conn):
             before = await _counters(conn)
             await call(conn)
             after = await _counters(conn)
@@ -86,21 +86,21 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
         scans, rows = (
             a - b for a, b in zip(after.get(name, before[name]), before[name], strict=True)
         )
-        seen.read[name] = rows
-        seen.whole |= {name} if scans else set()
-    seen.asked = {NAMES[query] for query, _ in executed}
-    with _taken_back(conn):
+        stats.read[name] = rows
+        stats.whole |= {name} if scans else set()
+    stats.asked = {NAMES[query] for query, _ in executed}
+    with _rolled_back(conn):
         for query, params in executed:
             if not query.startswith(NO_PLAN):
-                seen.plans.append(await _plan(conn, query, params or {}))
-    for plan in seen.plans:
-        seen.whole |= plan.whole() & large
-        seen.read |= Counter({name: n for name, n in plan.read().items() if name in large})
-    return seen
+                stats.plans.append(await _plan(conn, query, params or {}))
+    for plan in stats.plans:
+        stats.whole |= plan.whole() & large
+        stats.read |= Counter({name: n for name, n in plan.read().items() if name in large})
+    return stats
 
 
 @contextmanager
-def _taken_back(conn: Connection) -> Iterator[None]:
+def _rolled_back(conn: Connection) -> Iterator[None]:
     """Roll back without the driver, which would discard its prepared statements."""
     conn.pgconn.exec_(b"BEGIN")
     try:

@@ -23,36 +23,36 @@ JOBS, NOTICES, KILLS = 500, 20, 20
 async def test_ten_thousand_are_each_visible_once_and_in_order(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(ChatBackend(seed=2, channels=50), make, rt, conn, record_property)
+    await run_chaos(ChatBackend(seed=2, channels=50), make, rt, conn, record_property)
 
 
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_are_each_visible_once_and_in_order_in_slack(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(SlackBackend(seed=2, channels=200), make, rt, conn, record_property)
+    await run_chaos(SlackBackend(seed=2, channels=200), make, rt, conn, record_property)
 
 
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_are_each_visible_once_and_in_order_in_trello(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(TrelloBackend(seed=2), make, rt, conn, record_property)
+    await run_chaos(TrelloBackend(seed=2), make, rt, conn, record_property)
 
 
-async def endure(
-    sky: ChaosBackend,
+async def run_chaos(
+    backend: ChaosBackend,
     make: Factory,
     rt: Runtime,
     conn: Connection,
     record_property: Callable[[str, object], None],
 ) -> None:
     storm = ChaosRun(
-        sky, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
+        backend, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
     )
     await storm.run(make, conn)
     kinds = await storm.check(rt, conn)
-    assert set(sky.fault_counts) == sky.known, "not every fault struck"
+    assert set(backend.fault_counts) == backend.known, "not every fault was injected"
     assert storm.killed == KILLS
-    record_property("faults", dict(sky.fault_counts))
+    record_property("faults", dict(backend.fault_counts))
     record_property("deliveries", {str(kind): count for kind, count in kinds.items()})

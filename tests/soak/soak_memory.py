@@ -112,5 +112,5 @@ async def test_memory_of_a_worker_is_constant(
     text += f" {gained / 1e6:+.2f} MB, {slope * 3600 / 1e6:+.2f} MB an hour"
     with capsys.disabled():
         sys.stderr.write(f"\n{text}\n")
-    assert done > seconds * BATCH, "too little was done to say anything"
+    assert done > seconds * BATCH, "too few jobs for a measurement"
     assert gained < GROWTH + NOISE * half[0][1], text

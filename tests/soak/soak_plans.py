@@ -53,11 +53,11 @@ async def test_cost_of_a_query_does_not_depend_on_the_history(
     conn: Connection, key: str, mode: str, record_property: Callable[[str, object], None]
 ) -> None:
     await conn.execute(f"SET plan_cache_mode = {mode}")
-    seen = await watch(conn, CALLS[key].work)
-    record_property("cost", (round(seen.ms, 1), seen.buffers, seen.held, seen.read.total()))
-    assert query_of(key) in seen.asked
+    stats = await watch(conn, CALLS[key].work)
+    record_property("cost", (round(stats.ms, 1), stats.buffers, stats.held, stats.read.total()))
+    assert query_of(key) in stats.asked
     if not CALLS[key].everything:
-        bounded(CALLS[key], seen)
+        bounded(CALLS[key], stats)
 
 
 @pytest.mark.timeout(600)
@@ -69,23 +69,23 @@ async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> Non
         async with db.dedicated_session().connection(60) as conn:
             for first in (CALLS[key], exchange(1, 0), exchange(100, 100, rows=800)):
                 await watch(conn, first.work)
-            seen = await watch(conn, CALLS[key].work)
+            stats = await watch(conn, CALLS[key].work)
     finally:
         await db.close()
-    bounded(CALLS[key], seen)
-    (plan,) = seen.plans
+    bounded(CALLS[key], stats)
+    (plan,) = stats.plans
     assert "jobs_claim" in str(plan)
     assert plan.sorts() == set(), plan
 
 
-def bounded(call: Call, seen: QueryStats) -> None:
+def bounded(call: Call, stats: QueryStats) -> None:
     """Compare the recorded cost of a call with its maximum."""
-    plans = "\n".join(map(str, seen.plans))
-    assert seen.whole == set(), f"it reads these whole:\n{plans}"
-    much = {table: count for table, count in seen.read.items() if count > call.rows}
-    assert much == {}, f"it reads more than {call.rows} rows:\n{plans}"
-    assert seen.held <= call.rows, f"it holds or sorts more than {call.rows} rows:\n{plans}"
-    assert seen.buffers <= START + WALK * call.rows, f"it reads too many pages:\n{plans}"
+    plans = "\n".join(map(str, stats.plans))
+    assert stats.whole == set(), f"it reads these whole:\n{plans}"
+    exceeded = {table: count for table, count in stats.read.items() if count > call.rows}
+    assert exceeded == {}, f"it reads more than {call.rows} rows:\n{plans}"
+    assert stats.held <= call.rows, f"it holds or sorts more than {call.rows} rows:\n{plans}"
+    assert stats.buffers <= START + WALK * call.rows, f"it reads too many pages:\n{plans}"
 
 
 @pytest.mark.timeout(600)
@@ -94,8 +94,8 @@ async def test_cost_of_a_change_does_not_depend_on_earlier_statements(
     conn: Connection, first: int
 ) -> None:
     await watch(conn, exchange(first, 0).work)
-    seen = await watch(conn, CALLS["job_control.request_cancel"].work)
-    assert {table: rows for table, rows in seen.read.items() if rows > 2} == {}
+    stats = await watch(conn, CALLS["job_control.request_cancel"].work)
+    assert {table: rows for table, rows in stats.read.items() if rows > 2} == {}
 
 
 @pytest.mark.timeout(600)

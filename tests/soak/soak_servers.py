@@ -58,8 +58,8 @@ def test_a_worker_is_as_fast_with_default_settings(major: int) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     goals = {goal: verdict for goal, *_, verdict in json.loads(done.stdout)["goals"]}
-    ours = {goal: verdict for goal, verdict in goals.items() if name(major) in goal}
-    assert set(ours.values()) == {"met"}, ours
+    own_goals = {goal: verdict for goal, verdict in goals.items() if name(major) in goal}
+    assert set(own_goals.values()) == {"met"}, own_goals
 
 
 @pytest.mark.timeout(600)
@@ -68,14 +68,14 @@ def test_soak_passes_with_default_settings(major: int, folder: Path) -> None:
     with unless_unavailable():
         server = runnable(installed(major), folder)
     paths = (str(ROOT / "tests" / "servers" / "disguise"), *sys.path)
-    ours = {
+    own_goals = {
         "SERVERS_PROGRAMS": str(server.programs),
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "TMPDIR": str(folder),
     }
     done = subprocess.run(
         [sys.executable, "-m", "draftsman_tui", *SHORT],
-        env={**os.environ, **ours},
+        env={**os.environ, **own_goals},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

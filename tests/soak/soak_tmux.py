@@ -63,8 +63,8 @@ class Tmux:
         processes: list[psutil.Process] = psutil.Process(shell).children(recursive=True)
         return processes
 
-    def _do(self, *words: str) -> str:
-        command = ["tmux", "-S", str(self._socket), "-f", os.devnull, *words]
+    def _do(self, *arguments: str) -> str:
+        command = ["tmux", "-S", str(self._socket), "-f", os.devnull, *arguments]
         env = {**os.environ, **IMPORTABLE, "TMUX": "", "TERM": "xterm-256color"}
         return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
 
@@ -76,13 +76,13 @@ def tmux(cli: Cli, tmp_path: Path) -> Iterator[Tmux]:
         pytest.skip("there is no tmux here")
     with cli.config.open("a", encoding="utf-8") as config:
         config.write(ASK_HANDLER)
-    shown = Tmux(tmp_path, [*COMMAND, "--config", str(cli.config), "up"])
-    see(shown, "1 alive", "leader")
-    family = shown.family
-    yield shown
+    screen = Tmux(tmp_path, [*COMMAND, "--config", str(cli.config), "up"])
+    see(screen, "1 alive", "leader")
+    family = screen.family
+    yield screen
     if any(not ended([process]) for process in family):
-        shown.close()
-    until(lambda: ended(family), "the end of all of it")
+        screen.close()
+    until(lambda: ended(family), "the end of all processes")
 
 
 async def test_question_is_answered_and_its_job_resumes(

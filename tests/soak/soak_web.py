@@ -49,17 +49,17 @@ def drawn(page: Page) -> list[str]:
     return [line.rstrip() for line in screen.display]
 
 
-async def see(page: Page, *words: str) -> None:
+async def see(page: Page, *text: str) -> None:
     """Wait until the lines are received and painted, with pixels only where there is text."""
 
     async def is_painted() -> bool:
         lines = drawn(page)
-        if not all(word in "\n".join(lines) for word in words):
+        if not all(word in "\n".join(lines) for word in text):
             return False
         return await page.inked(len(lines)) == [bool(line) for line in lines]
 
     try:
-        await until(is_painted, f"{words}")
+        await until(is_painted, f"{text}")
     except AssertionError as error:
         raise AssertionError("\n".join([str(error), *drawn(page)])) from None
 
@@ -99,7 +99,7 @@ async def test_end_of_a_dashboard_is_displayed_and_enter_restarts_it(
         async def has_message() -> bool:
             return bool(await page.evaluate("document.body.matches('.-closed')"))
 
-        await until(has_message, "the word that it has ended")
+        await until(has_message, "the message about its end")
         await asyncio.to_thread(process.wait, DEADLINE)
         page.events.clear()
         await page.press("\r")
@@ -113,10 +113,10 @@ async def test_page_of_another_origin_is_rejected(browser: Browser, cli: Cli) ->
     app = web.Application()
     app.router.add_get("/", elsewhere)
     async with served(cli.config) as address, TestServer(app) as other:
-        knock = KNOCK % socket_of(address)
+        script = KNOCK % socket_of(address)
         page = await browser.open(str(other.make_url("/")))
-        assert await page.evaluate(knock) == "refused"
+        assert await page.evaluate(script) == "refused"
         assert dashboards() == []
-        ours = await browser.open(address)
-        await see(ours, "No jobs yet")
-        assert await ours.evaluate(knock) == "open"
+        own_page = await browser.open(address)
+        await see(own_page, "No jobs yet")
+        assert await own_page.evaluate(script) == "open"

@@ -48,7 +48,7 @@ PACKAGES: Final = ("draftsman", "draftsman_bots", "draftsman_soak", "draftsman_t
 SUPPORTED: Final = (("-m",), ("-P", "-m"))
 """Options of the interpreter for which a fork does the same as a new interpreter."""
 NEW_INTERPRETER: Final = "TESTS_NEW_INTERPRETER"
-"""Variable of commands whose imports are what is tested."""
+"""Variable of commands whose imports are tested."""
 CONTROLLING_TERMINAL: Final = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""
@@ -85,7 +85,7 @@ _execute_child: Final[Any] = subprocess.Popen._execute_child  # type: ignore[att
 
 
 class ForkServer:
-    """The server of one process, started with the first command unless `connection` leads to it."""
+    """The server of a process, started with the first command unless `connection` leads to it."""
 
     def __init__(self, connection: socket.socket | None = None) -> None:
         self._lock = threading.Lock()
@@ -184,7 +184,7 @@ def _arguments(args: Any) -> dict[str, Any] | None:
 
 
 def _differs(given: dict[str, Any], env: Mapping[Any, Any]) -> bool:
-    """Return whether a fork cannot give the command what a caller of Popen asks for."""
+    """Return whether a fork cannot meet the options of the caller of Popen."""
     return (
         any(given[name] != value for name, value in DEFAULTS.items())
         or NEW_INTERPRETER in env
@@ -258,7 +258,7 @@ def _fork(order: dict[str, Any], files: list[int], connection: socket.socket) ->
 
 
 def _run(order: dict[str, Any], files: list[int]) -> None:
-    """Make this process what a new interpreter would be, and run the command."""
+    """Give this process the state of a new interpreter, and run the command."""
     code = 1
     try:
         _libc.prctl(PR_SET_NAME, b"python", 0, 0, 0)

@@ -31,7 +31,7 @@ class Planned:
 
         The server sets `jitFlags` by the estimated cost, also where it cannot compile.
         """
-        return [problem for tree in self.trees if (problem := _wrong(tree))]
+        return [problem for tree in self.trees if (problem := _bad_nodes(tree))]
 
     def linear(self, table: str) -> bool:
         """Return whether each plan that reads a table joins it with a hash or merge join."""
@@ -39,7 +39,7 @@ class Planned:
         return bool(trees) and all(_LINEAR.search(tree) for tree in trees)
 
 
-def _wrong(tree: str) -> str:
+def _bad_nodes(tree: str) -> str:
     disabled = max((int(count) for count in _COUNT.findall(tree)), default=0)
     cost = max((float(cost) for cost in _COST.findall(tree)), default=0.0)
     jit = max((int(flags) for flags in _JIT.findall(tree)), default=0)

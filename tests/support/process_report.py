@@ -1,4 +1,4 @@
-"""Prints what its process inherited, as JSON, or ends as `--end` requires.
+"""Prints the inherited state of its process, as JSON, or ends as `--end` requires.
 
 With `--start up`, a child process does that: `up` is a command that starts others.
 """

@@ -78,7 +78,7 @@ class FirstSession:
         self._db.hold()
         async with background(work) as task:
             async with background(self._db.done()) as done:
-                await _either(task, done)
+                await _first_done(task, done)
                 if task.done():
                     task.result()
                 assert done.done(), "it neither ended nor came to its commit"
@@ -104,7 +104,7 @@ class FirstSession:
             async with background(
                 wait_blocked(watch, by=self._db.pid, sessions=sessions)
             ) as waiting:
-                await _either(task, waiting)
+                await _first_done(task, waiting)
                 assert waiting.done(), f"it did not wait but ended: {_ended(task)}"
                 await waiting
             self.commit()
@@ -112,7 +112,7 @@ class FirstSession:
                 return await task
 
 
-async def _either(first: asyncio.Future[Any], second: asyncio.Future[Any]) -> None:
+async def _first_done(first: asyncio.Future[Any], second: asyncio.Future[Any]) -> None:
     await asyncio.wait({first, second}, timeout=DEADLINE, return_when=asyncio.FIRST_COMPLETED)
 
 

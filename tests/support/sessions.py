@@ -1,7 +1,7 @@
 """PostgreSQL sessions that a test opens and later tests use again.
 
 A new backend costs its server 3 ms, and then reads catalogs, compiles triggers and plans for 20 ms
-more. When code closes a session of a lent database, its backend is reset to the state of a new one
+more. When code closes a session of a lent database, its backend is reset to its first state
 and kept; the next connection with the same parameters gets it, with the settings that the database
 has by then. A backend that cannot be reset, or that began under settings of its database, which
 RESET would restore, is closed.

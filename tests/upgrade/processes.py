@@ -63,7 +63,7 @@ async def main():
             await asyncio.sleep(0.05)
 asyncio.run(main())
 """
-"""Submits jobs, one after the other, until the file `stop` exists."""
+"""Submits jobs sequentially until the file `stop` exists."""
 MIGRATE: Final = """
 import asyncio, json, os, sys
 from draftsman import migrate, resources

@@ -24,7 +24,7 @@ def _headings() -> list[tuple[str, str]]:
     return HEADING.findall((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
 
 
-def test_every_version_that_the_changelog_calls_released_is_frozen() -> None:
+def test_every_released_version_of_the_changelog_is_frozen() -> None:
     released = {version for version, note in _headings() if note != "unreleased"}
     frozen = {r.version for r in releases() if (r.folder / "code.tar.xz").exists()}
     assert released - frozen == set(), AGAIN

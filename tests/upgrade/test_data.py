@@ -69,8 +69,10 @@ async def test_unfinished_jobs_of_the_release_complete(
     await migrate.start_epoch(database_url)
     waiting = await by_status(rt, Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL)
     held = await by_status(rt, Status.CLAIMED, Status.RUNNING)
-    ended = {number: await rt.read_model.job(number) for number in await by_status(rt, *TERMINAL)}
-    live = set(await by_status(rt, *Status)) - ended.keys()
+    finished = {
+        number: await rt.read_model.job(number) for number in await by_status(rt, *TERMINAL)
+    }
+    live = set(await by_status(rt, *Status)) - finished.keys()
     assert (len(waiting), len(held)) == (4, 3)
     queues = tuple({(await rt.read_model.job(number)).queue for number in live})
     async with running_worker(runtime_with(rt), HANDLERS, slots=10, leader=True, queues=queues):
@@ -95,7 +97,7 @@ async def test_unfinished_jobs_of_the_release_complete(
     }
     for number in held:
         assert "job_completed" in await event_kinds(rt, number)
-    assert {number: await rt.read_model.job(number) for number in ended} == ended
+    assert {number: await rt.read_model.job(number) for number in finished} == finished
     assert not any((await rt.read_model.invariants()).values())
     assert DEAD not in {worker.version for worker in await rt.read_model.workers()}
 
@@ -119,7 +121,7 @@ async def test_cursor_of_the_release_continues(
     ):  # not before the end of all earlier transactions on the server
         return bool(await rt.read_model.events(cursors[-1]))
 
-    await until(has_new_event, "what came after the release")
+    await until(has_new_event, "events after the release")
     (new,) = await rt.read_model.events(cursors[-1])
     assert (new.job, new.kind) == (number, "job_created")
     assert number > max(event.job for event in await rt.read_model.events(limit=len(cursors)))

@@ -14,7 +14,7 @@ ACK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 2.5, 3
 
 
 class BotHealth(HealthState):
-    """Problems, notes and metrics of one bot process."""
+    """Problems, notes and metrics of a bot process."""
 
     def __init__(self) -> None:
         super().__init__()

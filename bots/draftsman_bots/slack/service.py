@@ -1,4 +1,4 @@
-"""The Slack service of one process: dispatcher, transport and delivery process."""
+"""The Slack service of a process: dispatcher, transport and delivery process."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from draftsman.runtime import open_runtime
 class Draftsman:
     """A connection to a draftsman database, for `async with` or a blocking `with`.
 
-    `url` is the URL of the database; by default the configured database, else the embedded one.
+    `url` is the URL of the database; by default the configured or else the embedded database.
     `config` is the path of a configuration file. An object can be reused after it was closed.
     """
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from draftsman.store.postgres.caller_connection import CallersConnection
 
 JobName = int | str | UUID | Job | SubmittedJob
-"""A job: `142`, `"D-142"`, its id, or what `submit` or `get` returned."""
+"""A job: `142`, `"D-142"`, its id, or the result of `submit` or `get`."""
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""
 
@@ -97,7 +97,7 @@ class Client:
         connection: CallersConnection | None = None,
         unchecked: bool = False,
     ) -> list[SubmittedJob]:
-        """Create a job for each request in one statement; return them in the same order.
+        """Create a job for each request in a single statement; return them in the same order.
 
         Raises UsageError before any job is created. After an IdempotencyConflict the other jobs
         exist unless `connection` is rolled back; submitting the same requests again is safe.

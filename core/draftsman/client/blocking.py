@@ -82,7 +82,7 @@ class BlockingClient:
         connection: CallersConnection | None = None,
         unchecked: bool = False,
     ) -> list[SubmittedJob]:
-        """Create a job for each request in one statement."""
+        """Create a job for each request, in a single statement."""
         return self._run(
             self._client.submit_many(list(requests), connection=connection, unchecked=unchecked)
         )
@@ -118,7 +118,7 @@ class BlockingClient:
         return self._run(self._client.cancel(job, reason, force=force))
 
     def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
-        """Create a new job from a finished one."""
+        """Create a new job from a finished job."""
         return self._run(self._client.retry(job, fresh=fresh, again=again))
 
     def events(

@@ -1,4 +1,4 @@
--- Clients connected now, this one excluded, and sessions ever begun. Ask it in the database
+-- Clients connected now, this session excluded, and sessions ever begun. Ask it in the database
 -- `postgres`, so that asking does not count as a session.
 SELECT
     (SELECT count(*) FROM pg_stat_activity

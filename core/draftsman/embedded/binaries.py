@@ -30,7 +30,7 @@ def program(name: str) -> Path:
 
 
 def server_program(name: str, place: ClusterLayout) -> Path:
-    """Return the path of one of SERVER_PROGRAMS that the server's user can run.
+    """Return the path of a program of SERVER_PROGRAMS that the server's user can run.
 
     For root that is a copy, because the wheel may be below /root.
     """

@@ -152,7 +152,7 @@ def _set_password(place: ClusterLayout, lock: int) -> None:
 
 
 def _run_single(data: Path, place: ClusterLayout, lock: int, statements: str) -> None:
-    """Run statements, one per line, in single-user mode."""
+    """Run statements, each on its own line, in single-user mode."""
     single = ("--single", "-c", "exit_on_error=on", "-D", str(data), "postgres")
     postgres = binaries.server_program("postgres", place)
     server_process.run([postgres, *single], place.account, text=statements, inherit=[lock])

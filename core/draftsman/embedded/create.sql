@@ -1,2 +1,2 @@
--- Run by `postgres --single`, which takes one statement a line.
+-- Run by `postgres --single`, which takes a statement a line.
 CREATE DATABASE draftsman

@@ -1,2 +1,2 @@
--- Run by `postgres --single`, which takes one statement a line; braces are filled in before.
+-- Run by `postgres --single`, which takes a statement a line; braces are filled in before.
 ALTER ROLE draftsman PASSWORD '{verifier}'

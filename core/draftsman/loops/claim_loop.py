@@ -32,8 +32,8 @@ class ClaimLoop:
     """Claims for its slots until stopped; `run` returns when every run is settled.
 
     Runs are identified by fencing token: a job may be claimed again while an older run of it, which
-    lost the lease, is still ending. `recover` is awaited before each turn, without an exchange
-    under way. `more_jobs` is called when all free slots were filled: more jobs may be waiting.
+    lost the lease, is still ending. `release_lost_claims` is awaited before each turn, without an
+    exchange under way. `more_jobs` is called when all free slots were filled: more may be waiting.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class ClaimLoop:
         handlers: Mapping[str, Handler],
         slots: int,
         stop: StopSignal,
-        recover: Callable[[], Awaitable[None]],
+        release_lost_claims: Callable[[], Awaitable[None]],
         more_jobs: Callable[[], None],
     ) -> None:
         self.running: dict[int, Execution] = {}
         self.exchange_lock = asyncio.Lock()
         """Held during an exchange, while claims may be on their way."""
         self.may_have_lost_claims = False
-        """Whether an outage may have lost claims since the last recovery."""
+        """Whether an outage may have lost claims since their last release."""
         self._slots = slots
         self._stop = stop
-        self._recover = recover
+        self._release_lost_claims = release_lost_claims
         self._more_jobs = more_jobs
         self._services = services
         self._claim = services.claim
@@ -103,7 +103,7 @@ class ClaimLoop:
 
     async def _turn(self) -> None:
         """Settle and claim until nothing is left to do."""
-        await self._recover()
+        await self._release_lost_claims()
         while not self._stop:
             await self._start_ahead()
             free = self.free

@@ -36,7 +36,7 @@ LOCKED_WAIT: Final = 0.1
 LIMITED_WAIT: Final = 0.1
 """Minimum seconds between two claims while a rate limit stops a target: each new delivery of that
 target wakes the process, but cannot be sent."""
-RECLAIM_INTERVAL: Final = 1.0
+RESCUE_INTERVAL: Final = 1.0
 """Interval of looking for deliveries of processes that ended, in seconds."""
 LOCK_TIMEOUT: Final = 2.0
 """Maximum seconds that the first claim waits for the session lock."""
@@ -83,7 +83,7 @@ class DeliveryDispatcher:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOCK_TIMEOUT):
                         await self._woken.wait()
-                background.append(asyncio.create_task(self._reclaim(self._sender)))
+                background.append(asyncio.create_task(self._rescue(self._sender)))
             await asyncio.gather(
                 *(channel_sender.run() for channel_sender in self._channel_senders.values())
             )
@@ -98,18 +98,18 @@ class DeliveryDispatcher:
         await self.stop.wait(float("inf"))
         self.wake()
 
-    async def _reclaim(self, sender: Callable[[], int | None]) -> None:
-        """Take over deliveries of processes that ended, while the session lock is held."""
+    async def _rescue(self, sender: Callable[[], int | None]) -> None:
+        """Rescue deliveries of processes that ended, while the session lock is held."""
         names = [channel.name for channel in self._channels]
         while not self.stop:
             if sender() is not None:
                 try:
-                    if count := await self._delivery_sender.reclaim(names):
-                        _log.info("took over %s deliveries of a process that ended", count)
+                    if count := await self._delivery_sender.rescue(names):
+                        _log.info("rescued %s deliveries of a process that ended", count)
                         self.wake()
                 except DraftsmanError as error:
-                    _log.debug("could not take over deliveries: %s", error)
-            await self.stop.wait(RECLAIM_INTERVAL)
+                    _log.debug("could not rescue deliveries: %s", error)
+            await self.stop.wait(RESCUE_INTERVAL)
 
 
 class ChannelSender:

@@ -112,7 +112,7 @@ class Leader:
             try:
                 if await self._sweeps.has_dead_local_workers():
                     await self._sweep("rescue", term)
-                    await self._sweep("reap", term)
+                    await self._sweep("deregister", term)
                 due = await self._sweeps.next_due()
                 if due is not None and due <= 0:
                     await self._sweep("promote", term)

@@ -34,9 +34,9 @@ class Worker:
         self.claim = services.claim
         self.stop = StopSignal()
         self._heartbeat_interval = services.settings.worker.heartbeat
-        self._recovered_at = time.monotonic()
-        self.recovery_lock = asyncio.Lock()
-        """Held during the recovery of lost claims."""
+        self._released_at = time.monotonic()
+        self.release_lock = asyncio.Lock()
+        """Held while claims whose reply was lost are released."""
         half = slots // 2 if slots >= TWO_LOOPS_MIN_SLOTS else 0
         self._claim_loops = [
             ClaimLoop(
@@ -44,7 +44,7 @@ class Worker:
                 handlers,
                 share,
                 self.stop,
-                self._recover_lost_claims,
+                self._release_lost_claims,
                 self.wake,
             )
             for claim, share in (
@@ -94,22 +94,22 @@ class Worker:
         """Claim and run until `stop`; then drain, abort the remaining runs, and release them."""
         await asyncio.gather(*(claim_loop.run() for claim_loop in self._claim_loops))
 
-    async def _recover_lost_claims(self) -> None:
+    async def _release_lost_claims(self) -> None:
         """Release claims whose reply was lost, after an outage and at intervals.
 
         No claim loop may have an exchange under way: its claims would be released too.
         """
-        is_due = time.monotonic() - self._recovered_at > self._heartbeat_interval
+        is_due = time.monotonic() - self._released_at > self._heartbeat_interval
         if not (is_due or any(claim_loop.may_have_lost_claims for claim_loop in self._claim_loops)):
             return
-        async with self.recovery_lock, AsyncExitStack() as locks:
+        async with self.release_lock, AsyncExitStack() as locks:
             for claim_loop in self._claim_loops:
                 await locks.enter_async_context(claim_loop.exchange_lock)
             leases = self.leases() + [
                 lease for claim_loop in self._claim_loops for lease in claim_loop.ahead()
             ]
             if count := await self.claim.release_lost_claims(leases):
-                _log.warning("returned %s claims whose reply was lost", count)
-            self._recovered_at = time.monotonic()
+                _log.warning("released %s claims whose reply was lost", count)
+            self._released_at = time.monotonic()
             for claim_loop in self._claim_loops:
                 claim_loop.may_have_lost_claims = False

@@ -46,7 +46,7 @@ class SchemaChecker:
         self._free = asyncio.Semaphore(CHILDREN)
 
     async def problem(self, schema: Any, value: Any) -> str | None:
-        """Return why the value does not match the schema, in one line, or None.
+        """Return why the value does not match the schema, in a single line, or None.
 
         A check that exceeds its limits is a problem, too. Raises Failure if no child can be
         started, or the check does not end in time.

@@ -1,7 +1,7 @@
 """Child process that checks JSON Schemas, with limits of CPU and memory.
 
-    request   {"schema": …, "value": …, "probe": false, "cpu": 2}       one line of JSON
-    reply     {"why": "at ['a']: 1 is not of type 'string'"}            one line; null: valid
+    request   {"schema": …, "value": …, "probe": false, "cpu": 2}       a line of JSON
+    reply     {"why": "at ['a']: 1 is not of type 'string'"}            a line; null: valid
 
 A chain of forty doubled references, `{"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}`,
 would take years to evaluate for any value. The kernel kills this process at its CPU limit.

@@ -29,6 +29,7 @@ CONFIG_KEYS: Final[Mapping[str, str]] = {
     "retention.archive": "archive_dir",
     "sandbox.uids": "uid_count",
     "slack.strangers": "external_users",
+    "sweeps.reap_after": "deregister_after",
     "tools.*.exits": "exit_codes",
     "tools.*.input": "input_schema",
     "tools.*.output": "output_schema",
@@ -49,6 +50,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """Current option, by command and former option."""
 VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "deliveries --status": {"dead": "dead_letter", "unknown": "unconfirmed"},
+    "sweep": {"reap": "deregister"},
 }
 """Current value, by option and former value."""
 

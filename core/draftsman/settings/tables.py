@@ -110,7 +110,7 @@ class SweepSettings(Section):
     """Seconds of a leader's lease, which it renews at half of it."""
     limit: int = Field(100, ge=1, le=10_000)
     """Maximum rows changed by a sweep."""
-    reap_after: float = Field(86_400, ge=60)
+    deregister_after: float = Field(86_400, ge=60)
     """Seconds after which the row of a dead worker is deleted."""
 
 

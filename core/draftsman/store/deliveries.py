@@ -202,14 +202,14 @@ async def of_job(
     return await fetch_all(conn, _Q["of_job"], params, Delivery)
 
 
-async def dead(conn: Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
+async def dead_letters(conn: Connection, seqs: Sequence[int]) -> list[tuple[int, int]]:
     """Return (delivery, job) of the dead letters among these deliveries."""
-    return [(seq, job) for seq, job in await rows(conn, _Q["dead"], {"seqs": list(seqs)})]
+    return [(seq, job) for seq, job in await rows(conn, _Q["dead_letters"], {"seqs": list(seqs)})]
 
 
-async def dead_of_job(conn: Connection, job: int, limit: int) -> list[tuple[int, int]]:
+async def dead_letters_of_job(conn: Connection, job: int, limit: int) -> list[tuple[int, int]]:
     """Return (delivery, job) of the dead letters of a job."""
-    records = await rows(conn, _Q["dead_of_job"], {"job": job, "limit": limit})
+    records = await rows(conn, _Q["dead_letters_of_job"], {"job": job, "limit": limit})
     return [(seq, number) for seq, number in records]
 
 
@@ -230,9 +230,9 @@ async def statuses_of(conn: Connection, seqs: Sequence[int]) -> dict[int, Delive
     return {row[0]: row[1] for row in records}
 
 
-async def dead_count(conn: Connection, most: int) -> int:
+async def dead_letter_count(conn: Connection, most: int) -> int:
     """Return how many of the newest `most` dead letters have no replacement."""
-    return int(await scalar(conn, _Q["dead_count"], {"most": most}))
+    return int(await scalar(conn, _Q["dead_letter_count"], {"most": most}))
 
 
 async def unnotified(conn: Connection, most: int) -> list[tuple[str, bool, int]]:

@@ -11,8 +11,8 @@ from draftsman.store.queries import load
 
 HEAD_START: Final = 30.0
 """Seconds by which an urgent delivery precedes earlier deliveries of its target."""
-RECLAIMED: Final = 200
-"""Deliveries reclaimed by one statement."""
+RESCUE_LIMIT: Final = 200
+"""Deliveries rescued by one statement."""
 _Q = load("delivery_claims")
 
 
@@ -38,10 +38,10 @@ async def claim(
     return await fetch_all(conn, _Q["claim"], params | {"head_start": HEAD_START}, ClaimedDelivery)
 
 
-async def reclaim(conn: Connection, channels: Sequence[ChannelName]) -> int:
+async def rescue(conn: Connection, channels: Sequence[ChannelName]) -> int:
     """Make the claims of processes without a session due again; return their number."""
-    params = {"channels": [str(channel) for channel in channels], "limit": RECLAIMED}
-    return await execute(conn, _Q["reclaim"], params)
+    params = {"channels": [str(channel) for channel in channels], "limit": RESCUE_LIMIT}
+    return await execute(conn, _Q["rescue"], params)
 
 
 async def begin_call(conn: Connection, item: ClaimedDelivery, seconds: float) -> bool:

@@ -81,10 +81,12 @@ async def unlocked(conn: Connection, seconds: float) -> list[UUID]:
     return [row[0] for row in await rows(conn, _Q["unlocked"], {"seconds": seconds})]
 
 
-async def reap(conn: Connection, term: LeaderTerm, *, dead: Sequence[UUID], after: float) -> int:
+async def deregister(
+    conn: Connection, term: LeaderTerm, *, dead: Sequence[UUID], after: float
+) -> int:
     """Delete dead workers that hold no jobs; return their number."""
     params = {**term.params(0), "dead": list(dead), "after": after}
-    return await execute(conn, _Q["reap"], params)
+    return await execute(conn, _Q["deregister"], params)
 
 
 async def partitions(conn: Connection, term: LeaderTerm, ahead: int) -> int:

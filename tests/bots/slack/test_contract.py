@@ -12,7 +12,7 @@ from tests.core.channels.contract import ChannelContract
 from tests.support.slack import FakeSlack, Fault, error
 
 
-class SlackPlace:
+class SlackChannelHarness:
     """A workspace; the contract's target `ops` is a channel in it."""
 
     finds, cuts = True, True
@@ -48,6 +48,6 @@ class TestSlack(ChannelContract):
     """The contract, over Slack."""
 
     @pytest.fixture
-    async def place(self) -> AsyncIterator[SlackPlace]:
+    async def harness(self) -> AsyncIterator[SlackChannelHarness]:
         async with FakeSlack() as slack:
-            yield SlackPlace(slack)
+            yield SlackChannelHarness(slack)

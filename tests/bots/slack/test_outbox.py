@@ -253,7 +253,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     assert [item.status for item in sent].count(DeliveryStatus.DEAD_LETTER) == 1, "it is remembered"
     card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
     assert "canceled" in shown(card), "the card is the same one"
-    assert await flow.rt.outbox.dead_count() == 0, "what was said instead needs no operator"
+    assert await flow.rt.outbox.dead_letter_count() == 0, "what was said instead needs no operator"
 
 
 async def test_unlisted_refusal_falls_back_to_the_requester_once(
@@ -274,10 +274,10 @@ async def test_unlisted_refusal_falls_back_to_the_requester_once(
         "slack",
         "log",
     ]
-    assert await flow.rt.outbox.dead_count() == 2
+    assert await flow.rt.outbox.dead_letter_count() == 2
     (logged,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
     await rt.delivery_sender.record(logged, Receipt("line 1"))
-    assert await flow.rt.outbox.dead_count() == 0
+    assert await flow.rt.outbox.dead_letter_count() == 0
 
 
 async def test_unreachable_requester_falls_back_to_the_log(

@@ -9,7 +9,7 @@ from tests.core.outbox.chaos import ChaosRun
 from tests.factories import Factory
 
 
-async def test_each_is_visible_once_and_in_order_whatever_fails(
+async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     backend = SlackBackend(seed=1, channels=12)

@@ -16,7 +16,7 @@ from tests.support.trello import FakeTrello, Fault, Limits, error
 COMMENTS = "/cards/{id}/actions/comments"
 
 
-class TrelloPlace:
+class TrelloChannelHarness:
     """A board; the contract's target `ops` is a card on it."""
 
     finds, cuts = True, True
@@ -49,6 +49,6 @@ class TestTrello(ChannelContract):
     """The contract."""
 
     @pytest.fixture
-    async def place(self) -> AsyncIterator[TrelloPlace]:
+    async def harness(self) -> AsyncIterator[TrelloChannelHarness]:
         async with FakeTrello(Limits(window=7)) as trello, trello_channel(trello) as channel:
-            yield TrelloPlace(trello, channel)
+            yield TrelloChannelHarness(trello, channel)

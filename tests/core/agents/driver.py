@@ -1,4 +1,4 @@
-"""A worker in small: starts an agent and answers it, as a test tells it to."""
+"""A minimal worker: starts an agent and sends the answers of a test."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ async def listen(
     folder: Path,
     home: Path,
     reply: Reply,
-    heard: AgentTranscript,
+    transcript: AgentTranscript,
 ) -> AsyncGenerator[Message]:
-    """Yield the agent's messages, each replied to when the next one is wanted."""
+    """Yield the agent's messages; each is replied to before the next is read."""
 
     async def log(chunk: bytes) -> None:
-        heard.log += chunk
+        transcript.log += chunk
 
-    heard.sandbox = sandbox = await open_run_sandbox(SandboxSettings(), repo=folder, home=home)
+    transcript.sandbox = sandbox = await open_run_sandbox(SandboxSettings(), repo=folder, home=home)
     start = start.model_copy(update={"workspace": sandbox.sandbox_path(folder.resolve())})
     async with (
         asyncio.timeout(DEADLINE),
@@ -85,13 +85,13 @@ async def listen(
         await process.send(encode(start))
         async for line in process.lines():
             message = line if isinstance(line, MalformedLine) else parse_line(line)
-            heard.messages.append(message)
+            transcript.messages.append(message)
             yield message
             if isinstance(message, MalformedLine):
                 await process.send(encode(RefusedMessage(id=message.id, reason=message.reason)))
-            elif said := reply(message):
-                await process.send(encode(said))
-        heard.code = await process.wait()
+            elif answer := reply(message):
+                await process.send(encode(answer))
+        transcript.code = await process.wait()
     sandbox.close()
 
 
@@ -99,10 +99,10 @@ async def run_agent(
     agent: AgentSettings, start: StartMessage, folder: Path, home: Path, reply: Reply
 ) -> AgentTranscript:
     """Return the agent's messages and its exit, once it has exited."""
-    heard = AgentTranscript()
-    async for _ in listen(agent, start, folder, home, reply, heard):
+    transcript = AgentTranscript()
+    async for _ in listen(agent, start, folder, home, reply, transcript):
         pass
-    return heard
+    return transcript
 
 
 def start_in(workspace: Workspace, profile: ProfileSettings, **more: Any) -> StartMessage:

@@ -54,21 +54,21 @@ def test_a_question_that_waits_for_a_person_parks(worker: Worker) -> None:
         worker.client.call("ask", key="k", text="t")
 
 
-def test_a_shutdown_lets_the_checkpoint_through_and_then_parks(worker: Worker) -> None:
+def test_a_checkpoint_during_a_shutdown_is_saved_before_the_park(worker: Worker) -> None:
     worker.say({"type": "park"}, {"type": "ack", "id": "1"})
     assert worker.client.call("checkpoint", data=None)["type"] == "ack"
     with pytest.raises(RunParked):
         worker.client.wait(worker.from_agent, 0)
 
 
-def test_a_park_that_came_with_another_line_is_not_missed(worker: Worker) -> None:
+def test_a_park_in_the_same_read_as_another_line_is_handled(worker: Worker) -> None:
     worker.say({"type": "ack", "id": "1"}, {"type": "park"})
     worker.client.call("checkpoint", data=None)
     with pytest.raises(RunParked):
         worker.client.wait(worker.from_agent, 0)
 
 
-def test_waiting_ends_with_output_with_time_or_with_a_park(worker: Worker) -> None:
+def test_wait_ends_at_output_timeout_or_park(worker: Worker) -> None:
     reader, writer = os.pipe()
     assert not worker.client.wait(reader, 0)
     os.write(writer, b"x")
@@ -80,7 +80,7 @@ def test_waiting_ends_with_output_with_time_or_with_a_park(worker: Worker) -> No
     os.close(writer)
 
 
-def test_a_line_may_come_in_pieces(worker: Worker) -> None:
+def test_a_line_is_joined_from_several_reads(worker: Worker) -> None:
     reader, writer = os.pipe()
     os.write(worker.to_agent, b'{"type":')
     assert not worker.client.wait(reader, 60)

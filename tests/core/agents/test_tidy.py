@@ -82,30 +82,30 @@ async def tidy(
 ) -> tuple[Workspace, AgentTranscript]:
     workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
     start = start_in(workspace, profile, **more)
-    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
-    workspace = replace(workspace, sandbox=heard.sandbox)
-    assert heard.of(MalformedLine) == []
-    return workspace, heard
+    transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
+    workspace = replace(workspace, sandbox=transcript.sandbox)
+    assert transcript.of(MalformedLine) == []
+    return workspace, transcript
 
 
 def script(name: str, code: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "command": ("{python}", "-c", code), **more}
 
 
-async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path) -> None:
+async def test_question_shows_the_number_of_changes_of_the_fixers(sample: Path) -> None:
     host = Host(sample)
-    heard = await run_to_end(host, {})
-    assert heard.code == 0
-    [ask] = heard.of(AskMessage)
+    transcript = await run_to_end(host, {})
+    assert transcript.code == 0
+    [ask] = transcript.of(AskMessage)
     assert ask.key == "apply"
     assert ask.text == "Which fixes should be applied to sample?"
     assert [choice.value for choice in ask.choices] == ["safe fixes", "all fixes", "nothing"]
-    safe, everything, nothing = (choice.description for choice in ask.choices)
-    counts = [int(text.split()[0]) for text in (safe, everything)]
+    safe, all_fixes, no_fixes = (choice.description for choice in ask.choices)
+    counts = [int(text.split()[0]) for text in (safe, all_fixes)]
     assert counts == sorted(counts)
     assert counts[0] > 10
     assert " findings in 4 files, +" in safe
-    assert nothing == "make no changes"
+    assert no_fixes == "make no changes"
     assert ask.context.startswith("lint: Found ")
     snapshot = await host.workspace.snapshot("untouched")
     assert snapshot.files_changed == 0
@@ -116,32 +116,32 @@ async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path
 
 
 async def safe_fixes_are_applied(host: Host) -> None:
-    """Answer the question; the rest is reported, and nothing that was done is done again."""
-    heard = await run_to_end(host, {"apply": "safe fixes"})
-    workspace = replace(host.workspace, sandbox=heard.sandbox)
-    [result] = heard.of(ResultMessage)
+    """Answer the question; the other findings are reported, and no command runs again."""
+    transcript = await run_to_end(host, {"apply": "safe fixes"})
+    workspace = replace(host.workspace, sandbox=transcript.sandbox)
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("safe fixes applied to 4 files; lint: Found ")
     assert result.data["level"] == "safe fixes"
     assert result.data["files_changed"] == 4
-    assert [one["passed"] for one in result.data["before"]] == [False, False]
-    assert [one["passed"] for one in result.data["after"]] == [False, True]
+    assert [check["passed"] for check in result.data["before"]] == [False, False]
+    assert [check["passed"] for check in result.data["after"]] == [False, True]
     snapshot = await workspace.snapshot("safe")
     assert snapshot.files_changed == 4
     code = (workspace.path / "inventory" / "stock.py").read_text()
     assert "import os" not in code
     assert "item == None" in code
-    [artifact] = heard.of(ArtifactMessage)
+    [artifact] = transcript.of(ArtifactMessage)
     report = (await workspace.read_artifact(artifact.path)).decode()
     assert report.startswith("# tidy: sample\n\nsafe fixes applied to 4 files")
-    assert heard.code == 0
-    kinds = [event.kind for event in heard.of(EventMessage)]
+    assert transcript.code == 0
+    kinds = [event.kind for event in transcript.of(EventMessage)]
     assert kinds == 2 * ["command_executed"] + 2 * ["validation_ran"]
 
 
 async def nothing_is_applied(host: Host, answer: str | None) -> None:
-    """Answer the question with nothing, or let it expire."""
-    heard = await run_to_end(host, {"apply": answer})
-    [result] = heard.of(ResultMessage)
+    """Answer the question with "nothing", or let it expire."""
+    transcript = await run_to_end(host, {"apply": answer})
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("nothing applied, as chosen; lint: Found ")
     assert (result.data["level"], result.data["files_changed"]) == ("nothing", 0)
     assert (await host.workspace.snapshot("nothing")).files_changed == 0
@@ -154,46 +154,46 @@ async def run_to_end(host: Host, answers: dict[str, str | None]) -> AgentTranscr
     return host.heard
 
 
-async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> None:
-    workspace, heard = await tidy(sample, {"apply": "all fixes"})
-    [result] = heard.of(ResultMessage)
+async def test_tree_passes_and_works_after_all_fixes(sample: Path) -> None:
+    workspace, transcript = await tidy(sample, {"apply": "all fixes"})
+    [result] = transcript.of(ResultMessage)
     assert result.summary == "all fixes applied to 4 files; all validators pass"
     assert "item is None" in (workspace.path / "inventory" / "stock.py").read_text()
     run_its_tests(workspace.path)
-    kinds = [event.kind for event in heard.of(EventMessage)]
+    kinds = [event.kind for event in transcript.of(EventMessage)]
     assert kinds == 2 * ["validation_ran"] + 3 * ["command_executed"] + 2 * ["validation_ran"]
-    first = heard.of(EventMessage)[0].payload
+    first = transcript.of(EventMessage)[0].payload
     assert (first["name"], first["exit_code"], first["passed"]) == ("lint", 1, False)
     assert first["command"].endswith("-m ruff check .")
     assert first["duration_seconds"] > 0
     assert len(first["output"]) < 5000
 
 
-async def test_it_only_looks_where_it_may_not_write(sample: Path) -> None:
-    workspace, heard = await tidy(sample, {}, mode="investigate")
-    [result] = heard.of(ResultMessage)
+async def test_investigate_mode_changes_no_file(sample: Path) -> None:
+    workspace, transcript = await tidy(sample, {}, mode="investigate")
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("safe fixes: ")
-    assert heard.of(AskMessage) == []
+    assert transcript.of(AskMessage) == []
     assert (await workspace.snapshot("nothing")).files_changed == 0
 
 
-async def test_a_tidy_repository_is_not_asked_about(tmp_path: Path) -> None:
+async def test_a_tidy_repository_causes_no_question(tmp_path: Path) -> None:
     clean = make_repository(tmp_path / "clean", {"code.py": '"""Nothing."""\n'})
-    _, heard = await tidy(clean, {})
-    assert heard.of(AskMessage) == []
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(clean, {})
+    assert transcript.of(AskMessage) == []
+    [result] = transcript.of(ResultMessage)
     assert result.summary == "nothing to fix; all validators pass"
 
 
-async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path) -> None:
-    _, heard = await tidy(repository, {})
-    [result] = heard.of(ResultMessage)
+async def test_a_repository_without_matching_files_gets_a_clear_result(repository: Path) -> None:
+    _, transcript = await tidy(repository, {})
+    [result] = transcript.of(ResultMessage)
     assert result.summary == (
         "nothing to fix: the repository has no files that the profile applies to"
     )
 
 
-async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
+async def test_configured_fixers_run_and_new_files_are_counted(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('ONE\\nTWO\\n')"
     make = "import pathlib; pathlib.Path('index.txt').write_text('1')"
     profile = ProfileSettings(
@@ -203,11 +203,11 @@ async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
             FixSettings(**script("index", make, level="all")),
         ),
     )
-    workspace, heard = await tidy(repository, {"apply": "all fixes"}, profile)
-    safe, everything, _ = heard.of(AskMessage)[0].choices
+    workspace, transcript = await tidy(repository, {"apply": "all fixes"}, profile)
+    safe, all_fixes, _ = transcript.of(AskMessage)[0].choices
     assert safe.description == "changes in 1 file, +2 -2 lines"
-    assert everything.description == "changes in 2 files, +2 -2 lines"
-    assert heard.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
+    assert all_fixes.description == "changes in 2 files, +2 -2 lines"
+    assert transcript.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
 
 
@@ -222,35 +222,35 @@ MISSING: dict[str, tuple[tuple[str, ...], str]] = {
 """Commands of tools that are not installed, and how the errors name them."""
 
 
-async def test_a_tool_that_is_missing_is_named(repository: Path) -> None:
+async def test_a_missing_tool_is_named(repository: Path) -> None:
     for name, (command, named) in MISSING.items():
         profile = ProfileSettings(
             validation_commands=(CommandSettings(name=name, command=command),), fix_commands=()
         )
-        _, heard = await tidy(repository, {}, profile)
-        [error] = heard.of(ErrorMessage)
+        _, transcript = await tidy(repository, {}, profile)
+        [error] = transcript.of(ErrorMessage)
         assert (error.error_class, error.code) == ("PERMANENT", "command_not_found"), name
         assert error.message.startswith(f"command {name!r}: ")
         assert f"{named}; install it" in error.message
         assert error.message.endswith("([sandbox] read_only), or change the profile"), name
-        assert heard.code == 1, name
+        assert transcript.code == 1, name
 
 
-async def test_an_optional_tool_that_is_missing_is_named_in_the_result(repository: Path) -> None:
+async def test_a_missing_optional_tool_is_named_in_the_result(repository: Path) -> None:
     optional = tuple(
         CommandSettings(name=name, command=command, required=False)
         for name, (command, _) in MISSING.items()
     )
     profile = ProfileSettings(validation_commands=optional, fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(repository, {}, profile)
+    [result] = transcript.of(ResultMessage)
     assert result.summary.startswith("nothing to fix; ")
     for name, (_, named) in MISSING.items():
         assert f"; {name}: command {name!r}: " in result.summary
         assert named in result.summary
 
 
-async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_it_up(
+async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_block_the_agent(
     repository: Path,
 ) -> None:
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
@@ -258,10 +258,10 @@ async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_
     long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
     commands = tuple(CommandSettings(**command) for command in (hang, daemon, long))
     profile = ProfileSettings(validation_commands=commands, fix_commands=())
-    _, heard = await tidy(repository, {}, profile)
-    [result] = heard.of(ResultMessage)
+    _, transcript = await tidy(repository, {}, profile)
+    [result] = transcript.of(ResultMessage)
     assert result.summary == "nothing to fix; hang: timed out after 0 s; long: 9 errors"
-    outcomes = [event.payload for event in heard.of(EventMessage)]
+    outcomes = [event.payload for event in transcript.of(EventMessage)]
     assert [outcome["passed"] for outcome in outcomes] == [False, True, False]
     payload = outcomes[-1]
     assert payload["output"].startswith("first\nxxx")
@@ -270,13 +270,13 @@ async def test_validators_that_hang_leave_a_child_or_print_too_much_do_not_hold_
     assert len(payload["output"]) < 4100
 
 
-async def test_a_fixer_that_takes_too_long_is_stopped(repository: Path) -> None:
+async def test_a_slow_fixer_is_stopped_at_its_timeout(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
     profile = ProfileSettings(validation_commands=(), fix_commands=(fixer,))
-    _, heard = await tidy(repository, {"apply": "safe fixes"}, profile)
-    [error] = heard.of(ErrorMessage)
+    _, transcript = await tidy(repository, {"apply": "safe fixes"}, profile)
+    [error] = transcript.of(ErrorMessage)
     assert (error.error_class, error.code) == ("TRANSIENT_APP", "command_timeout")
     assert (
         error.message
@@ -284,7 +284,7 @@ async def test_a_fixer_that_takes_too_long_is_stopped(repository: Path) -> None:
     )
 
 
-async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
+async def test_a_park_stops_a_running_command(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
     hang = script("hang", f"import signal; {(mark := repr(str(workspace.home)))}; signal.pause()")
     quick = CommandSettings(**script("quick", ""))
@@ -294,27 +294,31 @@ async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> N
         return ParkMessage() if isinstance(message, EventMessage) else None
 
     start = start_in(workspace, profile)
-    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
-    assert heard.code == 0
+    transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
+    assert transcript.code == 0
     assert [
-        message.type for message in heard.messages if not isinstance(message, MalformedLine)
+        message.type for message in transcript.messages if not isinstance(message, MalformedLine)
     ] == ["event"]
     assert running_with(mark) == []
 
 
-async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> None:
+async def test_a_refused_checkpoint_ends_the_agent_with_one_line(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
 
     def reply(message: FromAgent) -> ToAgent | None:
         return RefusedMessage(id=message.id, reason="it is too large") if message.id else None
 
     start = start_in(workspace, SED)
-    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
-    [error] = heard.of(ErrorMessage)
-    assert (error.error_class, error.message, heard.code) == ("PERMANENT", "it is too large", 1)
+    transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
+    [error] = transcript.of(ErrorMessage)
+    assert (error.error_class, error.message, transcript.code) == (
+        "PERMANENT",
+        "it is too large",
+        1,
+    )
 
 
-async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
+async def test_agent_ends_when_its_worker_is_gone(sample: Path) -> None:
     tidy = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "draftsman.agents.tidy"),
         stdin=subprocess.DEVNULL,
@@ -325,34 +329,36 @@ async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
     assert (output, tidy.returncode) == (b"", 0)
 
 
-def test_it_starts_without_anything_heavy() -> None:
+def test_agent_starts_without_heavy_imports() -> None:
     code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
     heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "dataclasses"}
     heavy |= {"inspect", "draftsman.settings"}
-    assert heavy.isdisjoint(shown.stdout.split())
+    assert heavy.isdisjoint(result.stdout.split())
 
 
-async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) -> None:
+async def test_agent_killed_in_any_stage_has_the_same_result(repository: Path) -> None:
     """Each run stores the stage in which the run before it was killed, and dies in the next."""
     apply: dict[str, str | None] = {"apply": "all fixes"}
     undisturbed = Host(repository, SED)
     messages = [message async for message in undisturbed.run(apply)]
     expected = (await undisturbed.workspace.snapshot("done")).tree
-    stages = [one for one in messages if isinstance(one, CheckpointMessage | ResultMessage)]
+    stages = [item for item in messages if isinstance(item, CheckpointMessage | ResultMessage)]
     assert len(stages) == 5
     host = Host(repository, SED)
     for stage in range(len(stages)):
         killed = [message async for message in host.run(apply, killed_at=min(stage, 1))]
         assert not any(isinstance(message, ResultMessage) for message in killed)
         assert len(host.checkpoint or {}) == stage
-    ended = [message async for message in host.run(apply)]
-    assert isinstance(ended[-1], ResultMessage)
-    assert ended[-1].data["files_changed"] == 1
+    all_messages = [message async for message in host.run(apply)]
+    assert isinstance(all_messages[-1], ResultMessage)
+    assert all_messages[-1].data["files_changed"] == 1
     assert (await host.workspace.snapshot("done")).tree == expected
 
 
-async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(repository: Path) -> None:
+async def test_agent_killed_during_a_fixer_restarts_that_stage(repository: Path) -> None:
     code = (
         "import os, pathlib, signal\n"
         "notes = pathlib.Path('notes.txt')\n"
@@ -367,7 +373,7 @@ async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(reposit
     assert isinstance(killed[-1], AskMessage)
     assert (host.workspace.path / "notes.txt").read_text() == "half"
     host.again = True
-    ended = [message async for message in host.run({"apply": "safe fixes"})]
-    assert isinstance(ended[-1], ResultMessage)
-    assert ended[-1].summary.startswith("safe fixes applied to 1 file; no validators ran: ")
+    messages = [message async for message in host.run({"apply": "safe fixes"})]
+    assert isinstance(messages[-1], ResultMessage)
+    assert messages[-1].summary.startswith("safe fixes applied to 1 file; no validators ran: ")
     assert (host.workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"

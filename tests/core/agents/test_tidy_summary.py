@@ -16,7 +16,7 @@ TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
 
 
 @pytest.mark.parametrize(
-    ("validators", "says"),
+    ("validators", "message"),
     [
         ((), "no validators ran: add validation_commands to the repository's profile"),
         (
@@ -26,14 +26,14 @@ TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
     ],
     ids=["none", "for other files"],
 )
-async def test_what_did_not_run_does_not_pass(
-    validators: tuple[CommandSettings, ...], says: str, tmp_path: Path
+async def test_a_command_that_did_not_run_does_not_pass(
+    validators: tuple[CommandSettings, ...], message: str, tmp_path: Path
 ) -> None:
     source = make_repository(tmp_path / "notes")
     fix = FixSettings(name="one", command=("sed", "-i", "s/one/ONE/", "a.txt"))
     profile = ProfileSettings(validation_commands=validators, fix_commands=(fix,))
     space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
     reply = reply_with({"apply": "safe fixes"})
-    heard = await run_agent(TIDY, start_in(space, profile), space.path, space.home, reply)
-    [result] = heard.of(ResultMessage)
-    assert result.summary.startswith(f"safe fixes applied to 1 file; {says}")
+    transcript = await run_agent(TIDY, start_in(space, profile), space.path, space.home, reply)
+    [result] = transcript.of(ResultMessage)
+    assert result.summary.startswith(f"safe fixes applied to 1 file; {message}")

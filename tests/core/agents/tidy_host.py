@@ -42,7 +42,7 @@ class Host:
         self.again = False  # whether the home of the next run has a file that says so
 
     def fork(self, name: str) -> Self:
-        """Return a host that goes on from here, independently of this one."""
+        """Return an independent copy of this host."""
         host = copy(self)
         host.name = name
         return host

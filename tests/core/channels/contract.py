@@ -1,8 +1,8 @@
-"""The contract of all channels. A test class per channel inherits it and gives a `place`.
+"""The contract of all channels. A test class per channel inherits it and gives a `harness`.
 
 class TestLog(ChannelContract):
     @pytest.fixture
-    def place(self, tmp_path): return LogPlace(tmp_path)
+    def harness(self, tmp_path): return LogHarness(tmp_path)
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ SECRET = "hunter2-in-the-clear"
 
 
 class ChannelHarness(Protocol):
-    """A channel, with the messages at its other end and the faults to inject there."""
+    """A channel, with the messages at its endpoint and the faults to inject there."""
 
     channel: Channel
     finds: bool
-    """Whether a copy can be looked for; else repeating it must do no harm."""
+    """Whether an earlier copy can be found; if not, a repetition must be harmless."""
     cuts: bool
-    """Whether there is a reply that can be lost."""
+    """Whether the channel has replies, which can be lost."""
 
     async def seen(self) -> Sequence[tuple[str, str]]:
         """Return (marker, text) of each received message, in order."""
         ...
 
     async def drop_next_response(self) -> None:
-        """Let the next call arrive, and its reply not."""
+        """Let the next call arrive, and drop its reply."""
         ...
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Let the next call be refused."""
+        """Refuse the next call."""
         ...
 
     async def stop_listening(self) -> None:
-        """Make the other end unreachable."""
+        """Make the endpoint unreachable."""
         ...
 
 
@@ -65,117 +65,126 @@ def message(kind: DeliveryKind = DeliveryKind.RESULT, **fields: object) -> Messa
         7, UUID(int=7), "noop", Status.COMPLETED, "Tidy <!channel> up", invoker="anna",
         result={"summary": "all is well", "pr_url": "https://example.org/pr/1"},
     )  # fmt: skip
-    made = Message(str(uuid4()), 1, kind, "ops", subject, WHEN, question=question())
-    return replace(made, **fields)  # type: ignore[arg-type]
+    built = Message(str(uuid4()), 1, kind, "ops", subject, WHEN, question=question())
+    return replace(built, **fields)  # type: ignore[arg-type]
 
 
 def question(**fields: object) -> Question:
     """Return an open question with two choices."""
-    asked = Question(
+    built = Question(
         7, 2, 1, "pick", QuestionKind.INPUT, QuestionStatus.OPEN, "Which one?",
         [{"value": "red", "label": "Red"}, {"value": "blue", "label": "Blue"}], True, None, [], 1,
         OnExpire.EXPIRE, None, OnDeny.FAIL, "d", None, None, WHEN, None, None,
     )  # fmt: skip
-    return replace(asked, **fields)  # type: ignore[arg-type]
+    return replace(built, **fields)  # type: ignore[arg-type]
 
 
 class ChannelContract:
-    """The suite."""
+    """Tests of a channel."""
 
-    async def test_a_message_is_seen_once_with_its_marker(self, place: ChannelHarness) -> None:
+    async def test_a_message_is_visible_once_with_its_marker(self, harness: ChannelHarness) -> None:
         sent = message()
-        done = await place.channel.send(sent)
+        done = await harness.channel.send(sent)
         assert isinstance(done, Receipt), done
         assert done.ref
-        ((marker, text),) = await place.seen()
+        ((marker, text),) = await harness.seen()
         assert marker == sent.marker
         assert "D-7" in text
 
     async def test_a_copy_is_found_by_its_marker_or_may_be_repeated(
-        self, place: ChannelHarness
+        self, harness: ChannelHarness
     ) -> None:
         sent = message()
-        assert await place.channel.find(sent) is None
+        assert await harness.channel.find(sent) is None
         for other in (message(), sent, message()):
-            await place.channel.send(other)
-        found_ref = await place.channel.find(sent)
-        if place.finds:
+            await harness.channel.send(other)
+        found_ref = await harness.channel.find(sent)
+        if harness.finds:
             assert isinstance(found_ref, Receipt)
         else:
             assert found_ref is None
-            await place.channel.send(sent)
-            markers = [marker for marker, _ in await place.seen()]
-            assert markers.count(sent.marker) == 2, "it tells repetitions by the marker"
-        assert await place.channel.find(message()) is None
+            await harness.channel.send(sent)
+            markers = [marker for marker, _ in await harness.seen()]
+            assert markers.count(sent.marker) == 2, "repetitions are recognized by the marker"
+        assert await harness.channel.find(message()) is None
 
     @pytest.mark.parametrize("kind", DeliveryKind)
-    async def test_every_kind_can_be_said(self, place: ChannelHarness, kind: DeliveryKind) -> None:
+    async def test_every_kind_of_message_is_sent(
+        self, harness: ChannelHarness, kind: DeliveryKind
+    ) -> None:
         sent = message(kind, payload={"text": "hello", "name": "report.txt"})
         call = (
-            place.channel.upload(sent, File("report.txt", b"\x00\xff"))
+            harness.channel.upload(sent, File("report.txt", b"\x00\xff"))
             if (kind is DeliveryKind.FILE)
-            else place.channel.send(sent)
+            else harness.channel.send(sent)
         )
         assert isinstance(await call, Receipt)
 
-    async def test_a_copy_is_rewritten(self, place: ChannelHarness) -> None:
-        first = await place.channel.send(message(DeliveryKind.QUESTION))
+    async def test_a_copy_is_edited(self, harness: ChannelHarness) -> None:
+        first = await harness.channel.send(message(DeliveryKind.QUESTION))
         assert isinstance(first, Receipt)
         closed = question(
             status=QuestionStatus.ANSWERED,
             resolution={"outcome": "answered", "via": "person", "value": "red", "by": ["anna"]},
         )
-        done = await place.channel.edit(
+        done = await harness.channel.edit(
             message(DeliveryKind.QUESTION_CLOSED, edits=first.ref, question=closed)
         )
         assert isinstance(done, Receipt)
-        assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"
-        assert "was answered by anna: red" in (await place.seen())[-1][1]
+        assert done.ref == first.ref, "the copy keeps its reference for the next edit"
+        assert "was answered by anna: red" in (await harness.seen())[-1][1]
 
-    async def test_dirty_text_is_said(self, place: ChannelHarness) -> None:
+    async def test_hostile_text_is_sent(self, harness: ChannelHarness) -> None:
         text = "\u202e turned, 🙂, <!channel>, ```, \x1b[31m " + "x" * 20_000
         assert isinstance(
-            await place.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})), Receipt
+            await harness.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})),
+            Receipt,
         )
 
-    async def test_a_lost_reply_is_unknown_and_reconciled(self, place: ChannelHarness) -> None:
-        if not place.cuts:
-            return
-        await place.drop_next_response()
-        sent = message()
-        assert isinstance(await place.channel.send(sent), Unconfirmed)
-        assert [marker for marker, _ in await place.seen()] == [sent.marker]
-        found_ref = await place.channel.find(sent)
-        assert isinstance(found_ref, Receipt) if place.finds else found_ref is None
-
-    async def test_a_refusal_says_when_to_come_back(self, place: ChannelHarness) -> None:
-        if not place.cuts:
-            return
-        await place.reject_next(429, "7")
-        ended = await place.channel.send(message())
-        assert isinstance(ended, Failure)
-        assert (ended.http_status, ended.retry_after) == (429, 7)
-
-    async def test_a_refusal_for_good_is_permanent(self, place: ChannelHarness) -> None:
-        if not place.cuts:
-            return
-        await place.reject_next(400)
-        ended = await place.channel.send(message())
-        assert isinstance(ended, Failure)
-        assert classify(ended) is ErrorClass.PERMANENT
-
-    async def test_nobody_there_is_a_failure_that_never_arrived(
-        self, place: ChannelHarness
+    async def test_a_lost_reply_is_unconfirmed_and_reconciled(
+        self, harness: ChannelHarness
     ) -> None:
-        await place.stop_listening()
-        for call in (place.channel.send(message()), place.channel.edit(message(edits="ref"))):
-            ended = await call
-            assert isinstance(ended, Failure), ended
-
-    async def test_it_names_the_buckets_that_it_takes_from(self, place: ChannelHarness) -> None:
+        if not harness.cuts:
+            return
+        await harness.drop_next_response()
         sent = message()
-        closed = place.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
-        assert closed.startswith(str(place.channel.name))
-        for limit in place.channel.limits(sent):
+        assert isinstance(await harness.channel.send(sent), Unconfirmed)
+        assert [marker for marker, _ in await harness.seen()] == [sent.marker]
+        found_ref = await harness.channel.find(sent)
+        assert isinstance(found_ref, Receipt) if harness.finds else found_ref is None
+
+    async def test_a_refusal_has_the_time_of_the_next_attempt(
+        self, harness: ChannelHarness
+    ) -> None:
+        if not harness.cuts:
+            return
+        await harness.reject_next(429, "7")
+        outcome = await harness.channel.send(message())
+        assert isinstance(outcome, Failure)
+        assert (outcome.http_status, outcome.retry_after) == (429, 7)
+
+    async def test_a_permanent_refusal_is_a_permanent_failure(
+        self, harness: ChannelHarness
+    ) -> None:
+        if not harness.cuts:
+            return
+        await harness.reject_next(400)
+        outcome = await harness.channel.send(message())
+        assert isinstance(outcome, Failure)
+        assert classify(outcome) is ErrorClass.PERMANENT
+
+    async def test_a_refused_connection_is_a_failure_without_a_delivery(
+        self, harness: ChannelHarness
+    ) -> None:
+        await harness.stop_listening()
+        for call in (harness.channel.send(message()), harness.channel.edit(message(edits="ref"))):
+            outcome = await call
+            assert isinstance(outcome, Failure), outcome
+
+    async def test_channel_names_its_rate_limit_buckets(self, harness: ChannelHarness) -> None:
+        sent = message()
+        closed = harness.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
+        assert closed.startswith(str(harness.channel.name))
+        for limit in harness.channel.limits(sent):
             assert limit.every > 0
             assert limit.burst >= 1

@@ -12,8 +12,8 @@ from tests.support.chat import Chat, ChatChannel
 from tests.support.http_server import Reply, Request, serving
 
 
-class ChatPlace:
-    """A chat behind a switch."""
+class ChatChannelHarness:
+    """A chat with injected faults."""
 
     finds, cuts = True, True
 
@@ -25,22 +25,22 @@ class ChatPlace:
 
     async def answer(self, request: Request) -> Reply | None:
         """Serve a call with the configured fault."""
-        told, self._next = self._next, ""
-        if isinstance(told, Reply):
-            return told
+        fault, self._next = self._next, ""
+        if isinstance(fault, Reply):
+            return fault
         reply = await self._chat.answer(request)
-        return None if told == "cut" else reply
+        return None if fault == "cut" else reply
 
     async def seen(self) -> list[tuple[str, str]]:
         """Return the posts."""
         return [(post.marker, post.text) for post in self._chat.posts.values()]
 
     async def drop_next_response(self) -> None:
-        """Hang up after the next call."""
+        """Close the connection after the next call."""
         self._next = "cut"
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
-        """Answer the next call so."""
+        """Refuse the next call."""
         headers = (("retry-after", retry_after),) if retry_after else ()
         self._next = Reply(status, headers=headers)
 
@@ -53,11 +53,11 @@ class TestChat(ChannelContract):
     """The contract."""
 
     @pytest.fixture
-    async def place(self) -> AsyncIterator[ChatPlace]:
+    async def harness(self) -> AsyncIterator[ChatChannelHarness]:
         stack = AsyncExitStack()
-        place = ChatPlace(Chat(), stack)
-        url = await stack.enter_async_context(serving(place.answer))
-        place.channel = ChatChannel(url)
-        yield place
-        await place.channel.close()
+        harness = ChatChannelHarness(Chat(), stack)
+        url = await stack.enter_async_context(serving(harness.answer))
+        harness.channel = ChatChannel(url)
+        yield harness
+        await harness.channel.close()
         await stack.aclose()

@@ -15,8 +15,8 @@ from draftsman.errors import Failure
 from tests.core.channels.contract import ChannelContract, message
 
 
-class LogPlace:
-    """A file."""
+class LogHarness:
+    """A log file."""
 
     finds, cuts = True, False
 
@@ -30,64 +30,64 @@ class LogPlace:
         return [(line["id"], line["data"]["text"]) for line in map(json.loads, lines)]
 
     async def drop_next_response(self) -> None:
-        """There is no reply."""
+        """Do nothing: a file has no replies."""
 
     async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """A log file refuses no message."""
 
     async def stop_listening(self) -> None:
-        """Put a folder in its place."""
+        """Replace the file by a folder."""
         self.path.mkdir(parents=True)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> LogPlace:
-    return LogPlace(tmp_path)
+def harness(tmp_path: Path) -> LogHarness:
+    return LogHarness(tmp_path)
 
 
 class TestLog(ChannelContract):
     """The contract, kept by a file."""
 
 
-async def test_a_line_that_a_crash_cut_off_is_ended_and_not_found(place: LogPlace) -> None:
-    whole, torn = message(), message()
-    await place.channel.send(whole)
-    line = place.path.read_bytes()
-    with place.path.open("ab") as file:
-        file.write(line.replace(whole.marker.encode(), torn.marker.encode())[:60])
-    assert await place.channel.find(torn) is None
-    await place.channel.send(torn)
-    lines = place.path.read_bytes().split(b"\n")
+async def test_a_line_truncated_by_a_crash_is_ended_and_not_found(harness: LogHarness) -> None:
+    complete, torn = message(), message()
+    await harness.channel.send(complete)
+    line = harness.path.read_bytes()
+    with harness.path.open("ab") as file:
+        file.write(line.replace(complete.marker.encode(), torn.marker.encode())[:60])
+    assert await harness.channel.find(torn) is None
+    await harness.channel.send(torn)
+    lines = harness.path.read_bytes().split(b"\n")
     assert [len(lines), lines[-1]] == [4, b""]
-    assert isinstance(await place.channel.find(torn), Receipt)
-    assert isinstance(await place.channel.find(whole), Receipt)
+    assert isinstance(await harness.channel.find(torn), Receipt)
+    assert isinstance(await harness.channel.find(complete), Receipt)
 
 
-async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogPlace) -> None:
+async def test_a_marker_is_found_anywhere_in_a_long_file(harness: LogHarness) -> None:
     sent = [message(DeliveryKind.NOTICE, payload={"text": "é" * (BLOCK // 9)}) for _ in range(30)]
-    for one in sent:
-        await place.channel.send(one)
-    assert place.path.stat().st_size > 4 * BLOCK
-    for one in sent:
-        assert isinstance(await place.channel.find(one), Receipt)
-    assert await place.channel.find(message()) is None
+    for item in sent:
+        await harness.channel.send(item)
+    assert harness.path.stat().st_size > 4 * BLOCK
+    for item in sent:
+        assert isinstance(await harness.channel.find(item), Receipt)
+    assert await harness.channel.find(message()) is None
 
 
-async def test_lines_of_many_at_once_stay_whole(place: LogPlace) -> None:
-    others = [LogChannel(place.path) for _ in range(4)]
+async def test_concurrent_lines_stay_whole(harness: LogHarness) -> None:
+    others = [LogChannel(harness.path) for _ in range(4)]
     text = {"text": "x" * 10_000}
     sent = [message(DeliveryKind.NOTICE, payload=text) for _ in range(40)]
-    await asyncio.gather(*(others[n % 4].send(one) for n, one in enumerate(sent)))
-    assert sorted(marker for marker, _ in await place.seen()) == sorted(x.marker for x in sent)
+    await asyncio.gather(*(others[n % 4].send(item) for n, item in enumerate(sent)))
+    assert sorted(marker for marker, _ in await harness.seen()) == sorted(x.marker for x in sent)
 
 
-async def test_only_its_owner_can_read_it(place: LogPlace) -> None:
-    await place.channel.send(message())
-    assert place.path.stat().st_mode & 0o077 == 0
+async def test_log_file_is_readable_by_its_owner_only(harness: LogHarness) -> None:
+    await harness.channel.send(message())
+    assert harness.path.stat().st_mode & 0o077 == 0
 
 
-async def test_a_pipe_that_nobody_reads_fails_at_once(place: LogPlace) -> None:
-    place.path.parent.mkdir()
-    os.mkfifo(place.path)
+async def test_a_pipe_without_a_reader_fails_at_once(harness: LogHarness) -> None:
+    harness.path.parent.mkdir()
+    os.mkfifo(harness.path)
     async with asyncio.timeout(5):
-        assert isinstance(await place.channel.send(message()), Failure)
+        assert isinstance(await harness.channel.send(message()), Failure)

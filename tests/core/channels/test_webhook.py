@@ -32,7 +32,7 @@ NEW = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
 VARIABLE = "HOOK_SECRET_OF_THE_TEST"
 
 
-class WebhookPlace:
+class WebhookHarness:
     """A mocked endpoint; a connection that closes without a response is of a real server."""
 
     finds, cuts = False, True
@@ -90,9 +90,9 @@ async def site() -> AsyncIterator[FaultyServer]:
 
 
 @pytest.fixture
-def place(site: FaultyServer) -> Iterator[WebhookPlace]:
+def harness(site: FaultyServer) -> Iterator[WebhookHarness]:
     with respx.mock(assert_all_called=False) as mock:
-        yield WebhookPlace(site, mock)
+        yield WebhookHarness(site, mock)
 
 
 async def endless(piece: bytes) -> AsyncIterator[bytes]:
@@ -105,9 +105,11 @@ class TestWebhook(ChannelContract):
     """The contract, kept by an endpoint."""
 
 
-async def test_an_independent_receiver_accepts_it_and_no_changed_one(place: WebhookPlace) -> None:
-    await place.channel.send(message())
-    (request,) = place.requests
+async def test_another_implementation_accepts_the_signature_and_refuses_a_changed_body(
+    harness: WebhookHarness,
+) -> None:
+    await harness.channel.send(message())
+    (request,) = harness.requests
     receiver = Webhook(SECRET)
     body, headers = request.content, dict(request.headers)
     content = receiver.verify(body, headers)
@@ -136,35 +138,35 @@ def test_openssl_computes_the_same_signature() -> None:
     assert headers["webhook-signature"] == expected
 
 
-async def test_every_repetition_has_the_same_id_and_a_time_of_its_own(
-    place: WebhookPlace,
+async def test_every_retry_has_the_same_id_and_a_new_timestamp(
+    harness: WebhookHarness,
 ) -> None:
     now = [time.time() - 100]
-    place.channel._now = lambda: now[0]
+    harness.channel._now = lambda: now[0]
     sent = message()
-    await place.channel.send(sent)
+    await harness.channel.send(sent)
     now[0] += 60
-    await place.channel.send(sent)
-    first, second = (request.headers for request in place.requests)
+    await harness.channel.send(sent)
+    first, second = (request.headers for request in harness.requests)
     assert first["webhook-id"] == second["webhook-id"] == sent.marker
     assert int(second["webhook-timestamp"]) - int(first["webhook-timestamp"]) == 60
-    for request in place.requests:
+    for request in harness.requests:
         Webhook(SECRET).verify(request.content, dict(request.headers))
 
 
-async def test_the_secret_may_be_in_a_file_and_is_read_anew(
-    place: WebhookPlace, tmp_path: Path
+async def test_a_secret_file_is_read_again_for_each_request(
+    harness: WebhookHarness, tmp_path: Path
 ) -> None:
     file = tmp_path / "secret"
     file.write_text(f"{SECRET}\n")
-    hooks = {"ops": WebhookSettings(url=place.url, secret=SecretSettings(file=file))}
+    hooks = {"ops": WebhookSettings(url=harness.url, secret=SecretSettings(file=file))}
     channel = WebhookChannel(hooks, HttpSettings(), 5)
     await channel.send(message())
     file.write_text(f"{NEW}\n{SECRET}\n")
     await channel.send(message())
     file.write_text(NEW)
     await channel.send(message())
-    old, both, new = place.requests
+    old, both, new = harness.requests
     for secret, request in ((SECRET, old), (SECRET, both), (NEW, both), (NEW, new)):
         Webhook(secret).verify(request.content, dict(request.headers))
     with pytest.raises(WebhookVerificationError):
@@ -173,21 +175,21 @@ async def test_the_secret_may_be_in_a_file_and_is_read_anew(
 
 @pytest.mark.parametrize("secret", ["", "   ", "whsec_", "whsec_not-base64!", "plain words"])
 async def test_without_a_secret_nothing_is_sent(
-    place: WebhookPlace, monkeypatch: pytest.MonkeyPatch, secret: str
+    harness: WebhookHarness, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, secret)
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert classify(ended) is ErrorClass.PERMANENT
-    assert place.requests == []
-    assert "not-base64" not in str(ended)
-    assert "plain words" not in str(ended)
+    outcome = await harness.channel.send(message())
+    assert isinstance(outcome, Failure)
+    assert classify(outcome) is ErrorClass.PERMANENT
+    assert harness.requests == []
+    assert "not-base64" not in str(outcome)
+    assert "plain words" not in str(outcome)
 
 
-async def test_an_unknown_webhook_is_a_failure_for_good(place: WebhookPlace) -> None:
-    ended = await place.channel.send(message(target="nobody"))
-    assert isinstance(ended, Failure)
-    assert (ended.code, classify(ended)) == ("no_such_webhook", ErrorClass.PERMANENT)
+async def test_an_unknown_webhook_is_a_permanent_failure(harness: WebhookHarness) -> None:
+    outcome = await harness.channel.send(message(target="nobody"))
+    assert isinstance(outcome, Failure)
+    assert (outcome.code, classify(outcome)) == ("no_such_webhook", ErrorClass.PERMANENT)
 
 
 @pytest.mark.parametrize(
@@ -201,59 +203,59 @@ async def test_an_unknown_webhook_is_a_failure_for_good(place: WebhookPlace) -> 
     ],
 )
 async def test_a_refusal_is_classified_by_its_status(
-    place: WebhookPlace, status: int, expected: ErrorClass
+    harness: WebhookHarness, status: int, expected: ErrorClass
 ) -> None:
-    await place.reject_next(status)
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert classify(ended) is expected
-    assert str(ended) == f"HTTP {status}: no, because"
+    await harness.reject_next(status)
+    outcome = await harness.channel.send(message())
+    assert isinstance(outcome, Failure)
+    assert classify(outcome) is expected
+    assert str(outcome) == f"HTTP {status}: no, because"
 
 
-async def test_a_redirect_is_not_followed(place: WebhookPlace) -> None:
-    place.hook.respond(307, headers={"location": "/elsewhere"})
-    assert isinstance(await place.channel.send(message()), Failure)
-    assert len(place.requests) == 1
+async def test_a_redirect_is_not_followed(harness: WebhookHarness) -> None:
+    harness.hook.respond(307, headers={"location": "/elsewhere"})
+    assert isinstance(await harness.channel.send(message()), Failure)
+    assert len(harness.requests) == 1
 
 
-async def test_an_endless_refusal_is_cut(place: WebhookPlace) -> None:
-    place.hook.respond(400, content=endless(b"x" * 65536))
-    ended = await place.channel.send(message())
-    assert isinstance(ended, Failure)
-    assert str(ended) == f"HTTP 400: {'x' * 500}"
+async def test_an_endless_error_body_is_truncated(harness: WebhookHarness) -> None:
+    harness.hook.respond(400, content=endless(b"x" * 65536))
+    outcome = await harness.channel.send(message())
+    assert isinstance(outcome, Failure)
+    assert str(outcome) == f"HTTP 400: {'x' * 500}"
 
 
-async def test_an_acknowledgement_counts_whatever_follows_it(place: WebhookPlace) -> None:
-    place.hook.respond(200, content=endless(b"x" * 65536))
-    assert isinstance(await place.channel.send(message()), Receipt)
+async def test_status_200_is_a_receipt_despite_an_endless_body(harness: WebhookHarness) -> None:
+    harness.hook.respond(200, content=endless(b"x" * 65536))
+    assert isinstance(await harness.channel.send(message()), Receipt)
 
 
-async def test_no_reply_in_time_is_unknown(site: FaultyServer) -> None:
+async def test_a_timeout_is_unconfirmed(site: FaultyServer) -> None:
     site.routes["/"] = site.stall(b"")
-    ended = await channel_to(site.url(), 0.2).send(message())
-    assert isinstance(ended, Unconfirmed)
+    outcome = await channel_to(site.url(), 0.2).send(message())
+    assert isinstance(outcome, Unconfirmed)
     assert len(site.requests) == 1
 
 
-async def test_a_refusal_that_never_ends_is_a_refusal(site: FaultyServer) -> None:
+async def test_an_error_status_is_a_failure_despite_a_stalled_body(site: FaultyServer) -> None:
     site.routes["/"] = site.stall(head(400, "Bad Request", content_length="9") + b"no")
-    ended = await channel_to(site.url(), 0.3).send(message())
-    assert isinstance(ended, Failure)
-    assert (ended.http_status, str(ended)) == (400, "HTTP 400")
+    outcome = await channel_to(site.url(), 0.3).send(message())
+    assert isinstance(outcome, Failure)
+    assert (outcome.http_status, str(outcome)) == (400, "HTTP 400")
 
 
-async def test_only_an_address_that_the_configuration_names_is_reached(
-    place: WebhookPlace,
+async def test_only_configured_addresses_are_reached(
+    harness: WebhookHarness,
 ) -> None:
-    url = place.url.replace("127.0.0.1", "127.1")  # a name, for a resolver
-    ended = await channel_to(url).send(message())
-    assert isinstance(ended, Failure)
-    assert (ended.code, classify(ended)) == ("address_refused", ErrorClass.PERMANENT)
-    assert "http.allow" in str(ended)
-    assert place.requests == []
+    url = harness.url.replace("127.0.0.1", "127.1")  # a name, for a resolver
+    outcome = await channel_to(url).send(message())
+    assert isinstance(outcome, Failure)
+    assert (outcome.code, classify(outcome)) == ("address_refused", ErrorClass.PERMANENT)
+    assert "http.allow" in str(outcome)
+    assert harness.requests == []
     assert isinstance(await channel_to(url, allow=("127.0.0.0/8",)).send(message()), Receipt)
 
 
-async def test_a_receipt_names_the_message(place: WebhookPlace) -> None:
+async def test_a_receipt_names_the_message(harness: WebhookHarness) -> None:
     sent = message()
-    assert await place.channel.send(sent) == Receipt(sent.marker)
+    assert await harness.channel.send(sent) == Receipt(sent.marker)

@@ -58,11 +58,12 @@ def blocking(draftsman: Draftsman) -> Iterator[BlockingClient]:
         yield client
 
 
-async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(client: Client) -> None:
-    made = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
+async def test_a_request_creates_one_job_of_the_current_user(client: Client) -> None:
+    submitted = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
     again = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
-    assert (made.outcome, again.outcome, again.number) == ("created", "deduplicated", made.number)
-    job = await client.get(made)
+    assert (submitted.outcome, again.outcome) == ("created", "deduplicated")
+    assert again.number == submitted.number
+    job = await client.get(submitted)
     assert (job.ticket_text, job.payload, job.status) == ("Tidy up", {"n": 1}, Status.QUEUED)
     assert (job.source, job.invoker_id) == (Source.API, "me")
     with pytest.raises(IdempotencyConflict, match="k-1"):
@@ -71,46 +72,48 @@ async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(clie
 
 @pytest.mark.parametrize("form", ["number", "name", "id", "prefix", "result"])
 async def test_a_job_is_named_in_any_form(client: Client, form: str) -> None:
-    made = await client.submit(type="noop")
+    job = await client.submit(type="noop")
     names: dict[str, JobName] = {
-        "number": made.number,
-        "name": made.name,
-        "id": made.id,
-        "prefix": str(made.id)[:-4],
-        "result": await client.get(made),
+        "number": job.number,
+        "name": job.name,
+        "id": job.id,
+        "prefix": str(job.id)[:-4],
+        "result": await client.get(job),
     }
-    assert (await client.get(names[form])).id == made.id
+    assert (await client.get(names[form])).id == job.id
 
 
-async def test_many_requests_become_jobs_in_their_order(client: Client) -> None:
-    made = await client.submit_many({"type": "noop", "key": f"k-{n}"} for n in range(20))
-    assert [(await client.get(job)).idempotency_key for job in made] == [
+async def test_many_requests_create_jobs_in_their_order(client: Client) -> None:
+    jobs = await client.submit_many({"type": "noop", "key": f"k-{n}"} for n in range(20))
+    assert [(await client.get(job)).idempotency_key for job in jobs] == [
         f"k-{n}" for n in range(20)
     ]
     assert await client.submit_many([]) == []
 
 
 async def test_wait_returns_the_job_with_its_result(client: Client, make: Factory) -> None:
-    made = await client.submit(type="noop", queue="waited")
-    with pytest.raises(TimeoutError, match=rf"{made.name} did not end within 0\.05 s"):
-        await client.wait(made, timeout=0.05)
-    waiting = asyncio.create_task(client.wait(made))
-    work = await make.running(made.number)
+    submitted = await client.submit(type="noop", queue="waited")
+    with pytest.raises(TimeoutError, match=rf"{submitted.name} did not end within 0\.05 s"):
+        await client.wait(submitted, timeout=0.05)
+    waiting = asyncio.create_task(client.wait(submitted))
+    work = await make.running(submitted.number)
     await make.rt.settlement.outcome(work, Done({"answer": 42}))
     job = await waiting
     assert (job.status, job.result) == (Status.COMPLETED, {"answer": 42})
-    assert [event.kind async for event in client.events(made)][-1] == "job_completed"
+    assert [event.kind async for event in client.events(submitted)][-1] == "job_completed"
 
 
 async def test_the_feed_continues_after_a_stored_cursor(client: Client) -> None:
     first = await client.submit(type="noop")
     events = client.events()
-    seen = await anext(events)
-    assert seen.job == first.number
+    event = await anext(events)
+    assert event.job == first.number
     second = await client.submit(type="noop")
-    later = client.events(after=seen.cursor)
+    later = client.events(after=event.cursor)
     assert (await anext(later)).job == second.number
-    assert await anext(client.events(second.name, after=seen)) == await anext(client.events(second))
+    assert await anext(client.events(second.name, after=event)) == await anext(
+        client.events(second)
+    )
     for open_feed in (events, later):
         await open_feed.aclose()  # type: ignore[attr-defined]
 
@@ -140,28 +143,28 @@ async def test_an_approval_needs_the_role(client: Client, make: Factory) -> None
 
 
 async def test_a_job_is_canceled_and_retried(client: Client) -> None:
-    made = await client.submit(type="noop")
-    assert (await client.cancel(made, "not needed")).status is Status.CANCELED
+    job = await client.submit(type="noop")
+    assert (await client.cancel(job, "not needed")).status is Status.CANCELED
     with pytest.raises(Refused, match="already canceled"):
-        await client.cancel(made)
-    assert (await client.get(await client.retry(made))).retry_of == made.number
+        await client.cancel(job)
+    assert (await client.get(await client.retry(job))).retry_of == job.number
 
 
 async def test_a_job_exists_if_the_callers_transaction_commits(
     client: Client, database_url: str
 ) -> None:
     async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as conn:
-        made = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+        job = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
         with pytest.raises(NotFound):
-            await client.get(made.number)
+            await client.get(job.number)
         await conn.rollback()
         with pytest.raises(NotFound):
-            await client.get(made.number)
-        made = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+            await client.get(job.number)
+        job = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
         await conn.commit()
-        assert (await client.get(made.number)).status is Status.QUEUED
+        assert (await client.get(job.number)).status is Status.QUEUED
         again = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
-        assert (again.outcome, again.number) == ("deduplicated", made.number)
+        assert (again.outcome, again.number) == ("deduplicated", job.number)
 
 
 @pytest.mark.parametrize("kind", ["async", "blocking"])
@@ -174,12 +177,14 @@ async def test_a_submission_uses_only_the_connection_of_the_caller(
         yield
 
     url = "https://example.org/acme/pay.git"
-    made = invocation(type="run_agent", agent="tidy", mode="fix", repo=url)
+    request = invocation(type="run_agent", agent="tidy", mode="fix", repo=url)
     async with await psycopg.AsyncConnection.connect(database_url) as conn:
         with psycopg.connect(database_url) as blocking, monkeypatch.context() as patch:
             patch.setattr(Database, "connection", refuse)
-            theirs = conn if kind == "async" else blocking
-            [job] = await rt.submissions.submit_many([made], owner, connection=theirs)
+            callers_connection = conn if kind == "async" else blocking
+            [job] = await rt.submissions.submit_many(
+                [request], owner, connection=callers_connection
+            )
         await conn.commit()
     assert (await rt.read_model.job(job.number)).status is Status.QUEUED
 
@@ -211,34 +216,36 @@ async def test_a_connection_without_a_transaction_is_refused(
             with pytest.raises(UsageError, match="autocommit"):
                 await client.submit(type="noop", connection=conn)
             with conn.transaction():
-                made = await client.submit(type="noop", connection=conn)
+                job = await client.submit(type="noop", connection=conn)
     else:
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as own:
             with pytest.raises(UsageError, match="autocommit"):
                 await client.submit(type="noop", connection=own)
             async with own.transaction():
-                made = await client.submit(type="noop", connection=own)
-    assert (await client.get(made)).number == made.number
+                job = await client.submit(type="noop", connection=own)
+    assert (await client.get(job)).number == job.number
 
 
-async def test_what_is_no_connection_is_refused(client: Client) -> None:
+async def test_an_object_that_is_no_connection_is_refused(client: Client) -> None:
     with pytest.raises(UsageError, match="psycopg 3"):
         await client.submit(type="noop", connection="postgresql://")  # type: ignore[arg-type]
 
 
-def test_the_blocking_client_does_the_same(blocking: BlockingClient, database_url: str) -> None:
+def test_the_blocking_client_has_the_same_methods(
+    blocking: BlockingClient, database_url: str
+) -> None:
     with psycopg.connect(database_url) as conn:
-        made = blocking.submit(type="noop", key="tx", connection=conn)
+        job = blocking.submit(type="noop", key="tx", connection=conn)
         with pytest.raises(NotFound):
-            blocking.get(made)
-    assert blocking.get(made).status is Status.QUEUED
-    events = blocking.events(made)
+            blocking.get(job)
+    assert blocking.get(job).status is Status.QUEUED
+    events = blocking.events(job)
     assert next(events).kind == "job_created"
-    blocking.cancel(made)
+    blocking.cancel(job)
     assert next(events).kind == "job_canceled"
     assert list(events) == []
-    assert blocking.wait(made, timeout=5).status is Status.CANCELED
-    assert blocking.retry(made).outcome == "created"
+    assert blocking.wait(job, timeout=5).status is Status.CANCELED
+    assert blocking.retry(job).outcome == "created"
     assert blocking.questions() == []
     with pytest.raises(IdempotencyConflict):
         blocking.submit_many([{"type": "noop", "key": "tx", "text": "different"}])
@@ -249,23 +256,23 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
 ) -> None:
     def submit_first(client: BlockingClient) -> None:
         with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
-            made = client.submit(type="noop", key="same", connection=first)
+            job = client.submit(type="noop", key="same", connection=first)
             holder.set_result(first.info.backend_pid)
-            twin = threading.Thread(
+            thread = threading.Thread(
                 target=lambda: results.append(
                     client.submit(type="noop", key="same", connection=second).number
                 )
             )
-            twin.start()
+            thread.start()
             try:
                 waits.wait(10)
                 with pytest.raises(NotFound):
-                    client.get(made)
+                    client.get(job)
                 first.commit()
             finally:
                 first.rollback()
-                twin.join(10)
-            assert results == [made.number]
+                thread.join(10)
+            assert results == [job.number]
 
     results: list[int] = []
     waits = threading.Event()
@@ -278,7 +285,7 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
         await running
 
 
-def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
+def test_a_closed_client_raises_a_clear_error(draftsman: Draftsman) -> None:
     with draftsman as client:
         with pytest.raises(UsageError, match="already open"), draftsman:
             pass
@@ -289,28 +296,28 @@ def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
         assert again.questions() == []
 
 
-@pytest.mark.parametrize("what", ["wait", "events"])
+@pytest.mark.parametrize("operation", ["wait", "events"])
 def test_closing_ends_the_calls_of_other_threads(
-    draftsman: Draftsman, database_url: str, what: str
+    draftsman: Draftsman, database_url: str, operation: str
 ) -> None:
     def call() -> None:
         try:
-            if what == "wait":
-                begun.set()
-                client.wait(made)
-            for event in client.events(made):
+            if operation == "wait":
+                started.set()
+                client.wait(job)
+            for event in client.events(job):
                 assert event.kind == "job_created"
-                begun.set()
+                started.set()
         except DraftsmanError as error:
             ends.append(str(error))
 
     ends: list[str] = []
-    begun = threading.Event()
+    started = threading.Event()
     with draftsman as client:
-        made = client.submit(type="noop")
+        job = client.submit(type="noop")
         other = threading.Thread(target=call, daemon=True)
         other.start()
-        assert begun.wait(10)
+        assert started.wait(10)
     other.join(10)
     assert ends == ["this client is closed; open a new Draftsman"]
     client.close()

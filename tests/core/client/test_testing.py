@@ -14,7 +14,7 @@ from draftsman.testing import Clock, Deny, run_handler
 
 
 async def deploy(ctx: RunContext) -> Outcome:
-    """Build once, ask where to, wait for the approval, deploy once."""
+    """Build once, ask for the target, wait for the approval, deploy once."""
     build = await ctx.step("build", lambda _: {"image": "app:7"})
     target = await ctx.ask("target", "Where to?", choices=("staging", Choice(value="production")))
     ctx.log(f"deploying {build['image']} to {target.value}")

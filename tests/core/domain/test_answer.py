@@ -64,25 +64,23 @@ def _question(
     )
 
 
-def _say(text: str | None = None, *, decision: bool | None = None) -> Response:
+def _response(text: str | None = None, *, decision: bool | None = None) -> Response:
     return Response(source_event_id="e", text=text, decision=decision)
 
 
 @given(VALUES, st.data())
-def test_the_value_of_a_choice_always_means_that_choice(
-    values: list[str], data: st.DataObject
-) -> None:
-    """A button sends the value, whatever the others are called and wherever it stands."""
+def test_the_value_of_a_choice_selects_that_choice(values: list[str], data: st.DataObject) -> None:
+    """A button sends the value; names and positions of other choices do not matter."""
     value = data.draw(st.sampled_from(values))
-    parsed = parse_answer(_question(values), _say(value))
+    parsed = parse_answer(_question(values), _response(value))
     assert (parsed.value, parsed.text) == (value, None)
 
 
 @given(VALUES, st.text(max_size=30))
-def test_a_reading_is_a_choice_or_free_text_and_never_both(values: list[str], text: str) -> None:
+def test_a_parsed_answer_is_either_a_choice_or_free_text(values: list[str], text: str) -> None:
     for freeform in (False, True):
         try:
-            parsed = parse_answer(_question(values, freeform=freeform), _say(text))
+            parsed = parse_answer(_question(values, freeform=freeform), _response(text))
         except UsageError:
             refused = True
         else:
@@ -92,31 +90,31 @@ def test_a_reading_is_a_choice_or_free_text_and_never_both(values: list[str], te
         assert not refused or not freeform or not text.strip()
 
 
-def test_a_number_means_the_place_where_no_choice_is_called_that() -> None:
-    assert parse_answer(_question(["b", "a"]), _say("2")).value == "a"
-    assert parse_answer(_question(["3", "2", "1"]), _say("1")).value == "1"
+def test_a_number_is_a_position_unless_a_choice_has_that_value() -> None:
+    assert parse_answer(_question(["b", "a"]), _response("2")).value == "a"
+    assert parse_answer(_question(["3", "2", "1"]), _response("1")).value == "1"
     with pytest.raises(UsageError, match="choose: 1 b, 2 a"):
-        parse_answer(_question(["b", "a"]), _say("3"))
+        parse_answer(_question(["b", "a"]), _response("3"))
 
 
-def test_free_text_is_told_about_where_it_is_allowed() -> None:
+def test_a_refusal_mentions_free_text_only_if_it_is_allowed() -> None:
     with pytest.raises(UsageError, match="choose: 1 b; or enter free text"):
-        parse_answer(_question(["b"], freeform=True), _say(" "))
+        parse_answer(_question(["b"], freeform=True), _response(" "))
     with pytest.raises(UsageError, match="enter free text"):
-        parse_answer(_question([], freeform=True), _say(None))
+        parse_answer(_question([], freeform=True), _response(None))
 
 
 @pytest.mark.parametrize(
     ("values", "response", "good"),
     [
-        (["a"], _say("a"), True),
-        (["a"], _say(decision=True), False),
-        ([], _say(decision=False), True),
-        ([], _say("approve"), False),
-        ([], _say(None), False),
+        (["a"], _response("a"), True),
+        (["a"], _response(decision=True), False),
+        ([], _response(decision=False), True),
+        ([], _response("approve"), False),
+        ([], _response(None), False),
     ],
 )
-def test_a_response_is_of_the_questions_kind(
+def test_a_response_of_another_kind_than_the_question_is_refused(
     values: list[str], response: Response, good: bool
 ) -> None:
     if good:
@@ -127,9 +125,7 @@ def test_a_response_is_of_the_questions_kind(
 
 
 @given(VOTERS, st.integers(1, 9))
-def test_a_gate_opens_with_as_many_as_it_needs_and_not_before(
-    voters: list[str], quorum: int
-) -> None:
+def test_an_approval_is_approved_at_its_quorum(voters: list[str], quorum: int) -> None:
     resolution = tally(_question([], quorum=quorum), voters, None)
     if len(voters) >= quorum:
         assert resolution == Resolution("approved", "person", by=tuple(voters))
@@ -138,14 +134,14 @@ def test_a_gate_opens_with_as_many_as_it_needs_and_not_before(
 
 
 @given(VOTERS, st.integers(1, 9), st.text(min_size=1))
-def test_one_denial_decides(voters: list[str], quorum: int, denier: str) -> None:
+def test_a_single_denial_decides(voters: list[str], quorum: int, denier: str) -> None:
     resolution = tally(_question([], quorum=quorum), voters, denier)
     assert resolution == Resolution("denied", "person", by=(denier,))
 
 
 @pytest.mark.parametrize("on_deny", OnDeny)
 @pytest.mark.parametrize("outcome", ["approved", "denied", "answered", "expired"])
-def test_only_a_denial_that_nobody_takes_fails_the_job(on_deny: OnDeny, outcome: str) -> None:
+def test_a_denial_fails_the_job_unless_the_handler_continues(on_deny: OnDeny, outcome: str) -> None:
     question = _question([], on_deny=on_deny)
     expected = outcome == "denied" and on_deny is OnDeny.FAIL
     assert fails_job(question, Resolution(outcome, "person")) is expected

@@ -25,17 +25,17 @@ SPACES = st.text(" \t\n", max_size=3)
 
 
 @given(NUMBERS, st.sampled_from(["", "D-", "d-"]), SPACES, SPACES)
-def test_a_number_is_a_job(number: int, prefix: str, before: str, after: str) -> None:
+def test_a_number_parses_to_a_job(number: int, prefix: str, before: str, after: str) -> None:
     assert parse_job(f"{before}{prefix}{number}{after}").number == number
 
 
 @given(NUMBERS, st.integers(1, 10**9 - 1))
-def test_a_number_with_an_ordinal_is_a_question(number: int, ordinal: int) -> None:
-    job, found = parse_question(f" D-{number}/{ordinal} ")
-    assert (job.number, found) == (number, ordinal)
+def test_a_number_with_an_ordinal_parses_to_a_question(number: int, ordinal: int) -> None:
+    job, question = parse_question(f" D-{number}/{ordinal} ")
+    assert (job.number, question) == (number, ordinal)
 
 
-def test_names_of_a_job_are_one_text_each() -> None:
+def test_a_job_has_one_name() -> None:
     assert [job_name(5), run_name(5, 2), question_name(5, 3)] == ["D-5", "D-5.2", "D-5/3"]
     job, ordinal = parse_question(question_name(5, 3))
     assert (job.number, ordinal) == (5, 3)
@@ -75,19 +75,19 @@ NO_JOBS += ["\uff12", "g1234567", "1" * 40, "--------", "\x00", "D-1\n2", "dead/
 
 
 @pytest.mark.parametrize("text", NO_JOBS)
-def test_what_is_no_job_is_refused_in_one_line(text: str) -> None:
+def test_an_invalid_job_name_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError, match="is not a job; use D-142") as caught:
         parse_job(text)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["D-1/", "D-1/0", "D-1/01", "D-1/x", "D-1/2/3", "/1", "D-1/ 2"])
-def test_what_is_no_question_is_refused(text: str) -> None:
+def test_an_invalid_question_name_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a"):
         parse_question(text)
 
 
-def test_a_job_alone_names_no_question_yet() -> None:
+def test_a_job_name_has_no_question() -> None:
     job, ordinal = parse_question("D-7")
     assert (job.number, ordinal) == (7, None)
 
@@ -98,7 +98,7 @@ def test_digits_are_a_number_and_with_a_letter_a_prefix() -> None:
     assert parse_job("01234567").number is None
 
 
-def test_new_ids_are_in_the_order_of_time() -> None:
+def test_new_ids_are_ordered_by_time() -> None:
     ids = [new_id() for _ in range(1000)]
     assert ids == sorted(ids)
     assert len(set(ids)) == 1000

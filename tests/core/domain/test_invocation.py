@@ -44,7 +44,7 @@ BASE: dict[str, Any] = {
     ],
     ids=str,
 )
-def test_space_and_ids_and_times_do_not_make_it_another_request(same: dict[str, Any]) -> None:
+def test_digest_ignores_spaces_ids_and_times(same: dict[str, Any]) -> None:
     assert invocation(**BASE | same).digest == invocation(**BASE).digest
 
 
@@ -63,13 +63,13 @@ def test_space_and_ids_and_times_do_not_make_it_another_request(same: dict[str, 
     ],
     ids=str,
 )
-def test_what_is_asked_makes_it_another_request(other: dict[str, Any]) -> None:
+def test_digest_depends_on_the_request(other: dict[str, Any]) -> None:
     assert invocation(**BASE | other).digest != invocation(**BASE).digest
 
 
-def test_a_branch_makes_it_another_request() -> None:
-    one, two = (invocation(repo="/srv/app", ref=ref).digest for ref in ("main", "next"))
-    assert one != two != invocation(repo="/srv/app").digest
+def test_digest_depends_on_the_branch() -> None:
+    first, two = (invocation(repo="/srv/app", ref=ref).digest for ref in ("main", "next"))
+    assert first != two != invocation(repo="/srv/app").digest
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_a_branch_makes_it_another_request() -> None:
     ],
     ids=str,
 )
-def test_what_is_not_allowed_is_refused_in_one_line(fields: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_request_is_refused_in_one_line(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint) as caught:
         invocation(**fields)
     assert "\n" not in str(caught.value)
 
 
 @given(st.dictionaries(st.sampled_from(["type", "key", "queue", "title"]), st.text()))
-def test_any_text_makes_a_request_or_is_refused(fields: dict[str, str]) -> None:
+def test_any_text_is_a_valid_request_or_is_refused(fields: dict[str, str]) -> None:
     with contextlib.suppress(UsageError):
         assert len(invocation(**fields).digest) == 64
 
@@ -135,20 +135,18 @@ def test_any_text_makes_a_request_or_is_refused(fields: dict[str, str]) -> None:
         ("file:///srv/app", ("srv", "app")),
     ],
 )
-def test_the_owner_and_the_name_of_a_repository(
-    source: str, expected: tuple[str | None, str]
-) -> None:
+def test_repository_name_has_owner_and_name(source: str, expected: tuple[str | None, str]) -> None:
     assert repo_name(source) == expected
 
 
 @given(st.text(min_size=1) | st.text("[]:/@.#?", min_size=1).map(lambda text: f"http://{text}"))
-def test_any_place_of_a_repository_has_a_name(source: str) -> None:
+def test_every_repository_location_has_a_name(source: str) -> None:
     owner, name = repo_name(source)
     assert name
     assert owner is None or owner
 
 
-def test_a_known_repository_is_filed_under_one_name_whichever_address_is_given() -> None:
+def test_a_known_repository_has_one_name_for_all_its_urls() -> None:
     folder = replace(Repo.at(parse("https://host/acme/app")), remote_url="/srv/app")
     sources = ["/srv/app", "https://host/acme/app.git", "git@HOST:Acme/App.git", "file:///srv/app/"]
     assert set(repo_names_by_source([folder], sources).values()) == {("acme", "app")}

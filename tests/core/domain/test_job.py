@@ -1,4 +1,4 @@
-"""The life cycle as a graph: every status can be reached, and an end is an end."""
+"""The life cycle as a graph: every status is reachable, and final statuses are final."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ STATUSES = st.sampled_from(Status)
 
 
 def _reachable(start: frozenset[Status]) -> set[Status]:
-    seen, todo = set(start), list(start)
+    reached_before, todo = set(start), list(start)
     while todo:
         before = todo.pop()
-        found = {after for (b, after) in TRANSITIONS if b is before} - seen
-        seen |= found
-        todo += found
-    return seen
+        reached = {after for (b, after) in TRANSITIONS if b is before} - reached_before
+        reached_before |= reached
+        todo += reached
+    return reached_before
 
 
 def test_every_status_can_be_reached_from_a_new_job() -> None:
     assert _reachable(INITIAL) == set(Status)
 
 
-def test_an_end_has_no_exits_and_everything_else_has_one() -> None:
+def test_a_final_status_has_no_transitions_and_every_other_status_has_some() -> None:
     assert {before for before, _ in TRANSITIONS} == set(Status) - TERMINAL
 
 
-def test_from_everywhere_an_end_can_be_reached() -> None:
+def test_a_final_status_is_reachable_from_every_status() -> None:
     for status in set(Status) - TERMINAL:
         assert _reachable(frozenset({status})) & TERMINAL
 
@@ -47,29 +47,27 @@ def test_every_job_that_is_not_finished_can_be_canceled() -> None:
         assert TRANSITIONS[status, Status.CANCELED] == "job_canceled"
 
 
-def test_nothing_leads_from_a_status_to_itself() -> None:
+def test_no_status_has_a_transition_to_itself() -> None:
     assert [pair for pair in (*TRANSITIONS, *FUSED) if pair[0] is pair[1]] == []
 
 
-def test_nothing_comes_back_to_where_only_new_jobs_are_but_what_a_sweep_or_a_worker_returns() -> (
-    None
-):
+def test_only_a_sweep_or_a_release_leads_back_to_a_status_of_new_jobs() -> None:
     back = {before for before, after in TRANSITIONS if after is Status.QUEUED}
     assert back == {Status.SCHEDULED, Status.CLAIMED, Status.RETRYING}
 
 
-def test_a_fused_step_is_two_steps_of_the_table() -> None:
+def test_a_fused_transition_is_two_transitions_of_the_table() -> None:
     for (before, after), between in FUSED.items():
         assert (before, between) in TRANSITIONS
         assert (between, after) in TRANSITIONS
         assert (before, after) not in TRANSITIONS
 
 
-def test_a_job_is_held_only_from_its_claim_to_its_end_or_its_return() -> None:
+def test_a_job_has_a_lease_only_from_claim_to_end_or_release() -> None:
     assert {b for b, a in TRANSITIONS if a in LEASED} - LEASED == {Status.QUEUED, Status.RESUMED}
 
 
-def test_people_are_waited_for_only_after_a_run_asked() -> None:
+def test_a_job_waits_for_people_only_after_its_run_asked() -> None:
     assert {before for before, after in TRANSITIONS if after in WAITING} == {Status.RUNNING}
 
 

@@ -30,13 +30,13 @@ URL = {"url": "http://a/"}
 
 
 @pytest.mark.parametrize("type", MODELS)
-def test_good_ones_are_taken(type: str) -> None:
+def test_valid_payloads_are_accepted(type: str) -> None:
     for payload in GOOD[type]:
         parse(type, payload)
 
 
 @pytest.mark.parametrize(
-    ("type", "payload", "says"),
+    ("type", "payload", "expected"),
     [
         ("http_request", {}, "url: is required"),
         (
@@ -89,16 +89,18 @@ def test_good_ones_are_taken(type: str) -> None:
     ],
     ids=str,
 )
-def test_bad_ones_are_told_in_one_line(type: str, payload: dict[str, Any], says: str) -> None:
+def test_invalid_payloads_are_refused_in_one_line(
+    type: str, payload: dict[str, Any], expected: str
+) -> None:
     with pytest.raises(UsageError) as raised:
         parse(type, payload)
     message = redact(str(raised.value))  # as people see it
     assert message.startswith(f"payload of {type}:")
-    assert says in message
+    assert expected in message
     assert "\n" not in message
 
 
-def test_a_schema_that_is_nested_too_deeply_is_told() -> None:
+def test_a_schema_that_is_nested_too_deeply_is_refused() -> None:
     deep: dict[str, Any] = reduce(lambda inner, _: {"not": inner}, range(500), {})
     with pytest.raises(UsageError, match="output: a schema may be nested at most 100 levels"):
         parse("llm_generate", {"prompt": "a", "output": deep})

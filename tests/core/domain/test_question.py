@@ -47,7 +47,7 @@ PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}
         (GATE | {"quorum": 21}, "less than or equal to 20"),
     ],
 )
-def test_what_makes_no_sense_is_refused(item: dict[str, Any], complaint: str) -> None:
+def test_an_inconsistent_question_is_refused(item: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=complaint):
         QuestionSpec.model_validate(item)
 
@@ -68,7 +68,7 @@ def test_what_makes_no_sense_is_refused(item: dict[str, Any], complaint: str) ->
     ],
     ids=str,
 )
-def test_what_makes_sense_is_taken(item: dict[str, Any]) -> None:
+def test_a_consistent_question_is_accepted(item: dict[str, Any]) -> None:
     assert QuestionSpec.model_validate(item).key == "k"
 
 
@@ -78,6 +78,6 @@ def test_a_choice_may_be_given_as_its_value_alone() -> None:
     assert Choice.model_validate({"value": "a", "label": ""}).label == "a"
 
 
-def test_a_gate_is_denied_by_default_where_nobody_takes_the_denial() -> None:
+def test_an_expired_approval_is_denied_unless_the_handler_continues() -> None:
     assert QuestionSpec.model_validate(GATE).on_deny == "fail"
     assert QuestionSpec.model_validate(GATE).kind is QuestionKind.APPROVAL

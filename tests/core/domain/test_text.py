@@ -24,7 +24,7 @@ from draftsman.errors import UsageError
 ANYTHING = st.text(st.characters(exclude_categories=[])) | st.text(
     "\x00\x01\ud800\udfffa\U0001f600"
 )
-"""Every code point, the lone surrogates too."""
+"""Every code point, with lone surrogates."""
 SCALARS = (
     ANYTHING
     | st.none()
@@ -40,21 +40,21 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(ANYTHING, JSON, max_size=6)
 
 
-def _keepable(text: str) -> bool:
+def _is_storable(text: str) -> bool:
     return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 @given(ANYTHING)
-def test_text_becomes_what_postgresql_can_keep_and_good_text_stays(text: str) -> None:
+def test_cleaned_text_can_be_stored_and_valid_text_is_unchanged(text: str) -> None:
     cleaned = clean(text)
-    assert _keepable(cleaned)
+    assert _is_storable(cleaned)
     assert len(cleaned) == len(text)
-    if _keepable(text):
+    if _is_storable(text):
         assert cleaned == text
 
 
 @given(JSON)
-def test_cleaning_reaches_every_place_and_twice_is_once(value: Any) -> None:
+def test_cleaning_reaches_nested_values_and_is_idempotent(value: Any) -> None:
     cleaned = clean(value)
     dumped = json.dumps(cleaned, ensure_ascii=False)
     dumped.encode()
@@ -63,7 +63,7 @@ def test_cleaning_reaches_every_place_and_twice_is_once(value: Any) -> None:
 
 
 @given(OBJECTS)
-def test_an_event_is_never_over_its_limit_and_says_when_it_was_cut(payload: Any) -> None:
+def test_a_long_event_is_truncated_to_its_limit_and_marked(payload: Any) -> None:
     for limit in (100, EVENT_LIMIT):
         cut = truncate_payload(payload, limit)
         if cut != clean(payload):
@@ -73,7 +73,7 @@ def test_an_event_is_never_over_its_limit_and_says_when_it_was_cut(payload: Any)
 
 @pytest.mark.parametrize("char", ["x", "\U0001f600", "\x01", '"', "\\"])
 @pytest.mark.parametrize("shape", ["one long text", "many keys", "many texts", "deep"])
-def test_nothing_gets_past_the_limit_of_an_event(char: str, shape: str) -> None:
+def test_no_event_is_over_the_limit(char: str, shape: str) -> None:
     payloads: dict[str, dict[str, Any]] = {
         "one long text": {"a": char * 100_000},
         "many keys": {f"{n}{char * 100}": n for n in range(1000)},
@@ -85,12 +85,12 @@ def test_nothing_gets_past_the_limit_of_an_event(char: str, shape: str) -> None:
     assert len(json.dumps(cut, ensure_ascii=False).encode()) <= EVENT_LIMIT
 
 
-def test_a_short_event_stays_as_it_is() -> None:
+def test_a_short_event_is_unchanged() -> None:
     assert truncate_payload({"a": [1, None, "x"]}) == {"a": [1, None, "x"]}
 
 
 @given(JSON, st.integers(0, 200))
-def test_what_is_over_a_limit_is_refused_and_what_is_not_is_returned_clean(
+def test_a_value_over_a_limit_is_refused_and_another_is_returned_clean(
     value: Any, limit: int
 ) -> None:
     size = len(json.dumps(clean(value), ensure_ascii=False).encode())
@@ -106,7 +106,7 @@ def test_what_is_over_a_limit_is_refused_and_what_is_not_is_returned_clean(
     [float("nan"), float("inf"), -float("inf"), 1e300, object(), b"bytes", {1, 2}, 10**5000],
     ids=["nan", "inf", "-inf", "1e300", "object", "bytes", "set", "huge"],
 )
-def test_what_is_not_json_is_refused(value: object) -> None:
+def test_a_value_that_is_not_json_is_refused(value: object) -> None:
     for item in (value, [value], {"a": {"b": value}}):
         with pytest.raises(UsageError):
             clean_within_limit(item, 1000, "it")
@@ -116,7 +116,7 @@ def test_tuples_are_lists_and_keys_are_texts() -> None:
     assert clean({1: (1, 2)}) == {"1": [1, 2]}
 
 
-def test_what_is_nested_too_deeply_is_refused() -> None:
+def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
     nested: list[Any] = []
     for _ in range(5000):
         nested = [nested]
@@ -129,7 +129,7 @@ def test_a_digest_does_not_depend_on_the_order_of_keys(value: Any) -> None:
     def turned(item: Any) -> Any:
         if isinstance(item, dict):
             return {key: turned(item[key]) for key in reversed(list(item))}
-        return [turned(one) for one in item] if isinstance(item, list) else item
+        return [turned(child) for child in item] if isinstance(item, list) else item
 
     assert digest(turned(value)) == digest(value)
     assert len(digest(value)) == 64
@@ -144,7 +144,7 @@ def test_different_values_have_different_digests() -> None:
     ("text", "line"),
     [("", ""), ("\n \n a \n b", "a"), ("x" * 121, "x" * 119 + "…"), ("x" * 120, "x" * 120)],
 )
-def test_the_first_line_that_says_something(text: str, line: str) -> None:
+def test_the_first_line_with_text_is_returned(text: str, line: str) -> None:
     assert first_line(text) == line
 
 

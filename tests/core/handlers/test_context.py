@@ -43,7 +43,7 @@ def context(rt: Runtime, work: ClaimedJob) -> RunContext:
     return RunContext(work, rt, 60)
 
 
-async def lose(rt: Runtime, make: Factory) -> None:
+async def rescue_job(rt: Runtime, make: Factory) -> None:
     """Return every job of the factory's worker to the status resumed."""
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) > 0
 
@@ -51,20 +51,20 @@ async def lose(rt: Runtime, make: Factory) -> None:
 # --- steps and checkpoints -----------------------------------------------------------------------
 
 
-async def test_what_was_saved_is_there_in_a_later_run(rt: Runtime, make: Factory) -> None:
+async def test_a_later_run_gets_the_saved_checkpoint(rt: Runtime, make: Factory) -> None:
     work = await make.running(on_lost="resume")
     ctx = context(rt, work)
     assert await ctx.saved() is None
     await ctx.checkpoint({"page": 1})
     await ctx.checkpoint({"page": 2}, b"bundle")
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert later.job.run == 2
     assert await later.saved() == {"page": 2}
     assert await worker_run(later).saved_work() == ({"page": 2}, b"bundle")
 
 
-async def test_a_checkpoint_that_is_too_large_is_refused_and_the_last_one_stays(
+async def test_a_checkpoint_over_the_limit_is_refused_and_the_previous_checkpoint_stays(
     rt: Runtime, make: Factory
 ) -> None:
     ctx = context(rt, await make.running())
@@ -74,7 +74,7 @@ async def test_a_checkpoint_that_is_too_large_is_refused_and_the_last_one_stays(
     assert await ctx.saved() == {"small": 1}
 
 
-class Outside:
+class ExternalService:
     """An external system, which records each effect by its invocation id."""
 
     def __init__(self) -> None:
@@ -95,20 +95,20 @@ class Outside:
         return 7 if invocation in self.effects else None
 
 
-async def test_a_step_is_made_once_and_its_result_remembered(rt: Runtime, make: Factory) -> None:
-    outside = Outside()
+async def test_a_step_is_executed_once_and_its_result_is_stored(rt: Runtime, make: Factory) -> None:
+    outside = ExternalService()
     work = await make.running(on_lost="resume")
     ctx = context(rt, work)
     assert [await ctx.step("pay", outside.effect) for _ in range(2)] == [1, 1]
     assert await ctx.step("post", outside.effect) == 2
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 1
     assert len(outside.effects) == 2
 
 
 @pytest.mark.parametrize("value", [None, 0, "", False, [], {"a": [1, "two", None]}])
-async def test_any_result_is_remembered_as_it_was(
+async def test_any_step_result_is_returned_unchanged(
     rt: Runtime, make: Factory, value: object
 ) -> None:
     ctx = context(rt, await make.running())
@@ -123,44 +123,44 @@ async def test_any_result_is_remembered_as_it_was(
     assert effects == [1]
 
 
-async def test_an_effect_whose_record_is_missing_is_looked_up_and_not_repeated(
+async def test_an_unrecorded_effect_is_looked_up_and_not_repeated(
     rt: Runtime, make: Factory
 ) -> None:
-    outside = Outside()
+    outside = ExternalService()
     work = await make.running(on_lost="resume")
     with pytest.raises(LookupError):
         await context(rt, work).step("pay", outside.dies_after, outside.lookup)
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 7
     assert await later.step("pay", outside.effect) == 7
     assert len(outside.effects) == 1
 
 
-async def test_an_effect_that_did_not_happen_is_made_under_the_same_invocation_id(
+async def test_a_missing_effect_is_executed_with_the_same_invocation_id(
     rt: Runtime, make: Factory
 ) -> None:
-    outside = Outside()
+    outside = ExternalService()
     work = await make.running(on_lost="resume")
     with pytest.raises(LookupError):
         await context(rt, work).step("pay", outside.dies_before, outside.lookup)
     invocation = (await worker_run(context(rt, work)).steps())["pay"].invocation_id
-    await lose(rt, make)
+    await rescue_job(rt, make)
     later = context(rt, await make.running(work.number))
     assert await later.step("pay", outside.effect, outside.lookup) == 1
     assert outside.effects == [invocation]
 
 
-async def test_a_step_in_a_run_that_failed_is_not_repeated_by_the_next(
+async def test_a_step_of_a_failed_run_is_not_repeated_by_the_next_run(
     rt: Runtime, make: Factory
 ) -> None:
-    outside = Outside()
+    outside = ExternalService()
 
     async def handler(ctx: RunContext) -> Outcome:
-        got = await ctx.step("pay", outside.effect)
+        result = await ctx.step("pay", outside.effect)
         if ctx.job.run == 1:
             raise TimeoutError
-        return Done({"got": got})
+        return Done({"got": result})
 
     number = await make.queued(queue="default")
     limits = {"noop": {"base_delay": 0.001, "max_delay": 0.001}}
@@ -173,9 +173,7 @@ async def test_a_step_in_a_run_that_failed_is_not_repeated_by_the_next(
 
 
 @pytest.mark.parametrize("length", [0.3, timedelta(seconds=0.3), "datetime"])
-async def test_a_sleep_holds_no_slot_and_spends_nothing(
-    rt: Runtime, make: Factory, length: Any
-) -> None:
+async def test_a_sleep_uses_no_slot_and_no_attempt(rt: Runtime, make: Factory, length: Any) -> None:
     woke: list[tuple[int, datetime]] = []
     ends_at: list[datetime] = []
 
@@ -198,7 +196,7 @@ async def test_a_sleep_holds_no_slot_and_spends_nothing(
     assert (await run_of(rt, number)).status == "paused"
 
 
-async def test_a_sleep_that_is_over_does_not_park(rt: Runtime, make: Factory) -> None:
+async def test_an_elapsed_sleep_does_not_park(rt: Runtime, make: Factory) -> None:
     ctx = context(rt, await make.running())
     await ctx.sleep("past", datetime.now(UTC) - timedelta(days=1))
     await ctx.sleep("now", 0)
@@ -279,7 +277,7 @@ async def test_an_artifact_and_usage_are_stored(rt: Runtime, make: Factory) -> N
 # --- the worker's side ---------------------------------------------------------------------------
 
 
-async def test_the_worker_side_of_a_run_asks_counts_and_closes_the_log(
+async def test_the_workers_side_of_a_run_stores_questions_usage_and_logs(
     rt: Runtime, make: Factory
 ) -> None:
     beats: list[int] = []
@@ -315,7 +313,7 @@ async def test_the_worker_side_of_a_run_asks_counts_and_closes_the_log(
 
 WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
     "checkpoint": lambda ctx: ctx.checkpoint({"late": 1}),
-    "step": lambda ctx: ctx.step("late", Outside().effect),
+    "step": lambda ctx: ctx.step("late", ExternalService().effect),
     "note_step": lambda ctx: worker_run(ctx).note_step("late"),
     "finish_step": lambda ctx: worker_run(ctx).finish_step("early", 2),
     "ask": lambda ctx: ctx.ask("late", "Which?", choices=["a"]),
@@ -329,7 +327,7 @@ WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("cause", ["rescued", "claimed again", "canceled"])
 @pytest.mark.parametrize("write", WRITES)
-async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
+async def test_a_run_that_lost_its_lease_writes_nothing_and_is_notified(
     rt: Runtime, make: Factory, write: str, cause: str
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -338,18 +336,18 @@ async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
     if cause == "canceled":
         await rt.job_control.cancel(work.number, make.owner, force=True)
     else:
-        await lose(rt, make)
+        await rescue_job(rt, make)
     if cause == "claimed again":
         await make.running(work.number)
-    before = await everything(rt, work.number)
+    before = await stored_data(rt, work.number)
     with pytest.raises(LeaseLost, match=f"D-{work.number}"):
         await WRITES[write](ctx)
     ctx.log("late")
     await worker_run(ctx).close()
-    assert await everything(rt, work.number) == before
+    assert await stored_data(rt, work.number) == before
 
 
-async def everything(rt: Runtime, number: int) -> list[object]:
+async def stored_data(rt: Runtime, number: int) -> list[object]:
     """Return all write calls of a run."""
     return [
         await rt.read_model.job(number),

@@ -59,7 +59,7 @@ say("result", summary="done")
 """
 
 
-async def everything(ctx: RunContext) -> dict[str, Any]:
+async def store_all_kinds(ctx: RunContext) -> dict[str, Any]:
     """Call every method that does not park; return the read values and effects."""
     effects: list[str] = []
     looked: list[str] = []
@@ -98,7 +98,7 @@ READ = {
 }
 
 
-async def left(rt: Runtime, number: int) -> None:
+async def check_stored_once(rt: Runtime, number: int) -> None:
     """Check the rows of a run against its calls."""
     trail = await rt.read_model.job_events(number)
     pages = [event.payload["page"] for event in trail if event.kind == "page_read"]
@@ -113,27 +113,27 @@ async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
     rt: Runtime, make: Factory, database_url: str, lost: bytes
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        wire.drop_every_other_reply_to(lost)
-        return Done(await everything(ctx))
+        proxy.drop_every_other_reply_to(lost)
+        return Done(await store_all_kinds(ctx))
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url, connect_timeout=10) as (wire, db),
+        open_proxied(database_url, connect_timeout=10) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
         job = await wait_for_end(rt, number)
-    assert wire.lost.is_set()
+    assert proxy.lost.is_set()
     assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
     assert job.result == READ
-    await left(rt, number)
+    await check_stored_once(rt, number)
 
 
 @pytest.mark.parametrize("wait", ["ask", "approve", "sleep"])
-async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
+async def test_a_park_with_a_lost_reply_ends_the_run(
     rt: Runtime, make: Factory, database_url: str, people: People, wait: str
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
-        wire.drop_every_other_reply_to(COMMIT)
+        proxy.drop_every_other_reply_to(COMMIT)
         if wait == "sleep":
             await ctx.sleep("nap", 3600)
         elif wait == "approve":
@@ -144,12 +144,12 @@ async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url, connect_timeout=10) as (wire, db),
+        open_proxied(database_url, connect_timeout=10) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}) as process,
     ):
         parked = {"ask": S.WAITING_FOR_INPUT, "approve": S.WAITING_FOR_APPROVAL}
         waits = await wait_for_status(rt, number, parked.get(wait, S.SCHEDULED))
-        assert wire.lost.is_set()
+        assert proxy.lost.is_set()
         assert (waits.attempts, waits.last_error) == (0, None)
         process.shut_down("test")
     assert len((await rt.questions.of_job(number))[0]) == int(wait != "sleep")
@@ -157,17 +157,17 @@ async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
     assert await rt.read_model.job(number) == waits
 
 
-async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
+async def test_agent_messages_are_stored_once_despite_lost_replies(
     rt: Runtime, make: Factory, database_url: str, tmp_path: Path
 ) -> None:
     repo = make_repository(tmp_path / "repo")
     number = await submit_agent_job(make, repo)
-    async with open_proxied(database_url, connect_timeout=10) as (wire, db):
-        wire.drop_every_other_reply_to(COMMIT)
+    async with open_proxied(database_url, connect_timeout=10) as (proxy, db):
+        proxy.drop_every_other_reply_to(COMMIT)
         async with agent_worker(rt, tmp_path / "data", AGENT, db=db):
             await wait_for_question(rt, number)
             waits = await rt.read_model.job(number)
-    assert wire.lost.is_set()
+    assert proxy.lost.is_set()
     assert (waits.status, waits.attempts, waits.run_count) == (S.WAITING_FOR_INPUT, 0, 1)
     assert (await event_kinds(rt, number)).count("agent.looked") == 1
     assert (await event_kinds(rt, number)).count("repo_resolved") == 1
@@ -183,7 +183,7 @@ async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
 class TestARealServer:
     @pytest.fixture
     def server(self, pytestconfig: pytest.Config) -> Iterator[Server]:
-        """Give a private server, which may be stopped."""
+        """Give a private server that a test can stop."""
         own = Server(make_home(), None)
         with shared_initdb(pytestconfig.stash[SERVER].home):
             own.admin.close()
@@ -203,7 +203,7 @@ class TestARealServer:
         yield db
         await db.close()
 
-    async def test_a_long_job_outlives_more_restarts_than_it_may_lose_runs(
+    async def test_a_long_job_survives_more_database_restarts_than_its_attempts(
         self,
         rt: Runtime,
         make: Factory,
@@ -219,7 +219,7 @@ class TestARealServer:
                 ready.put_nowait(restart)
                 await stopped.wait()
                 await ctx.event("survived", {"restart": restart})
-            return Done(await everything(ctx))
+            return Done(await store_all_kinds(ctx))
 
         number = await make.queued(queue="default", max_attempts=1)
         async with running_worker(runtime_with(rt, hasty), {"noop": handler}):
@@ -233,10 +233,10 @@ class TestARealServer:
             job = await wait_for_end(rt, number)
         assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
         assert (await event_kinds(rt, number)).count("survived") == 2
-        await left(rt, number)
+        await check_stored_once(rt, number)
 
 
-async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
+async def test_a_run_that_waits_for_the_database_is_released_by_a_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, log = BlockingHandler(), CapturedLog(caplog)
@@ -248,26 +248,26 @@ async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}) as process,
     ):
         ctx = await blocking.next()
-        await _cut_and_wait(wire, blocking, log, f"D-{number}: database unreachable")
+        await _cut_and_wait(proxy, blocking, log, f"D-{number}: database unreachable")
         process.shut_down("test")
-        await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
-        wire.mend()
+        await until(lambda: _is_stopping(ctx), "the stop of the run")
+        proxy.mend()
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.last_error) == (0, None)
 
 
-async def _is_told(ctx: RunContext) -> bool:
+async def _is_stopping(ctx: RunContext) -> bool:
     return worker_run(ctx).stopping is not None
 
 
 async def _cut_and_wait(
-    wire: CuttableProxy, handler: BlockingHandler, log: CapturedLog, line: str
+    proxy: CuttableProxy, handler: BlockingHandler, log: CapturedLog, line: str
 ) -> None:
-    wire.cut()
+    proxy.cut()
     handler.go.set()
     await log.wait(line)
 
@@ -275,8 +275,8 @@ async def _cut_and_wait(
 # --- duration of retries -------------------------------------------------------------------------
 
 
-class Away:
-    """A call that fails a number of times without a database."""
+class UnreachableCall:
+    """A call that fails a number of times as without a database."""
 
     def __init__(self, times: int = 10**6) -> None:
         self.left = times
@@ -289,14 +289,14 @@ class Away:
         raise DatabaseUnreachable
 
 
-async def test_a_call_waits_until_there_is_a_database() -> None:
-    away = Away(9)
+async def test_a_call_waits_until_the_database_is_reachable() -> None:
+    away = UnreachableCall(9)
     assert await wait_for_database("D-1", away, PATIENT, lambda: False) == "there"
     assert away.tries == 10
 
 
 async def test_a_call_waits_no_longer_than_the_lease() -> None:
-    away, clock = Away(), asyncio.get_running_loop().time
+    away, clock = UnreachableCall(), asyncio.get_running_loop().time
     began = clock()
     with pytest.raises(DatabaseUnreachable):
         await asyncio.wait_for(wait_for_database("D-1", away, QUICK, lambda: False), 10)
@@ -304,22 +304,20 @@ async def test_a_call_waits_no_longer_than_the_lease() -> None:
     assert away.tries > 1
 
 
-async def test_a_run_that_is_stopped_tries_on_one_other_connection() -> None:
-    away = Away()
+async def test_a_stopped_run_retries_on_one_other_connection() -> None:
+    away = UnreachableCall()
     with pytest.raises(DatabaseUnreachable):
         await wait_for_database("D-1", away, PATIENT, lambda: True)
     assert away.tries == 2
 
 
-async def test_what_the_database_can_never_keep_is_not_waited_for(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_a_permanent_database_error_is_not_retried(rt: Runtime, make: Factory) -> None:
     ctx = RunContext(await make.running(), rt, 60)
     with pytest.raises(DraftsmanError, match="database error: index row"):
         await worker_run(ctx).note_step("".join(uuid4().hex for _ in range(500)))
 
 
-async def test_another_error_passes_at_once() -> None:
+async def test_other_errors_are_raised_at_once() -> None:
     async def lost() -> None:
         raise LeaseLost
 

@@ -37,11 +37,11 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Factory) -> None:
-    got: list[object] = []
+    answers: list[object] = []
 
     async def asks(ctx: RunContext) -> Outcome:
-        got.append(await ctx.ask("pick", "Which?", choices=["red", "blue"], freeform=True))
-        got.append(await ctx.ask("note", "Anything else?", freeform=True))
+        answers.append(await ctx.ask("pick", "Which?", choices=["red", "blue"], freeform=True))
+        answers.append(await ctx.ask("note", "Anything else?", freeform=True))
         return Done({})
 
     handler = BlockingHandler()
@@ -56,7 +56,7 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "no, thanks", n=2)
         await wait_for_end(rt, number)
-    first, again, second = got
+    first, again, second = answers
     assert first == again
     assert isinstance(first, Answered)
     assert isinstance(second, Answered)
@@ -75,7 +75,7 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
     ]
 
 
-async def test_the_same_key_with_another_text_is_asked_anew(rt: Runtime, make: Factory) -> None:
+async def test_the_same_key_with_another_text_is_a_new_question(rt: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         text = "Deploy it?" if ctx.job.run == 1 else "Deploy it, and the other one?"
         answer = await ctx.ask("sure", text, choices=["yes", "no"])
@@ -106,10 +106,10 @@ async def test_the_same_key_with_another_text_is_asked_anew(rt: Runtime, make: F
 async def test_an_expired_question_of_a_handler_follows_its_rule(
     rt: Runtime, make: Factory, options: dict[str, Any], expected: object
 ) -> None:
-    got: list[Answered | NoAnswer] = []
+    answers: list[Answered | NoAnswer] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        got.append(
+        answers.append(
             await ctx.ask("pick", "Which?", choices=["a", "b"], expires_in=0.000001, **options)
         )
         return Done({})
@@ -117,14 +117,14 @@ async def test_an_expired_question_of_a_handler_follows_its_rule(
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": handler}, leader=True):
         job = await wait_for_end(rt, number)
-    assert (job.status, len(got)) == (S.COMPLETED, 1)
-    [answer] = got
+    assert (job.status, len(answers)) == (S.COMPLETED, 1)
+    [answer] = answers
     result = (answer.value, answer.via) if isinstance(answer, Answered) else answer
     assert result == expected
     assert answer.outcome == ("expired" if isinstance(answer, NoAnswer) else "answered")
 
 
-async def test_a_question_that_expires_ends_the_job(rt: Runtime, make: Factory) -> None:
+async def test_a_question_that_expires_fails_the_job(rt: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         await ctx.ask("pick", "Which?", choices=["a"], expires_in=0.000001)
         return Done({})
@@ -207,7 +207,7 @@ async def test_another_action_needs_another_approval(
         ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in: must be "),
     ],
 )
-async def test_an_invalid_question_is_refused_with_a_single_line(
+async def test_an_invalid_question_is_refused_in_one_line(
     rt: Runtime, make: Factory, question: dict[str, Any], message: str
 ) -> None:
     ctx = context(rt, await make.running())
@@ -219,7 +219,7 @@ async def test_an_invalid_question_is_refused_with_a_single_line(
     assert await rt.questions.open(ctx.job.number) == []
 
 
-async def test_a_question_whose_reply_was_lost_was_asked(
+async def test_a_question_with_a_lost_reply_is_asked_once(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -227,12 +227,12 @@ async def test_a_question_whose_reply_was_lost_was_asked(
         return Done({"answer": getattr(answer, "value", None)})
 
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
-        wire.drop_reply_to(b"COMMIT")
+        proxy.drop_reply_to(b"COMMIT")
         number = await make.queued(queue="default")
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "b")
         job = await wait_for_end(rt, number)

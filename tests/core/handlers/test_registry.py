@@ -36,12 +36,12 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def test_what_is_built_in_is_there_without_configuration() -> None:
+def test_built_in_types_need_no_configuration() -> None:
     assert registry.load({}).keys() == BUILT_IN.keys()
     assert registry.load({})["run_agent"] is run_agent
 
 
-async def test_a_handler_of_the_configuration_runs_its_type(rt: Runtime, make: Factory) -> None:
+async def test_a_configured_handler_runs_its_type(rt: Runtime, make: Factory) -> None:
     handlers = registry.load({"greet:daily": "my_handlers:greet"})
     assert handlers.keys() == registry.BUILT_IN.keys() | {"greet:daily"}
     number = await make.queued(type="greet:daily", queue="default", payload={"name": "Anna"})

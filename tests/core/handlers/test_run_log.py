@@ -40,7 +40,7 @@ async def holds(rt: Runtime, number: int, text: str) -> bool:
     return text in "".join(await stored(rt, number))
 
 
-async def test_a_line_is_stored_soon_and_gets_its_end(
+async def test_a_line_is_stored_soon_with_its_newline(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
@@ -54,7 +54,7 @@ async def test_a_line_is_stored_soon_and_gets_its_end(
     assert await stored(rt, work.number) == ["one\n", "two\n"]
 
 
-async def test_lines_wait_for_company_and_not_longer_than_a_piece_is_long(
+async def test_lines_are_buffered_up_to_the_size_of_a_chunk(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 60)
@@ -64,7 +64,7 @@ async def test_lines_wait_for_company_and_not_longer_than_a_piece_is_long(
     lines.write("first")
     assert len(text) > CHUNK
     lines.write(text)
-    await until(lambda: holds(rt, work.number, text), "everything")
+    await until(lambda: holds(rt, work.number, text), "all lines")
     await lines.close()
     pieces = await stored(rt, work.number)
     assert [len(piece) for piece in pieces[:-1]] == [CHUNK] * (len(pieces) - 1)
@@ -79,7 +79,7 @@ async def test_closing_stores_the_rest(rt: Runtime, make: Factory) -> None:
     assert await stored(rt, work.number) == ["the end\ufffd?\n"]
 
 
-async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
+async def test_lines_written_while_a_chunk_is_stored_are_not_lost(
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
@@ -99,16 +99,16 @@ async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
     assert "".join(await stored(rt, work.number)) == "first\nsecond\nthird\n"
 
 
-async def test_a_chunk_whose_reply_was_lost_is_stored_once(
+async def test_a_chunk_with_a_lost_reply_is_stored_once(
     rt: Runtime, make: Factory, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
-    async with open_proxied(database_url) as (wire, db):
+    async with open_proxied(database_url) as (proxy, db):
         lines = RunLog(Checkpoints(db), work.lease)
-        wire.drop_reply_to(b"COMMIT")
+        proxy.drop_reply_to(b"COMMIT")
         lines.write("first")
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         lines.write("second")
         await until(lambda: holds(rt, work.number, "second"), "the second line")
         await lines.close()
@@ -124,14 +124,14 @@ async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
     captured, work = CapturedLog(caplog), await make.running()
-    async with open_proxied(database_url) as (wire, db):
+    async with open_proxied(database_url) as (proxy, db):
         lines = RunLog(Checkpoints(db), work.lease)
-        wire.cut()
+        proxy.cut()
         for number in range(3 * BUFFER_LIMIT // 500):
             lines.write(f"{number:0499}")
         assert len(lines._text) <= BUFFER_LIMIT + len(run_log.TRUNCATION_MARK)
         await captured.wait(f"cannot store the log of D-{work.number}")
-        wire.mend()
+        proxy.mend()
         await until(lambda: holds(rt, work.number, f"{number:0499}\n"), "the last line")
         await lines.close()
     text = "".join(await stored(rt, work.number))
@@ -141,7 +141,7 @@ async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_
     assert whole == [f"{n:0499}" for n in range(int(whole[0]), number + 1)]
 
 
-async def test_a_run_that_lost_its_job_stores_nothing_and_says_nothing(
+async def test_a_run_that_lost_its_lease_stores_no_log_and_reports_no_error(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
@@ -159,7 +159,7 @@ async def is_over(lines: RunLog) -> bool:
     return lines._writer is not None and lines._writer.done()
 
 
-async def test_a_run_that_is_being_canceled_may_still_log(rt: Runtime, make: Factory) -> None:
+async def test_a_canceled_run_can_still_log(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner)
     lines = RunLog(rt.checkpoints, work.lease)
@@ -246,7 +246,7 @@ async def test_the_last_lines_before_a_stop_are_stored(
     assert "".join(await stored(rt, number)) == "it began\nit was stopped\n"
 
 
-async def test_each_run_has_a_log_of_its_own(rt: Runtime, make: Factory) -> None:
+async def test_each_run_has_its_own_log(rt: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         ctx.log(f"this is run {ctx.job.run}")
         await ctx.ask("pick", "Which?", choices=["a"])

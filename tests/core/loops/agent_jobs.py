@@ -1,4 +1,4 @@
-"""Little agents that tests write, repositories for them to work on, and workers to drive them."""
+"""Small agents of tests, their repositories, and workers that run them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ start = hear()
 
 
 def agent(code: str) -> dict[str, Any]:
-    """Return the configuration of an agent that runs this."""
+    """Return the configuration of an agent that runs this code."""
     return {"command": ["{python}", "-I", "-S", "-c", PRELUDE + code]}
 
 
@@ -136,9 +136,9 @@ parked(hear())
     number = await submit_agent_job(make, repo, notify=notify)
     async with agent_worker(rt, folder / "data", code):
         await wait_for_question(rt, number)
-    found = await rt.checkpoints.patch(number, 1)
-    assert found is not None
-    patch = await rt.checkpoints.content(found)
+    stored = await rt.checkpoints.patch(number, 1)
+    assert stored is not None
+    patch = await rt.checkpoints.content(stored)
     assert b"later.txt" not in patch
     (folder / "patch").write_bytes(patch)
     if patch:
@@ -152,11 +152,11 @@ def running_with(mark: str) -> list[list[str]]:
     A process in the sandbox does not know its id out here.
     """
     lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
-    return [words for words in lines if any(mark in word for word in words)]
+    return [arguments for arguments in lines if any(mark in word for word in arguments)]
 
 
 async def is_gone(pid: int) -> bool:
-    """Return whether a process has ended; a zombie has."""
+    """Return whether a process has ended; a zombie counts as ended."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -189,23 +189,25 @@ async def wait_for_agent(folder: Path, name: str) -> int:
     run = str((await wait_for_clone(folder, name)).parent)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            words = process.cmdline()
-            if "handlers.subprocesses.guard" in " ".join(words) and run in " ".join(words):
+            arguments = process.cmdline()
+            if "handlers.subprocesses.guard" in " ".join(arguments) and run in " ".join(arguments):
                 below = process.children(recursive=True)
-                found: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
-                if found:
-                    return found[0]
+                pids: list[int] = [child.pid for child in below if not _is_guard(child.cmdline())]
+                if pids:
+                    return pids[0]
     raise AssertionError(f"no agent runs in {run}")
 
 
-def _is_around(words: list[str]) -> bool:
+def _is_guard(arguments: list[str]) -> bool:
     return (
-        not words or words[0].endswith("bwrap") or "handlers.subprocesses.guard" in " ".join(words)
+        not arguments
+        or arguments[0].endswith("bwrap")
+        or "handlers.subprocesses.guard" in " ".join(arguments)
     )
 
 
 async def wait_for_file(path: Path) -> str:
-    """Return a file's content once it is there, complete with its newline."""
+    """Return a file's content once it exists and ends with a newline."""
 
     async def look() -> bool:
         return path.exists() and path.read_text().endswith("\n")

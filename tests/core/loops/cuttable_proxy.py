@@ -1,4 +1,4 @@
-"""A proxy to the server for the sessions of one worker, which a test can cut."""
+"""A proxy to the server for the sessions of a worker, whose connections a test can drop."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ class CuttableProxy:
         self._often: bytes | None = None
         self._heard = False
         self.refused = 0
-        """Sessions that were not let through."""
+        """Number of refused sessions."""
         self.errors = 0
-        """Errors that the server replied."""
+        """Errors in replies of the server."""
         self.lost = asyncio.Event()
         """Set once a reply was lost."""
 
     @property
     def url(self) -> str:
-        """Where the line begins."""
+        """The URL of the proxy."""
         parts = {key: str(value) for key, value in self._server.items() if key != "hostaddr"}
         return make_conninfo("", **parts | {"host": self._folder, "port": "5432"})
 
     def cut(self) -> None:
-        """End every session, and let none begin."""
+        """Drop every session, and refuse new sessions."""
         self._up = False
         for session in self._sessions:
             session.cancel()
 
     def mend(self) -> None:
-        """Let sessions begin again."""
+        """Accept sessions again."""
         self._up = True
 
     def drop_reply(self, containing: bytes) -> None:
-        """Cut the session whose next reply contains this, after the server executed its request."""
+        """Drop the session whose next reply contains this, after the server's execution."""
         self._unheard = containing
 
     def drop_reply_to(self, containing: bytes) -> None:
-        """Cut the session that says this next, once the server has done it."""
+        """Drop the session that sends this next, after the server executed it."""
         self._asked = containing
 
     def drop_every_other_reply_to(self, containing: bytes) -> None:
-        """Cut the session that says this, once the server has done it, every other time."""
+        """Drop every other session that sends this, after the server executed it."""
         self._often, self._heard = containing, True
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,8 +78,8 @@ class CuttableProxy:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await self._connect()
-        doomed = asyncio.Event()
-        ways = [self._ask(reader, to_server, doomed), self._reply(from_server, writer, doomed)]
+        dropped = asyncio.Event()
+        ways = [self._ask(reader, to_server, dropped), self._reply(from_server, writer, dropped)]
         tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -96,28 +96,28 @@ class CuttableProxy:
         return await asyncio.open_connection(host, port)
 
     async def _ask(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, doomed: asyncio.Event
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
     ) -> None:
         while data := await source.read(CHUNK):
             if self._asked is not None and self._asked in data:
                 self._asked = None
-                doomed.set()
+                dropped.set()
             if self._often is not None and self._often in data:
                 self._heard = not self._heard
                 if not self._heard:
-                    doomed.set()
+                    dropped.set()
             target.write(data)
             await target.drain()
 
     async def _reply(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, doomed: asyncio.Event
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, dropped: asyncio.Event
     ) -> None:
         while data := await source.read(CHUNK):
             self.errors += b"ERROR\0" in data
             if self._unheard is not None and self._unheard in data:
                 self._unheard = None
-                doomed.set()
-            if doomed.is_set():
+                dropped.set()
+            if dropped.is_set():
                 self.lost.set()
                 return
             target.write(data)
@@ -126,17 +126,17 @@ class CuttableProxy:
 
 @asynccontextmanager
 async def open_proxied(url: str, **settings: Any) -> AsyncIterator[tuple[CuttableProxy, Database]]:
-    """Give a line to a database, and a pool on it that notices within a second when it is cut."""
+    """Give a proxy to a database, and a pool that detects a dropped connection in a second."""
     with tempfile.TemporaryDirectory() as folder:
-        wire = CuttableProxy(url, folder)
-        server = await asyncio.start_unix_server(wire.pass_on, Path(folder, ".s.PGSQL.5432"))
+        proxy = CuttableProxy(url, folder)
+        server = await asyncio.start_unix_server(proxy.pass_on, Path(folder, ".s.PGSQL.5432"))
         values = {"connect_timeout": 1, "pool_size": 20} | settings
-        db = Database(wire.url, DatabaseSettings.model_validate(values))
+        db = Database(proxy.url, DatabaseSettings.model_validate(values))
         try:
             await db.open()
-            yield wire, db
+            yield proxy, db
         finally:
             await db.close()
-            wire.cut()
+            proxy.cut()
             server.close()
             await server.wait_closed()

@@ -39,7 +39,7 @@ async def test_a_notification_stops_the_handler_and_settles_the_job(
         runtime_with(rt, poll=60, heartbeat=20), {"noop": blocking}
     ) as process:
         ctx = await blocking.next()
-        await until(lambda: listening(rt, process.id), "the ear")
+        await until(lambda: listening(rt, process.id), "the listener")
         result = await rt.job_control.cancel(number, make.owner, "not needed any more")
         job = await wait_for_end(rt, number)
         assert (result.status, result.requested) == (S.RUNNING, True)
@@ -54,7 +54,9 @@ async def listening(rt: Runtime, worker: object) -> bool:
     return any(row.connected for row in await rt.read_model.workers() if row.id == worker)
 
 
-async def test_a_heartbeat_tells_of_a_cancel_that_was_not_heard(rt: Runtime, make: Factory) -> None:
+async def test_a_heartbeat_reports_a_cancel_whose_notification_was_lost(
+    rt: Runtime, make: Factory
+) -> None:
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with running_worker(
@@ -68,7 +70,7 @@ async def test_a_heartbeat_tells_of_a_cancel_that_was_not_heard(rt: Runtime, mak
         assert not row.connected
 
 
-async def test_a_handler_that_swallows_the_cancel_still_settles_canceled(
+async def test_a_handler_that_ignores_the_cancel_is_settled_as_canceled(
     rt: Runtime, make: Factory
 ) -> None:
     entered = asyncio.Event()
@@ -88,7 +90,7 @@ async def test_a_handler_that_swallows_the_cancel_still_settles_canceled(
     assert (await run_of(rt, number)).result == {"anyway": 1}
 
 
-async def test_a_handler_that_fails_on_the_way_out_still_settles_canceled(
+async def test_a_handler_that_fails_during_the_cancel_is_settled_as_canceled(
     rt: Runtime, make: Factory
 ) -> None:
     entered = asyncio.Event()
@@ -109,7 +111,9 @@ async def test_a_handler_that_fails_on_the_way_out_still_settles_canceled(
     assert (await run_of(rt, number)).error == "ValueError: while tidying up"
 
 
-async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Factory) -> None:
+async def test_the_next_write_of_a_canceled_run_reports_the_cancel(
+    rt: Runtime, make: Factory
+) -> None:
     blocking = BlockingHandler()
     raised = []
 
@@ -132,7 +136,7 @@ async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Fac
     assert (await rt.checkpoints.latest(number))[0] is None
 
 
-async def test_who_cancels_after_the_completion_is_told(rt: Runtime, make: Factory) -> None:
+async def test_a_cancel_after_the_completion_is_refused(rt: Runtime, make: Factory) -> None:
     number = await make.queued(queue="default")
     blocking = BlockingHandler()
     blocking.go.set()

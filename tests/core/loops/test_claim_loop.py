@@ -35,7 +35,7 @@ async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
         async def full() -> bool:
             return started == TWO_LOOPS_MIN_SLOTS + 1
 
-        await until(full, "every slot to be taken")
+        await until(full, "a run in every slot")
         assert (
             len(process.worker.running) == len(process.worker.leases()) == TWO_LOOPS_MIN_SLOTS + 1
         )
@@ -45,18 +45,18 @@ async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
     assert started == len(numbers)
 
 
-async def test_claims_on_their_way_to_one_lane_are_not_returned_by_the_other(
+async def test_claims_in_flight_in_one_loop_are_not_released_by_another(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = [await make.queued(queue="q") for _ in range(3)]
     executed, gate, exchange = asyncio.Event(), asyncio.Event(), Claim.exchange
 
-    async def late(self: Claim, *given: Any, **more: Any) -> list[ClaimedJob]:
-        got = await exchange(self, *given, **more)
-        if got and not executed.is_set():
+    async def late(self: Claim, *args: Any, **more: Any) -> list[ClaimedJob]:
+        claimed = await exchange(self, *args, **more)
+        if claimed and not executed.is_set():
             executed.set()
             await gate.wait()
-        return got
+        return claimed
 
     async def noop(_: RunContext) -> Outcome:
         return Done({})
@@ -68,9 +68,9 @@ async def test_claims_on_their_way_to_one_lane_are_not_returned_by_the_other(
         await executed.wait()
 
         async def looking() -> bool:
-            return process.worker.recovery_lock.locked()
+            return process.worker.release_lock.locked()
 
-        await until(looking, "the other lane to look for lost claims")
+        await until(looking, "the other loop to release lost claims")
         gate.set()
         runs = [(await wait_for_end(rt, number)).run_count for number in numbers]
-    assert runs == [1, 1, 1], "a claim went back although its reply was only late"
+    assert runs == [1, 1, 1], "a claim was released although its reply was only late"

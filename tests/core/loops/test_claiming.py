@@ -49,9 +49,7 @@ async def test_a_worker_claims_for_its_free_slots_and_no_more(rt: Runtime, make:
     assert blocking.most == 2
 
 
-async def test_only_its_own_queues_are_served_and_the_first_one_first(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_only_configured_queues_are_served_in_their_order(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     other = await make.queued(queue="other")
     slow, fast = await make.queued(queue="slow"), await make.queued(queue="fast")
@@ -64,12 +62,12 @@ async def test_only_its_own_queues_are_served_and_the_first_one_first(
         assert await statuses(rt, other) == [S.QUEUED]
 
 
-async def test_a_job_that_comes_later_is_heard_of_without_polling(
+async def test_a_later_job_is_claimed_by_notification_without_polling(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
     async with running_worker(runtime_with(rt, poll=60), {"noop": blocking}) as process:
-        await until(lambda: connected(rt, process.id), "the ear")
+        await until(lambda: connected(rt, process.id), "the listener")
         number = await make.queued(queue="default")
         assert (await blocking.next()).job.number == number
         blocking.go.set()
@@ -118,7 +116,7 @@ async def test_a_job_canceled_ahead_of_its_slot_is_never_started(
     assert await rt.read_model.runs(second) == []
 
 
-async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
+async def test_a_finished_job_is_settled_by_the_statement_that_claims_the_next(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -136,7 +134,7 @@ async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
     assert same == 1
 
 
-async def test_a_finished_job_that_another_session_holds_is_settled_later(
+async def test_a_finished_job_locked_by_another_session_is_settled_later(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -156,16 +154,16 @@ async def test_a_finished_job_that_another_session_holds_is_settled_later(
 
 
 async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, make: Factory) -> None:
-    knows, does_not = runtime_with(rt), runtime_with(rt)
+    knows, knows_not = runtime_with(rt), runtime_with(rt)
     blocking = BlockingHandler()
-    async with running_worker(does_not, {"noop": noop}):
+    async with running_worker(knows_not, {"noop": noop}):
         await make.worker_row(types=["special"])
         number = await make.queued(type="special", queue="default")
 
-        async def given_back() -> bool:
+        async def is_released() -> bool:
             return "job_returned" in await event_kinds(rt, number)
 
-        await until(given_back, "the job given back")
+        await until(is_released, "the released job")
         assert (await rt.read_model.job(number)).status is S.QUEUED
         async with running_worker(knows, {"special": blocking}) as second:
             assert (await blocking.next()).job.number == number
@@ -178,7 +176,7 @@ async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, mak
     assert (await rt.read_model.job(number)).attempts == 0
 
 
-async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
+async def test_a_type_without_a_worker_fails_at_once_with_the_known_types(
     rt: Runtime, make: Factory
 ) -> None:
     await make.worker_row(types=["also"])
@@ -192,11 +190,11 @@ async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
     assert (await run_of(rt, number)).status == "failed"
 
 
-async def test_a_type_known_only_to_a_worker_that_drains_fails_at_once(
+async def test_a_type_of_a_draining_worker_only_fails_at_once(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    gone = await make.worker_row(types=["nope"])
-    await conn.execute("UPDATE draftsman.workers SET draining = true WHERE id = %s", (gone,))
+    draining = await make.worker_row(types=["nope"])
+    await conn.execute("UPDATE draftsman.workers SET draining = true WHERE id = %s", (draining,))
     number = await make.queued(type="nope", queue="default")
     async with running_worker(runtime_with(rt), {"noop": noop}):
         assert (await wait_for_end(rt, number)).last_error == (
@@ -204,7 +202,7 @@ async def test_a_type_known_only_to_a_worker_that_drains_fails_at_once(
         )
 
 
-async def test_one_result_that_the_database_refuses_fails_alone(
+async def test_a_result_refused_by_the_database_fails_only_its_job(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     await conn.execute(
@@ -221,9 +219,9 @@ async def test_one_result_that_the_database_refuses_fails_alone(
         return Done({"good": 1})
 
     refused = await make.queued(type="bad", queue="default")
-    kept = await make.queued(type="good", queue="default")
+    settled = await make.queued(type="good", queue="default")
     async with running_worker(runtime_with(rt), {"bad": bad, "good": good}):
-        assert (await wait_for_end(rt, kept)).result == {"good": 1}
+        assert (await wait_for_end(rt, settled)).result == {"good": 1}
         job = await wait_for_end(rt, refused)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert "the result was rejected: database error: new row" in (job.last_error or "")
@@ -235,76 +233,76 @@ async def test_a_job_claimed_before_an_outage_is_not_forgotten(
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     first, second = [await make.queued(queue="default") for _ in range(2)]
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, prefetch=1), {"noop": blocking}, slots=1),
     ):
         await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
-        wire.cut()
+        proxy.cut()
         blocking.go.set()
         await captured.wait("worker: database unavailable, retrying")
-        wire.mend()
+        proxy.mend()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await wait_for_end(rt, second)).status is S.COMPLETED
 
 
 @pytest.mark.parametrize("prefetch", [0, 1])
-async def test_a_job_whose_claim_was_never_heard_of_is_claimed_again_and_spends_nothing(
+async def test_a_claim_with_a_lost_reply_is_repeated_without_using_an_attempt(
     rt: Runtime, make: Factory, database_url: str, prefetch: int
 ) -> None:
     blocking = BlockingHandler()
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, prefetch=prefetch), {"noop": blocking}, slots=1),
     ):
         if prefetch:
             await make.queued(queue="default")
             await blocking.next()
-        wire.drop_reply(b"unheard")
+        proxy.drop_reply(b"unheard")
         number = await make.queued(queue="default", tags=("unheard",))
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         blocking.go.set()
         job = await wait_for_end(rt, number)
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
 
 
-async def test_a_job_whose_start_was_never_heard_of_is_started_again_and_spends_nothing(
+async def test_a_start_with_a_lost_reply_is_repeated_without_using_an_attempt(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     blocking = BlockingHandler()
     first = await make.queued(queue="default")
     second = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, prefetch=1), {"noop": blocking}, slots=1),
     ):
         await blocking.next()
         await wait_for_status(rt, second, S.CLAIMED)
-        wire.drop_reply_to(b"COMMIT")
+        proxy.drop_reply_to(b"COMMIT")
         blocking.go.set()
-        await before_deadline(wire.lost.wait())
+        await before_deadline(proxy.lost.wait())
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         job = await wait_for_end(rt, second)
     assert (job.status, job.attempts) == (S.COMPLETED, 0)
 
 
-async def test_a_result_whose_reply_was_lost_is_settled_once_and_forgotten(
+async def test_a_result_with_a_lost_reply_is_settled_once(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": blocking}, slots=1) as process,
     ):
         await blocking.next()
-        wire.drop_reply(b"completed")
+        proxy.drop_reply(b"completed")
         blocking.go.set()
-        await before_deadline(wire.lost.wait())
-        await until(lambda: nothing_left(process), "the result forgotten")
+        await before_deadline(proxy.lost.wait())
+        await until(lambda: has_no_results(process), "the removal of the result")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert (await event_kinds(rt, number)).count("job_completed") == 1
 
 
-async def nothing_left(crew: WorkerProcess) -> bool:
-    return not crew.worker.leases()
+async def has_no_results(process: WorkerProcess) -> bool:
+    return not process.worker.leases()

@@ -43,7 +43,7 @@ S = Status
 
 
 async def rescue(rt: Runtime, worker: UUID) -> int:
-    """Take every job from a worker, as a leader does that thinks it dead."""
+    """Rescue every job of a worker, as a leader does if it considers the worker dead."""
     return await rt.sweeps.rescue(LeaderTerm(), [worker])
 
 
@@ -52,12 +52,12 @@ async def connected(rt: Runtime, worker: UUID) -> bool:
     return row is not None and row.connected
 
 
-async def later(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool:
+async def has_heartbeat(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool:
     row = await row_of(rt, worker)
     return row is not None and (than is None or row.heartbeat_at > than)
 
 
-async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
+async def test_heartbeats_are_sent_for_the_worker_and_its_runs(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
@@ -66,13 +66,15 @@ async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
         worker_run(ctx).on_heartbeat(lambda: beats.put_nowait(None))
         row, run = await row_of(rt, process.id), await run_of(rt, number)
         assert row is not None
-        await until(lambda: later(rt, process.id, row.heartbeat_at), "the worker's beat")
+        await until(
+            lambda: has_heartbeat(rt, process.id, row.heartbeat_at), "the worker's heartbeat"
+        )
         await before_deadline(beats.get())
         await before_deadline(beats.get())
         assert (await run_of(rt, number)).heartbeat_at > run.heartbeat_at
 
 
-async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
+async def test_a_run_that_lost_its_lease_is_stopped_with_a_warning(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -86,7 +88,7 @@ async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
     assert await rt.read_model.job_events(number) == before
 
 
-async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
+async def test_a_heartbeat_does_not_include_a_run_that_lost_its_lease(
     rt: Runtime, make: Factory
 ) -> None:
     blocking = BlockingHandler()
@@ -102,21 +104,21 @@ async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
         assert (beats, worker_run(ctx).stopping) == ([1], "lost")
 
 
-async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs_up(
+async def test_a_worker_that_was_silent_longer_than_its_lease_stops_its_runs(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": blocking}),
     ):
         ctx = await blocking.next()
-        wire.cut()
+        proxy.cut()
         await captured.wait("stopping all runs")
         assert worker_run(ctx).stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
-        wire.mend()
+        proxy.mend()
         assert (await blocking.next()).job.run == 2
     assert (await rt.read_model.job(number)).attempts == 0
 
@@ -162,22 +164,24 @@ async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_bl
     blocking, lease = BlockingHandler(), 1.0
     number = await make.queued(queue="default")
     async with (
-        small(database_url, pool_size) as db,
+        small_pool(database_url, pool_size) as db,
         running_worker(runtime_with(rt, db, lease=lease), {"noop": blocking}) as process,
     ):
         await blocking.next()
         async with conn.transaction(), AsyncExitStack() as stack:
             await conn.execute(LOCK)
             for _ in range(pool_size):
-                taken = await stack.enter_async_context(db.connection())
-                await stack.enter_async_context(background(taken.execute(LOOK)))
+                blocked = await stack.enter_async_context(db.connection())
+                await stack.enter_async_context(background(blocked.execute(LOOK)))
             await wait_blocked(conn, by=conn.info.backend_pid, sessions=pool_size)
             began = (await run_of(rt, number)).heartbeat_at
             over = began + timedelta(seconds=1.5 * lease)
-            await until(lambda: beaten_once(rt, number, over), "beats for longer than a lease")
+            await until(
+                lambda: has_beaten_once(rt, number, over), "heartbeats for longer than a lease"
+            )
             assert await runtime_with(rt, lease=lease).sweeps.rescue(LeaderTerm()) == 0
             await rt.db.run_transaction(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
-            await until(lambda: later(rt, process.id), "the worker's row again")
+            await until(lambda: has_heartbeat(rt, process.id), "the worker's row again")
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
@@ -187,8 +191,8 @@ LOOK = "SELECT FROM draftsman.approval_tokens"
 
 
 @asynccontextmanager
-async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
-    """Give a pool of so many connections."""
+async def small_pool(url: str, pool_size: int) -> AsyncIterator[Database]:
+    """Give a pool of this size."""
     db = Database(url, DatabaseSettings(pool_size=pool_size))
     await db.open()
     try:
@@ -197,34 +201,36 @@ async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
         await db.close()
 
 
-async def test_the_heartbeat_connects_again_after_a_cut(
+async def test_the_heartbeat_reconnects_after_a_dropped_connection(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt), {"noop": blocking}) as process:
         await blocking.next()
-        async with process.worker.claim.heartbeat_session.connection(5) as mine:
-            pid = mine.info.backend_pid
+        async with process.worker.claim.heartbeat_session.connection(5) as session_conn:
+            pid = session_conn.info.backend_pid
         await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
         before = (await run_of(rt, number)).heartbeat_at
-        await until(lambda: beaten_once(rt, number, before), "a beat after the cut")
+        await until(
+            lambda: has_beaten_once(rt, number, before), "a heartbeat after the dropped connection"
+        )
 
 
-async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(
+async def test_a_worker_that_was_removed_as_dead_registers_and_locks_again(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     async with running_worker(runtime_with(rt), {"noop": noop}) as process:
         await until(lambda: connected(rt, process.id), "the session lock")
         await conn.execute("DELETE FROM draftsman.workers")
-        await until(lambda: later(rt, process.id), "the worker's row")
+        await until(lambda: has_heartbeat(rt, process.id), "the worker's row")
         await until(lambda: connected(rt, process.id), "the session lock again")
         row = await row_of(rt, process.id)
         assert row is not None
         assert row.types == ["noop"]
 
 
-async def test_the_session_lock_is_held_as_long_as_the_worker_lives(
+async def test_the_session_lock_is_held_until_the_worker_ends(
     rt: Runtime, conn: Connection
 ) -> None:
     async with running_worker(runtime_with(rt), {"noop": noop}) as process:
@@ -239,47 +245,47 @@ async def is_free(conn: Connection) -> bool:
 
 
 async def locks(conn: Connection) -> int:
-    found: int = await value(
+    count: int = await value(
         conn,
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
         " (SELECT oid FROM pg_database WHERE datname = current_database())",
     )
-    return found
+    return count
 
 
-@pytest.mark.parametrize("ear", [True, False])
-async def test_a_live_worker_elsewhere_keeps_its_runs_between_two_beats(
+@pytest.mark.parametrize("listens", [True, False])
+async def test_a_live_worker_of_another_host_keeps_its_runs_between_heartbeats(
     rt: Runtime,
     make: Factory,
     conn: Connection,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
-    ear: bool,
+    listens: bool,
 ) -> None:
     """The session lock shows that it is alive; without a listener it beats more often."""
     monkeypatch.setattr(heartbeat, "TICK", 0.02)
     blocking = BlockingHandler()
     number = await make.queued(queue="default")
-    slow = runtime_with(rt, heartbeat=20, listen_url=None if ear else UNREACHABLE_URL)
+    slow = runtime_with(rt, heartbeat=20, listen_url=None if listens else UNREACHABLE_URL)
     async with running_worker(slow, {"noop": blocking}) as process:
         await blocking.next()
-        await until(lambda: is_there(rt, process, ear), "the lock, or its lack")
+        await until(lambda: is_registered(rt, process, listens), "the state of the lock")
         await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
         await clock.forward(16)
         before = await value(conn, "SELECT draftsman.now()")
-        if not ear:
-            await until(lambda: later(rt, process.id, before), "a beat for want of a lock")
+        if not listens:
+            await until(lambda: has_heartbeat(rt, process.id, before), "a heartbeat without a lock")
         assert await rt.sweeps.rescue(LeaderTerm()) == 0
         blocking.go.set()
         assert (await wait_for_end(rt, number)).run_count == 1
 
 
-async def is_there(rt: Runtime, crew: WorkerProcess, ear: bool) -> bool:
-    return not ear or await connected(rt, crew.id)
+async def is_registered(rt: Runtime, process: WorkerProcess, listens: bool) -> bool:
+    return not listens or await connected(rt, process.id)
 
 
-async def test_a_job_may_come_back_while_its_lost_run_is_still_ending(
+async def test_a_job_can_be_claimed_again_while_its_lost_run_ends(
     rt: Runtime, make: Factory
 ) -> None:
     entered: asyncio.Queue[RunContext] = asyncio.Queue()
@@ -300,29 +306,29 @@ async def test_a_job_may_come_back_while_its_lost_run_is_still_ending(
         await rescue(rt, process.id)
         second = await before_deadline(entered.get())
         assert (second.job.run, worker_run(second).stopping) == (2, None)
-        await until(lambda: told(first), "the first run told")
+        await until(lambda: is_stopping(first), "the stop of the first run")
         go[1].set()
-        await until(lambda: only(process, 2), "the first run's end")
+        await until(lambda: is_only_run(process, 2), "the first run's end")
         began = (await run_of(rt, number, 2)).heartbeat_at
-        await until(lambda: beaten(rt, number, began), "a beat of the second run")
+        await until(lambda: has_beaten(rt, number, began), "a heartbeat of the second run")
         assert worker_run(second).stopping is None
         go[2].set()
         assert (await wait_for_end(rt, number)).result == {"run": 2}
 
 
-async def told(ctx: RunContext) -> bool:
+async def is_stopping(ctx: RunContext) -> bool:
     return worker_run(ctx).stopping == "lost"
 
 
-async def only(crew: WorkerProcess, run: int) -> bool:
-    return [lease.run for lease in crew.worker.leases()] == [run]
+async def is_only_run(process: WorkerProcess, run: int) -> bool:
+    return [lease.run for lease in process.worker.leases()] == [run]
 
 
-async def beaten(rt: Runtime, number: int, after: datetime) -> bool:
+async def has_beaten(rt: Runtime, number: int, after: datetime) -> bool:
     return (await run_of(rt, number, 2)).heartbeat_at > after
 
 
-async def test_what_is_done_and_cannot_be_settled_keeps_beating(
+async def test_a_finished_run_that_cannot_be_settled_keeps_its_heartbeat(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -334,21 +340,23 @@ async def test_what_is_done_and_cannot_be_settled_keeps_beating(
                 "SELECT FROM draftsman.job_states WHERE number = %s FOR UPDATE", (number,)
             )
             blocking.go.set()
-            await until(lambda: idle(process), "the handler's end")
+            await until(lambda: is_idle(process), "the handler's end")
             began = (await run_of(rt, number)).heartbeat_at
-            await until(lambda: beaten_once(rt, number, began), "a beat of the finished run")
+            await until(
+                lambda: has_beaten_once(rt, number, began), "a heartbeat of the finished run"
+            )
         await wait_for_status(rt, number, S.COMPLETED)
 
 
-async def idle(crew: WorkerProcess) -> bool:
-    return not crew.worker.running
+async def is_idle(process: WorkerProcess) -> bool:
+    return not process.worker.running
 
 
-async def beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
+async def has_beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
     return (await run_of(rt, number)).heartbeat_at > after
 
 
-async def test_a_run_that_parked_may_tidy_up_in_peace(
+async def test_a_parked_run_can_clean_up_undisturbed(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     captured, tidying, go, tidied = CapturedLog(caplog), asyncio.Event(), asyncio.Event(), []
@@ -368,6 +376,6 @@ async def test_a_run_that_parked_may_tidy_up_in_peace(
         await before_deadline(tidying.wait())
         await process.heartbeat.beat()
         go.set()
-        await until(lambda: idle(process), "the handler's end")
+        await until(lambda: is_idle(process), "the handler's end")
     assert tidied == [None]
     assert captured.lines("lost its job") == []

@@ -44,19 +44,19 @@ SELDOM = {"interval": 3600}
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """Give a process that a worker's row may point to."""
+    """Give a process for the row of a worker."""
     with subprocess.Popen(["sleep", "600"]) as process:
         yield process
         process.kill()
 
 
-async def leads(rt: Runtime, crew: WorkerProcess) -> bool:
-    row = await row_of(rt, crew.id)
+async def leads(rt: Runtime, process: WorkerProcess) -> bool:
+    row = await row_of(rt, process.id)
     return row is not None and row.leader
 
 
 async def worker_of(make: Factory, process: subprocess.Popen[bytes]) -> UUID:
-    """Register a worker on this host that the process stands for."""
+    """Register a worker on this host with the pid of the process."""
     began = host.process_start_time(process.pid)
     return await make.worker_row(
         host_id=host.identity(), pid=process.pid, pid_started=began, types=["noop"]
@@ -71,11 +71,11 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
         running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader,
     ):
         await until(lambda: leads(rt, leader), "the first leader")
-        async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as heir:
+        async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as successor:
             terms = await rows(conn, "SELECT owner, term FROM draftsman.leases")
             assert terms == [(leader.id, 1)]
             leader.shut_down("test")
-            await until(lambda: leads(rt, heir), "the second leader")
+            await until(lambda: leads(rt, successor), "the second leader")
             assert not await leads(rt, idle)
             assert await value(conn, "SELECT term FROM draftsman.leases") == 2
 
@@ -83,30 +83,30 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
 async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> None:
     async with running_worker(
         runtime_with(rt, sweeps={"lease": 600}), {"noop": noop}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
     query = "SELECT expires_at <= draftsman.now() FROM draftsman.leases"
     assert await value(conn, query) is True
 
 
-async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
+async def test_a_leader_stopped_during_a_sweep_logs_no_error(
     rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     locking = await rt.db.dedicated_connection()
     quick = runtime_with(rt, sweeps={"interval": 0.05, "lease": 600})
-    async with running_worker(quick, {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(quick, {"noop": noop}, leader=True) as process:
+        await until(lambda: leads(rt, process), "the leader")
         async with locking.transaction():
             await locking.execute("LOCK draftsman.job_states")
             await wait_blocked(conn, by=locking.info.backend_pid, sessions=2)
-            assert crew.leader is not None
-            crew.leader.stop.set()
-            await until(lambda: _has_resigned(conn), "the end of the lead")
+            assert process.leader is not None
+            process.leader.stop.set()
+            await until(lambda: _has_resigned(conn), "the end of the leadership")
     await locking.close()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-async def test_a_sweep_that_is_due_as_the_leader_stops_is_no_error(
+async def test_a_sweep_due_while_the_leader_stops_is_no_error(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     shut_down = AsyncIOScheduler.shutdown
@@ -118,8 +118,8 @@ async def test_a_sweep_that_is_due_as_the_leader_stops_is_no_error(
         scheduler._process_jobs()
 
     monkeypatch.setattr(AsyncIOScheduler, "shutdown", late)
-    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as process:
+        await until(lambda: leads(rt, process), "the leader")
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -127,31 +127,31 @@ async def _has_resigned(conn: Connection) -> bool:
     return bool(await value(conn, "SELECT expires_at <= draftsman.now() FROM draftsman.leases"))
 
 
-async def test_the_lease_of_a_leader_whose_process_died_is_taken_at_once(
+async def test_the_lease_of_a_dead_leader_is_taken_over_at_once(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
 ) -> None:
     old = await worker_of(make, process)
     assert await rt.sweeps.acquire(old, 3600) == 1
-    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader_process:
         process.kill()
-        await until(lambda: leads(rt, crew), "the new leader")
+        await until(lambda: leads(rt, leader_process), "the new leader")
         assert await value(conn, "SELECT term FROM draftsman.leases") == 2
 
 
-async def test_the_lease_of_a_leader_that_lives_is_left_alone(
+async def test_the_lease_of_a_live_leader_is_not_taken_over(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     old = await worker_of(make, process)
     captured = CapturedLog(caplog)
     assert await rt.sweeps.acquire(old, 3600) == 1
-    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
-        assert crew.leader is not None
-        await crew.leader._campaign()
-        assert crew.leader._term is None
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader_process:
+        assert leader_process.leader is not None
+        await leader_process.leader._campaign()
+        assert leader_process.leader._term is None
     assert captured.lines("leading") == []
 
 
-async def test_every_sweep_runs_when_somebody_begins_to_lead(
+async def test_every_sweep_runs_when_a_leader_is_elected(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     lost = await make.running(worker=await make.worker_row())
@@ -165,24 +165,24 @@ async def test_every_sweep_runs_when_somebody_begins_to_lead(
     await conn.execute(f"DROP TABLE draftsman.{newest}".encode())
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"other": noop}, leader=True):
         await wait_for_status(rt, lost.number, S.RETRYING)
-        await until(lambda: counts(conn, partitions), "the partition made again")
+        await until(lambda: counts(conn, partitions), "the recreated partition")
     assert await value(conn, "SELECT count(*) FROM draftsman.workers") == 0
 
 
 COUNT = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'draftsman.job_events'::regclass"
 
 
-async def counts(conn: Connection, wanted: int) -> bool:
-    return bool(await value(conn, COUNT) == wanted)
+async def counts(conn: Connection, expected: int) -> bool:
+    return bool(await value(conn, COUNT) == expected)
 
 
-async def test_sweeps_come_again_after_the_interval(
+async def test_sweeps_are_repeated_after_the_interval(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     async with running_worker(
         runtime_with(rt, sweeps={"interval": 0.1}), {"other": noop}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         for _ in range(2):
             lost = await make.running(worker=await make.worker_row())
             await conn.execute(
@@ -201,8 +201,10 @@ async def promoted_late(rt: Runtime, number: int, due: datetime) -> float:
 
 
 async def test_a_scheduled_job_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
-    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(
+        runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         number = await make.queued(queue="default", delay=0.5)
         job = await wait_for_end(rt, number)
     assert job.run_at is not None
@@ -230,11 +232,11 @@ async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> 
     assert 0 <= await promoted_late(rt, number, failed.next_retry_at) < 1.5
 
 
-async def test_a_question_that_nobody_answers_is_closed_in_time(rt: Runtime, make: Factory) -> None:
-    got: list[object] = []
+async def test_an_unanswered_question_is_closed_at_its_expiry(rt: Runtime, make: Factory) -> None:
+    answers: list[object] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        got.append(
+        answers.append(
             await ctx.ask(
                 "pick",
                 "Which?",
@@ -248,20 +250,20 @@ async def test_a_question_that_nobody_answers_is_closed_in_time(rt: Runtime, mak
 
     async with running_worker(
         runtime_with(rt, sweeps=SELDOM), {"noop": handler}, leader=True
-    ) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         number = await make.queued(queue="default")
         await wait_for_end(rt, number)
     question = await rt.questions.get(number, 1)
     assert question.expires_at is not None
     closed = await last_event(rt, number, "question_expired")
     assert 0 <= (closed.created_at - question.expires_at).total_seconds() < 1.5
-    [answer] = got
+    [answer] = answers
     assert isinstance(answer, Answered)
     assert (answer.value, answer.via) == ("b", "policy")
 
 
-async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
+async def test_the_runs_of_a_dead_local_worker_are_rescued_at_once(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
 ) -> None:
     old = await make.worker_row()
@@ -270,19 +272,19 @@ async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
     work = await make.running(worker=dead, queue="default", on_lost="resume")
     ahead = await make.claimed(worker=dead, queue="default")
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
-        await until(lambda: is_gone(rt, old), "the sweeps of the start over")
+        await until(lambda: is_gone(rt, old), "the end of the first sweeps")
         assert (await rt.read_model.job(work.number)).status is S.RUNNING
         process.kill()  # a zombie until the fixture waits for it
         began = asyncio.get_running_loop().time()
         job = await wait_for_end(rt, work.number)
         assert asyncio.get_running_loop().time() - began < 4
         assert (await wait_for_end(rt, ahead.number)).attempts == 0
-        await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
+        await until(lambda: is_gone(rt, dead), "the removal of the dead worker's row")
     assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 1, 2)
     assert (await run_of(rt, work.number)).error == "the worker was lost"
 
 
-async def test_a_pid_that_another_process_has_by_now_does_not_save_a_dead_worker(
+async def test_a_reused_pid_does_not_count_as_the_dead_worker(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes]
 ) -> None:
     began = host.process_start_time(process.pid)
@@ -290,11 +292,11 @@ async def test_a_pid_that_another_process_has_by_now_does_not_save_a_dead_worker
     old = {"host_id": host.identity(), "pid": process.pid}
     dead = await make.worker_row(**old, pid_started=began - 1000)
     alive = await make.worker_row(**old, pid_started=began)
-    lost, kept = await make.running(worker=dead), await make.running(worker=alive)
+    lost, alive_job = await make.running(worker=dead), await make.running(worker=alive)
     async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
         await wait_for_status(rt, lost.number, S.RETRYING)
-        await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
-    assert (await rt.read_model.job(kept.number)).status is S.RUNNING
+        await until(lambda: is_gone(rt, dead), "the removal of the dead worker's row")
+    assert (await rt.read_model.job(alive_job.number)).status is S.RUNNING
     assert not await is_gone(rt, alive)
 
 
@@ -307,8 +309,10 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
 ) -> None:
     captured = CapturedLog(caplog)
     other = await make.worker_row()
-    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
-        await until(lambda: leads(rt, crew), "the leader")
+    async with running_worker(
+        runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True
+    ) as process:
+        await until(lambda: leads(rt, process), "the leader")
         await conn.execute(
             "UPDATE draftsman.leases SET owner = %s, term = 2, expires_at = now() + interval '1 h'",
             (other,),
@@ -319,22 +323,22 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
     assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
 
 
-async def test_a_leader_that_cannot_renew_distrusts_its_lease(
+async def test_a_leader_that_cannot_renew_its_lease_stops_leading(
     rt: Runtime, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     captured = CapturedLog(caplog)
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
     ):
         await captured.wait("became leader, term 1")
-        wire.cut()
+        proxy.cut()
         await captured.wait("no longer leader, term 1")
-        wire.mend()
+        proxy.mend()
         await captured.wait("became leader, term 2")
 
 
-async def test_two_that_both_think_they_lead_do_no_harm(
+async def test_two_leaders_at_once_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first renews its lease once in five minutes, so it does not notice the second."""

@@ -36,7 +36,7 @@ class CutSweeps(Sweeps):
         return None
 
 
-async def test_a_cancellation_that_a_broken_connection_swallows_does_not_stop_the_leader(
+async def test_a_cancellation_lost_in_a_broken_connection_does_not_block_the_leader(
     rt: Runtime,
 ) -> None:
     reminders = Reminders(rt.db, rt.policy, None, 100)

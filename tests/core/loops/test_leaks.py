@@ -23,9 +23,9 @@ from tests.support.waits import until
 
 JOBS = 500
 DEADLINE = 60.0
-"""Seconds that they may take."""
+"""Maximum seconds of all jobs."""
 FAILING, TALKING = 20, 10
-"""One in so many."""
+"""Every twentieth job fails, and every tenth prints."""
 
 
 async def handle(ctx: RunContext) -> Outcome:
@@ -38,33 +38,33 @@ async def handle(ctx: RunContext) -> Outcome:
     return Done({})
 
 
-def held(crew: WorkerProcess) -> dict[str, int]:
-    """Return the sizes of everything that a worker keeps."""
-    parts = vars(crew) | vars(crew.worker)
+def held(process: WorkerProcess) -> dict[str, int]:
+    """Return the sizes of all collections of a worker."""
+    parts = vars(process) | vars(process.worker)
     return {name: len(part) for name, part in parts.items() if isinstance(part, Collection)}
 
 
-async def test_nothing_of_a_job_stays_after_its_run(
+async def test_no_object_of_a_job_stays_after_its_run(
     rt: Runtime, owner: Actor, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "draftsman")  # captured logs keep the frames of errors
     earlier = objects()  # of other tests in this process, whose errors pytest may keep
     async with running_worker(runtime_with(rt), {"leak": handle}, slots=50) as process:
         before = held(process)
-        wanted = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
-        jobs = await rt.submissions.submit_many(wanted, owner)
+        requests = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
+        jobs = await rt.submissions.submit_many(requests, owner)
 
         async with asyncio.timeout(DEADLINE):
-            for one in reversed(jobs):  # the others mostly ended before the last
-                await rt.read_model.wait(one.number)
-        await until(lambda: _settled(process), "the worker to have settled")
+            for job in reversed(jobs):  # most jobs ended before the last
+                await rt.read_model.wait(job.number)
+        await until(lambda: _settled(process), "the settled jobs")
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
         assert held(process) == before
     assert (await rt.read_model.stats()).jobs[Status.FAILED] == JOBS // FAILING
 
 
-async def _settled(crew: WorkerProcess) -> bool:
-    return not crew.worker.leases()
+async def _settled(process: WorkerProcess) -> bool:
+    return not process.worker.leases()
 
 
 async def _forgotten(earlier: int) -> bool:

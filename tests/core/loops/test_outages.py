@@ -1,4 +1,4 @@
-"""A worker outlives its database: restarts, cut connections, a server that only reads."""
+"""A worker survives outages: restarts, dropped connections, a read-only server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def connected(rt: Runtime, worker: object) -> bool:
     return any(row.connected for row in await rt.read_model.workers() if row.id == worker)
 
 
-async def test_without_an_ear_jobs_are_found_by_polling(rt: Runtime, make: Factory) -> None:
+async def test_jobs_are_found_by_polling_without_notifications(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     blocking.go.set()
     async with running_worker(
@@ -49,23 +49,23 @@ async def test_without_an_ear_jobs_are_found_by_polling(rt: Runtime, make: Facto
         assert not await connected(rt, process.id)
 
 
-async def test_an_ear_that_was_cut_off_listens_again(
+async def test_a_listener_reconnects_after_a_dropped_connection(
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notification_listener, "RECONNECT", 0.02)
     blocking = BlockingHandler()
     blocking.go.set()
     async with running_worker(runtime_with(rt, poll=60), {"noop": blocking}) as process:
-        await until(lambda: connected(rt, process.id), "the ear")
+        await until(lambda: connected(rt, process.id), "the listener")
         await conn.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
         )
-        await until(lambda: connected(rt, process.id), "the ear again")
+        await until(lambda: connected(rt, process.id), "the listener again")
         number = await make.queued(queue="default")
         assert (await wait_for_end(rt, number)).status is S.COMPLETED
 
 
-async def test_a_worker_whose_connections_are_all_cut_goes_on(
+async def test_a_worker_continues_after_all_its_connections_are_dropped(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -82,7 +82,7 @@ async def test_a_worker_whose_connections_are_all_cut_goes_on(
         assert (await wait_for_end(rt, later)).status is S.COMPLETED
 
 
-async def test_an_outage_is_said_once_and_its_end_too(
+async def test_an_outage_and_its_end_are_logged_once(
     rt: Runtime,
     make: Factory,
     database_url: str,
@@ -93,24 +93,24 @@ async def test_an_outage_is_said_once_and_its_end_too(
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": blocking}, slots=2) as process,
     ):
         await blocking.next()
-        wire.cut()
+        proxy.cut()
         await captured.wait("worker: database unavailable, retrying")
         await captured.wait("heartbeat: database unavailable, retrying")
-        refused = wire.refused
-        await until(lambda: more(wire.refused, refused + 2), "more tries")
-        wire.mend()
+        refused = proxy.refused
+        await until(lambda: more(proxy.refused, refused + 2), "more attempts")
+        proxy.mend()
         await captured.wait("worker: database available again")
         await captured.wait("heartbeat: database available again")
         blocking.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
         assert await row_of(rt, process.id) is not None
-    for who in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
-        assert len(captured.lines(f"{who}: database unavailable, retrying")) == 1
-        assert len(captured.lines(f"{who}: database available again")) == 1
+    for part in ("worker", "heartbeat"):  # the dispatcher may poll in this time, or not
+        assert len(captured.lines(f"{part}: database unavailable, retrying")) == 1
+        assert len(captured.lines(f"{part}: database available again")) == 1
     assert (await rt.read_model.job(number)).attempts == 0
 
 
@@ -119,7 +119,7 @@ async def more(count: int, than: int) -> bool:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_what_ended_during_an_outage_is_written_after_it(
+async def test_results_of_an_outage_are_written_after_it(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -133,42 +133,42 @@ async def test_what_ended_during_an_outage_is_written_after_it(
 
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
         await blocking.next()
-        wire.cut()
+        proxy.cut()
         blocking.go.set()
         await captured.wait(f"D-{number}: database unreachable")
         assert (await run_of(rt, number)).status == "running"
-        wire.mend()
+        proxy.mend()
         job = await wait_for_status(rt, number, S.RETRYING if fails else S.COMPLETED)
     assert (job.attempts, job.run_count) == (int(fails), 1)
-    kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
-    assert kept.startswith("it ended\n")
-    assert ("ValueError: it failed meanwhile" in kept) == fails
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert log.startswith("it ended\n")
+    assert ("ValueError: it failed meanwhile" in log) == fails
 
 
-async def test_a_server_that_only_reads_is_not_asked_all_the_time(
+async def test_a_read_only_server_is_not_polled_without_a_delay(
     rt: Runtime, conn: Connection, database_url: str, database: str
 ) -> None:
     await conn.execute(
         f'ALTER DATABASE "{database}" SET default_transaction_read_only = on'.encode()
     )
     clock = asyncio.get_running_loop().time
-    async with open_proxied(database_url) as (wire, db):
+    async with open_proxied(database_url) as (proxy, db):
         worker = runtime_with(rt, db, poll=0.1).worker_process({"noop": noop}).worker
         async with background(worker.run()):
-            await until(lambda: more(wire.errors, 1), "a refusal")
-            began, before = clock(), wire.errors
-            await until(lambda: more(wire.errors, before + 4), "four more")
+            await until(lambda: more(proxy.errors, 1), "a refusal")
+            began, before = clock(), proxy.errors
+            await until(lambda: more(proxy.errors, before + 4), "four more attempts")
             assert clock() - began > 0.3
 
 
-async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
+async def test_a_failed_query_of_the_known_types_loses_no_claimed_job(
     rt: Runtime, make: Factory, conn: Connection, database_url: str
 ) -> None:
-    """The claim brings both; the table that is asked next is locked for a while."""
+    """The claim returns both jobs; the table of the next query is locked for a while."""
     blocking = BlockingHandler()
     blocking.go.set()
     await make.queued(type="strange", queue="default", priority=5)
@@ -183,31 +183,31 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
             assert (await wait_for_end(rt, known)).run_count == 1
 
 
-async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
+async def test_a_connection_is_available_at_once_after_a_long_outage(
     database_url: str,
 ) -> None:
     """The pool's retries back off for 1, 2, 4, 8 s; it stops before that, and starts over."""
-    async with open_proxied(database_url, pool_size=1) as (wire, db):
-        wire.cut()
+    async with open_proxied(database_url, pool_size=1) as (proxy, db):
+        proxy.cut()
 
         async def tried() -> bool:
             with contextlib.suppress(DatabaseUnreachable):
                 async with db.connection(0.05):
                     pass
-            return wire.refused >= 4
+            return proxy.refused >= 4
 
-        await until(tried, "tries of the pool")
-        wire.mend()
+        await until(tried, "attempts of the pool")
+        proxy.mend()
         async with db.connection(6):
             pass
 
 
-async def test_a_session_that_breaks_while_it_is_set_up_is_an_outage_and_no_end(
+async def test_a_session_that_breaks_during_its_setup_is_an_outage(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    async with open_proxied(database_url) as (wire, db):
-        wire.drop_reply_to(b"plan_cache_mode")
+    async with open_proxied(database_url) as (proxy, db):
+        proxy.drop_reply_to(b"plan_cache_mode")
         async with running_worker(runtime_with(rt, db), {"noop": noop}):
             number = await make.queued(queue="default")
             assert (await wait_for_end(rt, number)).status is S.COMPLETED
-        assert wire.lost.is_set()
+        assert proxy.lost.is_set()

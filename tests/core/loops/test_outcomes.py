@@ -36,7 +36,7 @@ from tests.support.waits import until
 S = Status
 
 
-class Stray(BaseException):
+class UnknownBaseException(BaseException):
     """A BaseException of an unknown class."""
 
 
@@ -54,7 +54,9 @@ def raising(error: BaseException) -> Handler:
     return handler
 
 
-async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any) -> Job:
+async def run_to_end(
+    rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any
+) -> Job:
     """Run a job once and return it, after a check that its worker still works."""
     number = await make.queued(type="it", queue="default", **job)
     async with running_worker(runtime_with(rt), {"it": handler, "noop": noop}):
@@ -64,21 +66,21 @@ async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, *
     return await rt.read_model.job(number)
 
 
-async def test_a_result_is_kept_with_the_job(rt: Runtime, make: Factory) -> None:
-    job = await end_of(rt, make, returning(Done({"found": [1, "two"]})), S.COMPLETED)
+async def test_a_result_is_stored_with_the_job(rt: Runtime, make: Factory) -> None:
+    job = await run_to_end(rt, make, returning(Done({"found": [1, "two"]})), S.COMPLETED)
     assert job.result == {"found": [1, "two"]}
     assert (await run_of(rt, job.number)).status == "completed"
 
 
-async def test_a_snooze_puts_the_job_off_and_spends_nothing(rt: Runtime, make: Factory) -> None:
+async def test_a_snooze_delays_the_job_without_using_an_attempt(rt: Runtime, make: Factory) -> None:
     at = datetime.now(UTC) + timedelta(hours=2)
-    job = await end_of(rt, make, returning(Snooze(at)), S.SCHEDULED)
+    job = await run_to_end(rt, make, returning(Snooze(at)), S.SCHEDULED)
     assert (job.run_at, job.attempts, job.retry_count) == (at, 0, 0)
     assert (await run_of(rt, job.number)).status == "paused"
 
 
-async def test_a_handler_may_cancel_its_job(rt: Runtime, make: Factory) -> None:
-    job = await end_of(rt, make, returning(Cancel("not wanted\0")), S.CANCELED)
+async def test_a_handler_can_cancel_its_job(rt: Runtime, make: Factory) -> None:
+    job = await run_to_end(rt, make, returning(Cancel("not wanted\0")), S.CANCELED)
     assert job.cancel_reason == "not wanted\ufffd"
     assert (job.cancel_requested_by or "").startswith("worker:")
 
@@ -96,7 +98,7 @@ async def test_a_handler_may_cancel_its_job(rt: Runtime, make: Factory) -> None:
         (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
     ],
 )
-async def test_what_is_raised_decides_what_follows_and_what_is_spent(
+async def test_an_exception_determines_the_next_status_and_the_used_budget(
     rt: Runtime,
     make: Factory,
     error: Exception,
@@ -104,57 +106,57 @@ async def test_what_is_raised_decides_what_follows_and_what_is_spent(
     error_class: str,
     counts: tuple[int, int],
 ) -> None:
-    job = await end_of(rt, make, raising(error), status)
+    job = await run_to_end(rt, make, raising(error), status)
     assert (job.error_class, (job.attempts, job.retry_count)) == (error_class, counts)
     run = await run_of(rt, job.number)
     assert (run.status, run.error, run.error_class) == ("failed", job.last_error, error_class)
 
 
 async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
-    job = await end_of(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
+    job = await run_to_end(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
     assert job.last_error == "ValueError: no luck"
     assert (await event_kinds(rt, job.number))[-1] == "job_dead_lettered"
 
 
-async def test_what_the_other_side_wants_to_wait_is_waited(rt: Runtime, make: Factory) -> None:
+async def test_the_retry_after_of_a_failure_is_respected(rt: Runtime, make: Factory) -> None:
     error = Failure("later", http_status=429, retry_after=1000)
-    job = await end_of(rt, make, raising(error), S.RETRYING)
+    job = await run_to_end(rt, make, raising(error), S.RETRYING)
     assert job.next_retry_at is not None
     assert 990 < (job.next_retry_at - job.updated_at).total_seconds() <= 1000
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), Stray("odd")])
+@pytest.mark.parametrize("error", [SystemExit(3), UnknownBaseException("odd")])
 async def test_no_exception_of_a_handler_ends_its_worker(
     rt: Runtime, make: Factory, error: BaseException
 ) -> None:
-    job = await end_of(rt, make, raising(error), S.RETRYING)
+    job = await run_to_end(rt, make, raising(error), S.RETRYING)
     assert job.error_class == "TRANSIENT_INFRA"
     assert type(error).__name__ in (job.last_error or "")
 
 
 @pytest.mark.parametrize("value", [None, "done", Done(cast(Any, None)), Done(cast(Any, [1]))])
-async def test_what_is_no_outcome_fails_the_job_and_says_so(
+async def test_an_invalid_return_value_fails_the_job_with_a_clear_error(
     rt: Runtime, make: Factory, value: Any
 ) -> None:
-    job = await end_of(rt, make, returning(value), S.FAILED, S.COMPLETED)
+    job = await run_to_end(rt, make, returning(value), S.FAILED, S.COMPLETED)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert "return" in (job.last_error or "")
 
 
 @pytest.mark.parametrize(
-    ("result", "says"),
+    ("result", "message"),
     [
         ({"big": "x" * 2**20}, "at most 1,048,576 are kept"),
         ({"odd": {1, 2}}, "a value of type set is not JSON"),
         ({"nan": float("nan")}, "nan is not JSON"),
     ],
 )
-async def test_a_result_that_cannot_be_kept_is_invalid_output(
-    rt: Runtime, make: Factory, result: dict[str, Any], says: str
+async def test_a_result_that_cannot_be_stored_is_invalid_output(
+    rt: Runtime, make: Factory, result: dict[str, Any], message: str
 ) -> None:
-    job = await end_of(rt, make, returning(Done(result)), S.FAILED)
+    job = await run_to_end(rt, make, returning(Done(result)), S.FAILED)
     assert job.error_class == "INVALID_OUTPUT"
-    assert says in (job.last_error or "")
+    assert message in (job.last_error or "")
 
 
 async def test_a_question_inside_a_task_group_parks_the_run(
@@ -162,8 +164,8 @@ async def test_a_question_inside_a_task_group_parks_the_run(
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         async with asyncio.TaskGroup() as group:
-            asked = group.create_task(ctx.ask("pick", "Which?", choices=["a", "b"]))
-        answer = asked.result()
+            task = group.create_task(ctx.ask("pick", "Which?", choices=["a", "b"]))
+        answer = task.result()
         return Done({"got": answer.value if isinstance(answer, Answered) else None})
 
     number = await make.queued(type="it", queue="default")
@@ -176,7 +178,7 @@ async def test_a_question_inside_a_task_group_parks_the_run(
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
-async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, make: Factory) -> None:
+async def test_a_run_that_times_out_fails_without_a_retry(rt: Runtime, make: Factory) -> None:
     number = await make.queued(type="it", queue="default")
     async with running_worker(
         runtime_with(rt, types={"it": {"timeout": 0.05}}), {"it": BlockingHandler()}
@@ -187,7 +189,7 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
 
 
 @pytest.mark.parametrize("fields", [{"overrides": {"timeout": 0.05}}, {"agent": "quick"}], ids=str)
-async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
+async def test_a_job_or_its_agent_can_have_a_shorter_timeout_than_the_type(
     rt: Runtime, make: Factory, fields: dict[str, Any]
 ) -> None:
     number = await make.queued(type="it", queue="default", **fields)
@@ -197,13 +199,13 @@ async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
 
 
-async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
+async def test_running_time_is_the_sum_of_runs_without_waiting(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    left: list[float] = []
+    remaining: list[float] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        left.append(worker_run(ctx).deadline)
+        remaining.append(worker_run(ctx).deadline)
         await ctx.ask("pick", "Which?", choices=["a", "b"])
         await ctx.ask("more", "And now?", choices=["a", "b"])
         return Done({})
@@ -217,31 +219,31 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
         await set_run(conn, number, 2, "500 seconds", "430 seconds")
         await make.answer(number, "a", n=2)
         job = await wait_for_end(rt, number)
-    assert left == [100, pytest.approx(60, abs=0.01)]
+    assert remaining == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == "ran 110 s in total, over the job limit of 100 s"
 
 
-async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:
-    """Let a run have been at another time; only the server's owner may."""
+async def set_run(conn: Connection, job: int, run: int, began: str, outcome: str) -> None:
+    """Move a run to another time, as the owner of the server."""
     await conn.execute("SET session_replication_role = replica")
     await conn.execute(
         "UPDATE draftsman.job_runs SET started_at = draftsman.now() - %s::interval,"
         " finished_at = draftsman.now() - %s::interval WHERE job = %s AND ordinal = %s",
-        (began, ended, job, run),
+        (began, outcome, job, run),
     )
     await conn.execute("SET session_replication_role = origin")
 
 
-async def lose(rt: Runtime, make: Factory, number: int) -> None:
-    """Take the job from its worker, as a leader does that thinks it dead."""
+async def rescue_job(rt: Runtime, make: Factory, number: int) -> None:
+    """Rescue the job of a worker, as a leader does if it considers the worker dead."""
     job = await rt.read_model.job(number)
     assert job.worker_id is not None
     assert await rt.sweeps.rescue(LeaderTerm(), [job.worker_id]) == 1
 
 
 @pytest.mark.parametrize("then", [returning(Done({"late": 1})), raising(ValueError("late"))])
-async def test_a_run_that_lost_its_job_writes_nothing(
+async def test_a_run_that_lost_its_lease_writes_nothing(
     rt: Runtime, make: Factory, then: Handler
 ) -> None:
     entered, go = asyncio.Event(), asyncio.Event()
@@ -256,7 +258,7 @@ async def test_a_run_that_lost_its_job_writes_nothing(
         runtime_with(rt, heartbeat=20), {"it": handler, "noop": noop}
     ) as process:
         await before_deadline(entered.wait())
-        await lose(rt, make, number)
+        await rescue_job(rt, make, number)
         before = await rt.read_model.job(number), await rt.read_model.job_events(number)
         go.set()
         await wait_for_end(rt, await make.queued(queue="default"))
@@ -291,7 +293,7 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
 
 @pytest.mark.parametrize("own", [True, False], ids=["failure", "exception"])
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "error_text"),
     [
         ("one\n\ttwo\nthree", "one\n\ttwo\nthree"),
         ("caf\udce9 a\x00b", "caf? a\ufffdb"),
@@ -300,12 +302,12 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
     ],
     ids=["lines", "dirty", "secret", "empty"],
 )
-async def test_the_text_of_an_error_is_kept_in_job_run_and_event(
-    rt: Runtime, make: Factory, text: str, shown: str, own: bool
+async def test_the_text_of_an_error_is_stored_in_job_run_and_event(
+    rt: Runtime, make: Factory, text: str, error_text: str, own: bool
 ) -> None:
     job, log = await _error_of(rt, make, Failure(text) if own else ValueError(text))
     prefix = "" if own else "ValueError: " if text else "ValueError"
-    expected = prefix + shown
+    expected = prefix + error_text
     if own and not text:
         expected = "Work failed."
     assert str(job.last_error).startswith(expected)
@@ -314,7 +316,7 @@ async def test_the_text_of_an_error_is_kept_in_job_run_and_event(
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["failure", "exception"])
-async def test_a_huge_error_is_cut_where_people_look_and_whole_in_the_log(
+async def test_a_huge_error_is_truncated_in_the_job_and_complete_in_the_log(
     rt: Runtime, make: Factory, own: bool
 ) -> None:
     text = "begin " + "x" * 100_000 + " password=hunter2hunter2 end"
@@ -324,9 +326,7 @@ async def test_a_huge_error_is_cut_where_people_look_and_whole_in_the_log(
     assert "x" * 100_000 + " password=*** end" in log
 
 
-async def test_an_error_that_cannot_be_printed_ends_its_job_all_the_same(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_an_error_that_cannot_be_formatted_fails_its_job(rt: Runtime, make: Factory) -> None:
     class Mute(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")

@@ -44,7 +44,9 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-async def test_what_a_handler_prints_is_in_its_log_in_order(rt: Runtime, make: Factory) -> None:
+async def test_printed_lines_of_a_handler_are_in_its_log_in_order(
+    rt: Runtime, make: Factory
+) -> None:
     async def handler(ctx: RunContext) -> Outcome:
         print("one,", "two")
         ctx.log("three")
@@ -82,7 +84,7 @@ async def test_what_a_handler_prints_is_in_its_log_in_order(rt: Runtime, make: F
     assert (out.getvalue(), err.getvalue()) == ("the worker itself\n", "says so\n")
 
 
-async def test_what_is_printed_before_a_question_is_kept_with_the_run_that_asked(
+async def test_lines_printed_before_a_question_are_in_the_log_of_that_run(
     rt: Runtime, make: Factory
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -99,11 +101,11 @@ async def test_what_is_printed_before_a_question_is_kept_with_the_run_that_asked
     assert [(chunk.run, chunk.text) for chunk in chunks] == [(1, "run 1\n"), (2, "run 2\n")]
 
 
-async def test_two_runs_at_a_time_and_the_workers_own_log_do_not_mix(
+async def test_logs_of_concurrent_runs_and_of_the_worker_do_not_mix(
     rt: Runtime, make: Factory
 ) -> None:
     over, both = asyncio.Event(), asyncio.Barrier(2)
-    left: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[None]] = []
 
     async def late() -> None:
         await over.wait()
@@ -115,7 +117,7 @@ async def test_two_runs_at_a_time_and_the_workers_own_log_do_not_mix(
             print(ctx.job.name, "a", line)
             await asyncio.to_thread(print, ctx.job.name, "b", line)
         logging.getLogger("draftsman.mine").error("a line of the worker's log")
-        left.append(asyncio.create_task(late()))
+        tasks.append(asyncio.create_task(late()))
         raise RuntimeError("on purpose")
 
     numbers = [await make.queued(type="it", queue="default") for _ in range(2)]
@@ -127,32 +129,32 @@ async def test_two_runs_at_a_time_and_the_workers_own_log_do_not_mix(
                 for number in numbers:
                     await wait_for_status(rt, number, S.RETRYING)
                 over.set()
-                await before_deadline(asyncio.gather(*left))
+                await before_deadline(asyncio.gather(*tasks))
         finally:
             logging.getLogger("draftsman").removeHandler(own)
     for number in numbers:
-        mine = [f"D-{number} {which} {line}" for line in range(3) for which in "ab"]
+        own_lines = [f"D-{number} {which} {line}" for line in range(3) for which in "ab"]
         lines = (await log_of(rt, number)).splitlines()
-        assert lines[:7] == [*mine, "Traceback (most recent call last):"]
-    assert out.getvalue() == "after the end\n" * 2  # a run that is over keeps nothing more
+        assert lines[:7] == [*own_lines, "Traceback (most recent call last):"]
+    assert out.getvalue() == "after the end\n" * 2  # a finished run captures no more output
     assert err.getvalue().count("a line of the worker's log") == 2
     assert err.getvalue().count("RuntimeError: on purpose") == 2
 
 
-async def test_a_thread_that_prints_without_end_waits_for_the_loop_and_is_bounded(
+async def test_a_thread_that_prints_endlessly_is_blocked_and_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(print_capture, "MAX_WAITING", 100)
     monkeypatch.setattr(print_capture, "ROOM_TIMEOUT", 0.01)
-    kept: list[str] = []
-    printed = PrintCapture(kept.append, asyncio.get_running_loop())
+    chunks: list[str] = []
+    printed = PrintCapture(chunks.append, asyncio.get_running_loop())
     threads = [threading.Thread(target=_flood, args=(printed,)) for _ in range(2)]
     with printed:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()  # the event loop takes nothing meanwhile
-    text = "".join(kept)
+            thread.join()  # the event loop reads no output in this time
+    text = "".join(chunks)
     assert TRUNCATION_MARK in text
     assert len(text) < 100 + 3 * len(TRUNCATION_MARK) + 20
     assert not printed.write("out", "after the end")
@@ -163,11 +165,11 @@ def _flood(printed: PrintCapture) -> None:
         printed.write("out", "y" * 9 + "\n")
 
 
-async def test_a_line_without_end_is_passed_on_in_pieces() -> None:
-    kept: list[str] = []
-    with PrintCapture(kept.append, asyncio.get_running_loop()) as printed:
+async def test_an_endless_line_is_split() -> None:
+    chunks: list[str] = []
+    with PrintCapture(chunks.append, asyncio.get_running_loop()) as printed:
         for _ in range(3):
             printed.write("out", "x" * CHUNK)
         printed.write("out", "\rdrawn again\n")
-    assert [len(text) for text in kept[:-1]] == [2 * CHUNK + 1]
-    assert kept[-1] == "drawn again\n"
+    assert [len(text) for text in chunks[:-1]] == [2 * CHUNK + 1]
+    assert chunks[-1] == "drawn again\n"

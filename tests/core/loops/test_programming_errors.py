@@ -1,4 +1,4 @@
-"""Programming errors of handlers fail at once; errors that data may cause are tried again."""
+"""Programming errors of handlers fail at once; errors that data may cause are retried."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.factories import Factory
 S = Status
 HERE = Path(__file__).name
 CHOICE: Any = Choice
-"""Called as its type does not allow."""
+"""Take no context, unlike the type of handlers."""
 NOTHING: Any = None
 LIBRARY = "import json\ndef parse(text):\n    return json.loads(text)['items'].pop()\n"
 
@@ -69,7 +69,7 @@ def raised(call: Callable[[], object]) -> Exception:
         lambda: importlib.import_module("there_is_no_such_module"),
     ],
 )
-def test_a_mistake_is_found_where_the_handlers_own_code_made_it(
+def test_an_error_of_the_handlers_own_code_is_a_programming_error(
     call: Callable[[], object],
 ) -> None:
     assert (programming_errors.find_error_location(raised(call), __name__) or "").startswith(
@@ -88,18 +88,18 @@ def test_a_mistake_is_found_where_the_handlers_own_code_made_it(
         lambda: 1 / 0,
     ],
 )
-def test_what_data_may_cause_is_none(call: Callable[[], object]) -> None:
+def test_an_error_that_data_may_cause_is_no_programming_error(call: Callable[[], object]) -> None:
     assert programming_errors.find_error_location(raised(call), __name__) is None
 
 
-def test_an_assertion_checks_what_may_be_different_the_next_time() -> None:
+def test_an_assertion_error_is_no_programming_error() -> None:
     def check() -> None:
         assert not HERE
 
     assert programming_errors.find_error_location(raised(check), __name__) is None
 
 
-def test_a_library_may_choke_on_the_data_of_a_moment(library: Any) -> None:
+def test_an_error_inside_a_library_is_no_programming_error(library: Any) -> None:
     error = raised(lambda: library.parse("[]"))  # list indices must be integers
     assert isinstance(error, TypeError)
     assert programming_errors.find_error_location(error, __name__) is None
@@ -113,12 +113,12 @@ def test_a_library_may_choke_on_the_data_of_a_moment(library: Any) -> None:
 
 
 @pytest.mark.usefixtures("library")
-def test_code_that_does_not_compile_is_a_mistake_wherever_it_lies() -> None:
+def test_a_syntax_error_is_a_programming_error_in_any_file() -> None:
     error = raised(lambda: importlib.import_module("some_broken"))
     assert (programming_errors.find_error_location(error, __name__) or "").startswith(f"{HERE}:")
 
 
-def test_of_a_group_each_error_has_to_be_a_mistake() -> None:
+def test_a_group_is_a_programming_error_if_each_of_its_errors_is() -> None:
     wrong, data = raised(lambda: NOTHING.items), raised(lambda: int("x"))
     assert programming_errors.find_error_location(
         ExceptionGroup("", [wrong, ExceptionGroup("", [wrong])]), __name__
@@ -128,7 +128,7 @@ def test_of_a_group_each_error_has_to_be_a_mistake() -> None:
     )
 
 
-def test_our_own_handlers_read_foreign_data_everywhere() -> None:
+def test_an_error_of_a_built_in_handler_is_no_programming_error() -> None:
     source = compile("def f(x): return x['choices']", "/draftsman/handlers/x.py", "exec")
     space: dict[str, Any] = {"__name__": "draftsman.handlers.x"}
     exec(source, space)
@@ -137,41 +137,41 @@ def test_our_own_handlers_read_foreign_data_everywhere() -> None:
     assert programming_errors.find_error_location(error, __name__) is not None
 
 
-async def wrong_choices(ctx: RunContext) -> Outcome:
+async def ask_with_invalid_choices(ctx: RunContext) -> Outcome:
     await ctx.ask("pick", "Which?", choices=[CHOICE("a", "b")])
     return Done({})
 
 
-async def wrong_time(ctx: RunContext) -> Outcome:
+async def sleep_with_invalid_time(ctx: RunContext) -> Outcome:
     await ctx.sleep("nap", cast(Any, "soon"))
     return Done({})
 
 
-async def takes_nothing() -> Outcome:
+async def without_context() -> Outcome:
     return Done({})
 
 
-async def in_a_task(ctx: RunContext) -> Outcome:
+async def raise_in_task(ctx: RunContext) -> Outcome:
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.to_thread(lambda: NOTHING.items))
     return Done({})
 
 
 @pytest.mark.parametrize(
-    ("handler", "says", "has_place"),
+    ("handler", "message", "has_place"),
     [
-        (wrong_choices, "positional argument", True),
-        (wrong_time, "TypeError: ", True),
-        (takes_nothing, "takes 0 positional arguments but 1 was given", False),
-        (in_a_task, "unhandled errors in a TaskGroup", True),
+        (ask_with_invalid_choices, "positional argument", True),
+        (sleep_with_invalid_time, "TypeError: ", True),
+        (without_context, "takes 0 positional arguments but 1 was given", False),
+        (raise_in_task, "unhandled errors in a TaskGroup", True),
     ],
 )
-async def test_it_fails_the_job_at_once_with_the_traceback_in_its_log(
+async def test_a_programming_error_fails_the_job_at_once_with_the_traceback_in_its_log(
     rt: Runtime,
     make: Factory,
     caplog: pytest.LogCaptureFixture,
     handler: Handler,
-    says: str,
+    message: str,
     has_place: bool,
 ) -> None:
     captured = CapturedLog(caplog)
@@ -179,7 +179,7 @@ async def test_it_fails_the_job_at_once_with_the_traceback_in_its_log(
     async with running_worker(runtime_with(rt), {"it": handler}):
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, job.run_count) == (S.FAILED, "PERMANENT", 1)
-    assert says in (job.last_error or "")
+    assert message in (job.last_error or "")
     assert (f"({HERE}:" in (job.last_error or "")) == has_place
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert "Traceback (most recent call last):" in log
@@ -189,7 +189,7 @@ async def test_it_fails_the_job_at_once_with_the_traceback_in_its_log(
     assert event.payload["code"] == "programming_error"
 
 
-async def test_the_workers_log_says_failed_of_the_end_only(
+async def test_the_worker_logs_failed_for_the_final_failure_only(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:

@@ -17,7 +17,7 @@ from tests.support.waits import until
 
 
 async def handler(ctx: RunContext) -> Outcome:
-    """Ask for four seconds, then others."""
+    """Ask with an expiry of four seconds, then escalate."""
     await ctx.ask(
         "pick",
         "Which?",
@@ -30,15 +30,17 @@ async def handler(ctx: RunContext) -> Outcome:
 
 
 async def _reminders(rt: Runtime, number: int) -> list[float]:
-    """Return how long after the asking each reminder was written, in seconds."""
-    asked = (await rt.questions.get(number, 1)).asked_at
+    """Return the seconds from the question to each reminder."""
+    asked_at = (await rt.questions.get(number, 1)).asked_at
     deliveries = [
-        one for one in await deliveries_of(rt, number) if one.kind is DeliveryKind.REMINDER
+        delivery
+        for delivery in await deliveries_of(rt, number)
+        if delivery.kind is DeliveryKind.REMINDER
     ]
-    return [(one.created_at - asked).total_seconds() for one in deliveries]
+    return [(delivery.created_at - asked_at).total_seconds() for delivery in deliveries]
 
 
-async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
+async def test_people_are_reminded_to_the_second_before_an_escalation(
     rt: Runtime, make: Factory
 ) -> None:
     async with running_worker(
@@ -57,7 +59,7 @@ async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
     assert (escalated.created_at - question.asked_at).total_seconds() >= 4
 
 
-async def test_a_restart_repeats_none(rt: Runtime, make: Factory, clock: Clock) -> None:
+async def test_a_restart_repeats_no_reminder(rt: Runtime, make: Factory, clock: Clock) -> None:
     short, long = (QUESTION.model_copy(update={"expires_in": time}) for time in (10.0, 100.0))
     first = await make.asked(long, **LOG)
     await clock.forward(60)

@@ -40,7 +40,7 @@ from tests.support.waits import background, until, wait_blocked
 S = Status
 
 
-class Stubborn(BlockingHandler):
+class UnstoppableHandler(BlockingHandler):
     """A handler that ignores its cancellation until it is released."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Stubborn(BlockingHandler):
         return Done({"anyway": 1})
 
 
-async def test_nothing_is_claimed_any_more_and_what_runs_may_finish(
+async def test_a_drain_claims_no_jobs_and_lets_runs_finish(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
@@ -67,19 +67,19 @@ async def test_nothing_is_claimed_any_more_and_what_runs_may_finish(
         process.shut_down("test")
         await captured.wait("draining 1 runs")
         second = await make.queued(queue="default")
-        await until(lambda: draining(rt, process), "the worker draining")
+        await until(lambda: is_draining(rt, process), "the drain of the worker")
         blocking.go.set()
         assert (await wait_for_end(rt, first)).result == {"run": 1}
     assert (await rt.read_model.job(second)).status is S.QUEUED
     assert await row_of(rt, process.id) is None
 
 
-async def draining(rt: Runtime, crew: WorkerProcess) -> bool:
-    row = await row_of(rt, crew.id)
+async def is_draining(rt: Runtime, process: WorkerProcess) -> bool:
+    row = await row_of(rt, process.id)
     return row is not None and row.draining
 
 
-async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
+async def test_an_unfinished_run_is_released_without_using_an_attempt(
     rt: Runtime, make: Factory
 ) -> None:
     blocking = BlockingHandler()
@@ -105,7 +105,7 @@ async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
     assert saved == [{"at": 7}]
 
 
-async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make: Factory) -> None:
+async def test_an_aborted_handler_can_save_its_state(rt: Runtime, make: Factory) -> None:
     entered = asyncio.Event()
 
     async def handler(ctx: RunContext) -> Outcome:
@@ -126,7 +126,7 @@ async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make
 
 
 @pytest.mark.parametrize("error", [DatabaseUnreachable, ValueError])
-async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
+async def test_a_run_that_fails_because_of_the_shutdown_is_released(
     rt: Runtime, make: Factory, error: type[Exception]
 ) -> None:
     """A connection that breaks while a statement is being cancelled raises its own error."""
@@ -147,11 +147,11 @@ async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
         job = await wait_for_status(rt, number, S.RESUMED, S.RETRYING)
     assert (job.status, job.attempts, job.last_error) == (S.RESUMED, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
-    kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
-    assert f"{error.__name__}: something else is gone" in kept
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert f"{error.__name__}: something else is gone" in log
 
 
-async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) -> None:
+async def test_prefetched_jobs_are_released(rt: Runtime, make: Factory) -> None:
     blocking = BlockingHandler()
     [_, second] = [await make.queued(queue="default") for _ in range(2)]
     async with running_worker(runtime_with(rt, prefetch=1), {"noop": blocking}, slots=1) as process:
@@ -163,10 +163,8 @@ async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) 
     assert (await last_event(rt, second, "job_returned")).payload == {"reason": "shutdown"}
 
 
-async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
-    rt: Runtime, make: Factory
-) -> None:
-    stubborn = Stubborn()
+async def test_a_handler_that_ignores_its_abort_is_abandoned(rt: Runtime, make: Factory) -> None:
+    stubborn = UnstoppableHandler()
     number = await make.queued(queue="default")
     try:
         async with running_worker(runtime_with(rt, abort=0.05), {"noop": stubborn}) as process:
@@ -177,11 +175,11 @@ async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
     finally:
         stubborn.go.set()
     assert job.attempts == 0
-    await until(lambda: gone(f"D-{number}.1"), "the handler's end")
+    await until(lambda: is_task_done(f"D-{number}.1"), "the handler's end")
     assert (await rt.read_model.job(number)).status is S.RESUMED
 
 
-class Ending(BlockingHandler):
+class EndingHandler(BlockingHandler):
     """A handler that takes time to end its processes."""
 
     whole = False
@@ -197,18 +195,18 @@ class Ending(BlockingHandler):
         return Done({})
 
 
-async def test_a_handler_that_ends_its_processes_is_not_canceled_again_and_is_waited_for(
+async def test_a_handler_that_ends_its_processes_is_awaited_and_not_canceled_again(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish, waited = ClaimLoop._finish, asyncio.Event()
 
-    async def note(lane: ClaimLoop, seconds: float) -> None:
+    async def note(claim_loop: ClaimLoop, seconds: float) -> None:
         if seconds == CLEANUP_TIMEOUT:
             waited.set()
-        await finish(lane, seconds)
+        await finish(claim_loop, seconds)
 
     monkeypatch.setattr(ClaimLoop, "_finish", note)
-    slow = Ending()
+    slow = EndingHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, abort=0.05), {"noop": slow}) as process:
         await slow.next()
@@ -220,14 +218,14 @@ async def test_a_handler_that_ends_its_processes_is_not_canceled_again_and_is_wa
     assert not process.worker.running
 
 
-async def gone(task: str) -> bool:
+async def is_task_done(task: str) -> bool:
     return task not in {other.get_name() for other in asyncio.all_tasks()}
 
 
-async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
+async def test_a_handler_that_finishes_during_its_abort_completes_its_job(
     rt: Runtime, make: Factory
 ) -> None:
-    stubborn = Stubborn()
+    stubborn = UnstoppableHandler()
     number = await make.queued(queue="default")
     async with running_worker(runtime_with(rt, abort=5), {"noop": stubborn}) as process:
         await stubborn.next()
@@ -237,7 +235,7 @@ async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
         assert (await wait_for_end(rt, number)).result == {"anyway": 1}
 
 
-async def test_what_finishes_during_the_drain_is_settled_at_once(
+async def test_a_job_that_finishes_during_the_drain_is_settled_at_once(
     rt: Runtime, make: Factory
 ) -> None:
     short, long = BlockingHandler(), BlockingHandler()
@@ -255,7 +253,7 @@ async def test_what_finishes_during_the_drain_is_settled_at_once(
     assert (await rt.read_model.job(second)).status is S.COMPLETED
 
 
-async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_end(
+async def test_a_result_is_not_lost_if_the_job_is_locked_at_shutdown(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -268,41 +266,41 @@ async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_en
             )
             process.shut_down("test")
             blocking.go.set()
-            await until(lambda: nothing_runs(process), "the handler's end")
+            await until(lambda: is_idle(process), "the handler's end")
             await process.heartbeat.beat()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
-async def nothing_runs(crew: WorkerProcess) -> bool:
-    return not crew.worker.running
+async def is_idle(process: WorkerProcess) -> bool:
+    return not process.worker.running
 
 
-async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
+async def test_a_result_is_not_lost_if_the_database_is_unreachable_at_shutdown(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        open_proxied(database_url) as (wire, db),
+        open_proxied(database_url) as (proxy, db),
         running_worker(runtime_with(rt, db, drain=60), {"noop": blocking}) as process,
     ):
         await blocking.next()
-        wire.cut()
+        proxy.cut()
         process.shut_down("test")
         blocking.go.set()
         await captured.wait("worker: database unavailable, retrying")
-        wire.mend()
+        proxy.mend()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
-async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
+async def test_a_failed_loop_shuts_down_the_worker_and_its_runs(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
     blocking, captured = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     process = runtime_with(rt).worker_process({"noop": blocking})
     async with background(process.run()) as running:
-        worker_run(await blocking.next()).on_heartbeat(odd)
+        worker_run(await blocking.next()).on_heartbeat(raise_value_error)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
     assert captured.lines("Heartbeat failed: odd")
@@ -310,24 +308,24 @@ async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
     assert await row_of(rt, process.id) is None
 
 
-def odd() -> None:
+def raise_value_error() -> None:
     raise ValueError("odd")
 
 
-async def test_a_stop_does_not_wait_for_the_ear(rt: Runtime) -> None:
+async def test_a_stop_does_not_wait_for_the_listener(rt: Runtime) -> None:
     async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as process:
-        await until(lambda: listening(rt, process), "the ear")
+        await until(lambda: is_listening(rt, process), "the listener")
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 0.5
 
 
-async def listening(rt: Runtime, crew: WorkerProcess) -> bool:
-    row = await row_of(rt, crew.id)
+async def is_listening(rt: Runtime, process: WorkerProcess) -> bool:
+    row = await row_of(rt, process.id)
     return row is not None and row.connected
 
 
 @pytest.mark.parametrize(("why", "status"), [("shutdown", S.RESUMED), ("canceled", S.CANCELED)])
-async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
+async def test_a_run_stopped_before_its_first_step_is_settled(
     rt: Runtime, make: Factory, why: str, status: Status
 ) -> None:
     work = await make.running()
@@ -336,16 +334,18 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
     quick = runtime_with(rt)
     claim = quick.claim(make.worker, ("default",))
     services = (rt.checkpoints, rt.questions, rt.settlement, rt.outbox, rt.repos)
-    bench = WorkerServices(quick.settings, JobLimits({}), claim, *services)
-    ended = asyncio.Event()
-    execution = Execution(bench, work, BlockingHandler(), Deadlines(asyncio.get_running_loop()))
-    execution.start(lambda _: ended.set())
+    worker_services = WorkerServices(quick.settings, JobLimits({}), claim, *services)
+    finished = asyncio.Event()
+    execution = Execution(
+        worker_services, work, BlockingHandler(), Deadlines(asyncio.get_running_loop())
+    )
+    execution.start(lambda _: finished.set())
     execution.cancel(why)
-    await before_deadline(ended.wait())
+    await before_deadline(finished.wait())
     assert (await rt.read_model.job(work.number)).status is status
 
 
-async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_late(
+async def test_a_finished_handler_is_not_run_again_because_of_a_late_log(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     blocking = BlockingHandler()
@@ -366,18 +366,18 @@ async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_
             async with rt.db.connection() as other:
                 await wait_blocked(other, by=conn.info.backend_pid)
             process.shut_down("test")
-            await until(lambda: draining(rt, process), "the worker draining")
+            await until(lambda: is_draining(rt, process), "the drain of the worker")
         assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
 
 
-async def test_it_resigns_while_others_hold_every_connection_of_the_pool(
+async def test_a_leader_resigns_while_every_connection_of_the_pool_is_in_use(
     rt: Runtime, conn: Connection
 ) -> None:
     leader = Leader(rt.sweeps, rt.settings.sweeps, uuid4())
     held = "SELECT count(*) FROM draftsman.leases WHERE expires_at > draftsman.now()"
     async with background(leader.run()) as running, AsyncExitStack() as others:
-        await until(lambda: _is(conn, held, 1), "the leader")
+        await until(lambda: _returns(conn, held, 1), "the leader")
         for _ in range(rt.settings.database.pool_size):
             await others.enter_async_context(rt.db.connection())
         leader.stop.set()
@@ -385,5 +385,5 @@ async def test_it_resigns_while_others_hold_every_connection_of_the_pool(
         assert await value(conn, held) == 0
 
 
-async def _is(conn: Connection, query: str, wanted: int) -> bool:
-    return bool(await value(conn, query) == wanted)
+async def _returns(conn: Connection, query: str, expected: int) -> bool:
+    return bool(await value(conn, query) == expected)

@@ -1,4 +1,4 @@
-"""A thread watches the event loop of a worker."""
+"""The watchdog thread of a worker's event loop."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from draftsman.loops.watchdog import EXIT_CODE, Watchdog
 from tests.support.waits import until
 
 QUICK = 0.4
-"""Seconds of the lease; a block of a quarter is logged."""
+"""Seconds of the lease; a block of a quarter of it is logged."""
 
 
 def block(until: threading.Event) -> None:
-    """Block the event loop, as a handler that loops for ever does."""
+    """Block the event loop, like a handler with an endless loop."""
     while not until.wait(0.01):
         pass
 
 
-def never(code: int) -> None:
-    """Stand for the end of the process."""
+def fail_if_called(code: int) -> None:
+    """Replace the exit of the process: fail the test."""
     pytest.fail(f"it ended with {code}")
 
 
-async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
+async def test_a_loop_blocked_for_a_lease_ends_the_process_with_its_stack(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    ended, codes = threading.Event(), []
+    exited, codes = threading.Event(), []
 
     def end(code: int) -> None:
         codes.append(code)
-        ended.set()
+        exited.set()
 
     with Watchdog(QUICK, lambda: "D-7 run 2", end):
-        block(ended)
+        block(exited)
     assert codes == [EXIT_CODE]
     first, last = [record.getMessage() for record in caplog.records]
     assert "D-7 run 2" in first
@@ -45,7 +45,7 @@ async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
     assert "for a lease, " in last
 
 
-async def test_a_short_block_is_logged_once_and_its_end_too(
+async def test_a_short_block_and_its_end_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Heard(logging.Handler):
@@ -62,7 +62,7 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
     for handler in (blocked, over):
         log.addHandler(handler)
     try:
-        with Watchdog(60, lambda: "", never, log_after=QUICK / 4):
+        with Watchdog(60, lambda: "", fail_if_called, log_after=QUICK / 4):
             block(blocked.event)
             assert await asyncio.to_thread(over.event.wait, 30)
     finally:
@@ -76,10 +76,10 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
 async def test_a_loop_that_is_busy_and_yields_is_not_blocked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with Watchdog(60, lambda: "", never, log_after=QUICK) as watchdog:
+    with Watchdog(60, lambda: "", fail_if_called, log_after=QUICK) as watchdog:
 
         async def looked() -> bool:
             return watchdog.looks > 15
 
-        await until(looked, "three times what is logged")
+        await until(looked, "three times the logged duration")
     assert caplog.records == []

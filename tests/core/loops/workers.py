@@ -39,9 +39,9 @@ DEADLINE = 10.0
 RARELY = 60.0
 """An interval in seconds that does not pass during a test."""
 UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
-"""A database that cannot be connected to."""
+"""URL of a database that refuses connections."""
 FAST = {"poll": 0.02, "heartbeat": 0.05, "lease": RARELY, "drain": 0, "abort": 5}
-"""A worker that looks often, keeps its runs for long, and aborts them at once when it stops."""
+"""A worker with short polls and long leases, which aborts its runs at once at a shutdown."""
 
 
 def runtime_with(
@@ -86,7 +86,7 @@ async def running_worker(
     process = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
     task = asyncio.create_task(process.run())
     try:
-        await until(lambda: _is_there(rt, process.id, task), "the worker's row")
+        await until(lambda: _is_registered(rt, process.id, task), "the worker's row")
         yield process
     finally:
         if not process.worker.stop:
@@ -95,12 +95,12 @@ async def running_worker(
             await task
 
 
-async def _is_there(rt: Runtime, id: UUID, task: asyncio.Task[None]) -> bool:
+async def _is_registered(rt: Runtime, id: UUID, task: asyncio.Task[None]) -> bool:
     return task.done() or await row_of(rt, id) is not None
 
 
 async def row_of(rt: Runtime, id: UUID) -> RegisteredWorker | None:
-    """Return a worker as the database knows it."""
+    """Return the row of a worker."""
     return next((worker for worker in await rt.read_model.workers() if worker.id == id), None)
 
 
@@ -115,7 +115,7 @@ async def wait_for_status(rt: Runtime, number: int, *statuses: Status) -> Job:
 
 
 async def wait_for_end(rt: Runtime, number: int) -> Job:
-    """Return the job once it ended, however."""
+    """Return the job once it ended, with any outcome."""
     async with asyncio.timeout(DEADLINE):
         await rt.read_model.wait(number)
     return await rt.read_model.job(number)
@@ -151,12 +151,12 @@ async def before_deadline(awaited: Awaitable[T]) -> T:
 
 
 async def noop(ctx: RunContext) -> Outcome:
-    """Do nothing."""
+    """Complete at once."""
     return Done({})
 
 
 class BlockingHandler:
-    """A handler that says when it runs, and ends when it is let."""
+    """A handler that announces its runs, and blocks until it is released."""
 
     def __init__(self) -> None:
         self.entered: asyncio.Queue[RunContext] = asyncio.Queue()
@@ -191,7 +191,7 @@ class CapturedLog:
         return [text for record in self._caplog.records if part in (text := record.getMessage())]
 
     async def wait(self, part: str, count: int = 1) -> None:
-        """Return once so many messages contain a text."""
+        """Return once this number of messages contain a text."""
 
         async def look() -> bool:
             return len(self.lines(part)) >= count

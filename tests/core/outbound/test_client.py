@@ -39,8 +39,8 @@ SITE = f"http://{PLACE}/"
 @pytest.fixture
 async def site() -> AsyncIterator[FaultyServer]:
     """Give a server."""
-    async with web() as one:
-        yield one
+    async with web() as server:
+        yield server
 
 
 async def pieces(data: bytes, size: int = 4096) -> AsyncIterator[bytes]:
@@ -56,11 +56,11 @@ async def endless(piece: bytes, pause: float = 0) -> AsyncIterator[bytes]:
         await asyncio.sleep(pause)
 
 
-class Names:
-    """A resolver: each name has a list of addresses, one after the other."""
+class Resolver:
+    """A resolver: each lookup of a name returns its next address."""
 
     def __init__(self, **names: list[str]) -> None:
-        self.names = {name.replace("_", "."): list(found) for name, found in names.items()}
+        self.names = {name.replace("_", "."): list(addresses) for name, addresses in names.items()}
         self.asked: list[str] = []
 
     async def __call__(self, host: str, port: int) -> list[IpAddress]:
@@ -71,31 +71,33 @@ class Names:
         return [parsed]
 
 
-def client(*allowed: str | FaultyServer, names: Names | None = None, **settings: Any) -> HttpClient:
-    """Return a client that may call these."""
-    allow = [one if isinstance(one, str) else one.place for one in allowed]
-    given = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
-    return HttpClient(given) if names is None else HttpClient(given, resolve=names)
+def client(
+    *allowed: str | FaultyServer, names: Resolver | None = None, **settings: Any
+) -> HttpClient:
+    """Return a client that may call these addresses."""
+    allow = [item if isinstance(item, str) else item.place for item in allowed]
+    http_settings = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
+    return HttpClient(http_settings) if names is None else HttpClient(http_settings, resolve=names)
 
 
 async def fetch(
     client: HttpClient, url: str, patience: Timeouts = LONG, *, redirects: int = 5, **call: Any
 ) -> tuple[OutboundResponse, bytes]:
-    """Ask, and read all of the answer."""
+    """Send the request, and read the whole response."""
     request = HttpCall(call.pop("method", "GET"), url, **call)
     async with client.stream(request, patience, redirects=redirects) as response:
         return response, await response.read()
 
 
 async def failing(client: HttpClient, url: str, patience: Timeouts = LONG, **call: Any) -> Failure:
-    """Ask, and return how that failed."""
+    """Send the request, and return its failure."""
     with pytest.raises(Failure) as raised:
         await fetch(client, url, patience, **call)
     assert "\n" not in str(raised.value)
     return raised.value
 
 
-async def test_an_answer_comes_back_with_its_head_and_its_body(site: FaultyServer) -> None:
+async def test_a_response_has_its_headers_and_its_body(site: FaultyServer) -> None:
     site.routes["/a"] = answer(b"hello", x_mood="good")
     response, body = await fetch(client(site), site.url("/a?key=secret#part"))
     assert (response.status, response.reason, body) == (200, "OK", b"hello")
@@ -119,7 +121,7 @@ async def test_a_configured_proxy_is_used_for_names_and_refuses_private_addresse
     site: FaultyServer,
 ) -> None:
     site.routes["http://far.test/x"] = answer(b"by proxy")
-    through = client(proxy=site.url(""), names=Names(far_test=["10.0.0.1"]))
+    through = client(proxy=site.url(""), names=Resolver(far_test=["10.0.0.1"]))
     assert (await fetch(through, "http://far.test/x"))[1] == b"by proxy"
     assert (await failing(through, "http://10.0.0.1/x")).code == "address_refused"
 
@@ -129,9 +131,7 @@ IPV6 = ["[::1]", "[::ffff:127.0.0.1]", "[::]"]
 
 
 @pytest.mark.parametrize("host", [*IPV4, *IPV6, "localhost", "LOCALHOST"])
-async def test_this_machine_is_not_called_however_it_is_written(
-    respx_mock: MockRouter, host: str
-) -> None:
+async def test_no_form_of_a_loopback_address_is_called(respx_mock: MockRouter, host: str) -> None:
     failure = await failing(client(), f"http://{host}/")
     assert (failure.code, classify(failure)) == ("address_refused", E.PERMANENT)
     assert "http.allow" in str(failure)
@@ -147,29 +147,29 @@ async def test_this_machine_is_not_called_however_it_is_written(
         ("http://[::ffff:127.0.0.1]:9/", "an IPv4-mapped address"),
     ],
 )
-async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> None:
+async def test_the_suggested_setting_allows_the_address(url: str, kind: str) -> None:
     message = str(await failing(client(), url))
     assert f" is {kind}, which is blocked" in message
     entry = message.rpartition('["')[2].removesuffix('"]')
     assert (await failing(client(entry), url)).code != "address_refused"
 
 
-async def test_what_is_allowed_is_called(respx_mock: MockRouter) -> None:
+async def test_an_allowed_address_is_called(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(text="yes")
     for allowed in ("127.0.0.0/8", PLACE, "localhost:1", "localhost"):
         url = "http://localhost:1/" if "localhost" in allowed else SITE
-        names = Names(localhost=["127.0.0.1"])
+        names = Resolver(localhost=["127.0.0.1"])
         assert (await fetch(client(allowed, names=names), url))[1] == b"yes"
     assert (await failing(client("127.0.0.1:2", "localhost:2"), SITE)).code == "address_refused"
 
 
-async def test_a_name_that_changes_gains_nothing() -> None:
-    """The address that was checked is the one that is connected to, and each hop is checked."""
+async def test_a_rebound_name_is_not_called() -> None:
+    """The connection goes to the checked address, and each hop is checked."""
     async with web() as good, web("127.0.0.2") as inner:
         inner.routes["/"] = answer(b"secret")
         good.routes["/"] = answer(b"", 302, "Found", location=f"http://name.test:{inner.port}/")
         good.routes["/plain"] = answer(b"fine")
-        names = Names(name_test=["127.0.0.1", "127.0.0.2"])
+        names = Resolver(name_test=["127.0.0.1", "127.0.0.2"])
         asks = client("127.0.0.1/32", names=names)
         assert (await fetch(asks, f"http://name.test:{good.port}/plain"))[1] == b"fine"
         assert names.asked == ["name.test"]
@@ -183,10 +183,10 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultySe
     site.routes["/"] = answer(b"second")
 
     async def both(host: str, port: int) -> list[IpAddress]:
-        return [one for one in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1")) if one is not None]
+        return [ip for ip in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1")) if ip is not None]
 
-    given = HttpSettings(allow=("127.0.0.0/8",))
-    assert (await fetch(HttpClient(given, resolve=both), f"http://two.test:{site.port}/"))[1]
+    wide = HttpSettings(allow=("127.0.0.0/8",))
+    assert (await fetch(HttpClient(wide, resolve=both), f"http://two.test:{site.port}/"))[1]
     only = HttpSettings(allow=("127.0.0.1/32",))
     assert (await fetch(HttpClient(only, resolve=both), f"http://two.test:{site.port}/"))[1]
 
@@ -204,7 +204,7 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultySe
         ("/", "too_many_redirects"),
     ],
 )
-async def test_a_redirect_leads_nowhere_else(
+async def test_a_redirect_reaches_no_private_address(
     respx_mock: MockRouter, location: str, code: str
 ) -> None:
     respx_mock.get(SITE).respond(302, headers={"location": location})
@@ -213,7 +213,7 @@ async def test_a_redirect_leads_nowhere_else(
     assert len(respx_mock.calls) <= 4
 
 
-async def test_another_origin_sees_no_credentials_after_a_redirect(
+async def test_credentials_are_not_sent_to_another_origin_after_a_redirect(
     respx_mock: MockRouter,
 ) -> None:
     there = respx_mock.get("http://127.0.0.1:2/").respond()
@@ -248,7 +248,7 @@ async def test_a_redirect_keeps_the_method_or_makes_it_get(
 async def test_tls_is_checked_for_the_name_while_the_address_is_pinned() -> None:
     async with web(tls=True) as site:
         site.routes["/"] = answer(b"safe")
-        names = Names(service_test=["127.0.0.1"], other_test=["127.0.0.1"])
+        names = Resolver(service_test=["127.0.0.1"], other_test=["127.0.0.1"])
         asks = client("127.0.0.1/32", names=names, ca_file=CERTIFICATE)
         assert (await fetch(asks, f"https://service.test:{site.port}/"))[1] == b"safe"
         assert site.requests[0].headers["host"] == f"service.test:{site.port}"
@@ -259,7 +259,7 @@ async def test_tls_is_checked_for_the_name_while_the_address_is_pinned() -> None
         assert (own.code, classify(own)) == ("tls_certificate", E.PERMANENT)
 
 
-async def test_tls_with_what_speaks_none_is_told() -> None:
+async def test_tls_to_a_plain_server_is_reported() -> None:
     async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(b"speak up"))
         writer.close()
@@ -270,7 +270,7 @@ async def test_tls_with_what_speaks_none_is_told() -> None:
     assert (failure.code, classify(failure)) == ("tls", E.PERMANENT)
 
 
-async def test_nobody_listens() -> None:
+async def test_a_refused_connection_is_reported() -> None:
     failure = await failing(client("127.0.0.1"), "http://127.0.0.1:1/")
     assert (failure.origin, failure.code) == ("http", "ECONNREFUSED")
     assert classify(failure) is E.TRANSIENT_INFRA
@@ -279,7 +279,7 @@ async def test_nobody_listens() -> None:
 # -- time-outs
 
 
-async def test_connecting_has_a_limit() -> None:
+async def test_connecting_has_a_timeout() -> None:
     async with unresponsive_port() as port:
         failure = await failing(client("127.0.0.1"), f"http://127.0.0.1:{port}/", Timeouts(9, 0.1))
     assert str(failure) == f"http://127.0.0.1:{port}/: no connection for 0.1 s (connect limit)"
@@ -299,18 +299,18 @@ async def test_resolving_and_tls_count_as_connecting(site: FaultyServer) -> None
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [b"", b"HTTP/1.1 200 OK\r\nContent-", head(content_length="9") + b"half"],
     ids=["before the headers", "within the headers", "within the body"],
 )
-async def test_a_call_has_a_limit(site: FaultyServer, said: bytes) -> None:
-    site.routes["/"] = site.stall(said)
+async def test_a_call_has_a_timeout(site: FaultyServer, response: bytes) -> None:
+    site.routes["/"] = site.stall(response)
     failure = await failing(client(site), site.url(), Timeouts(0.15, 0.1))
     assert str(failure) == f"{site.url()}: no complete response for 0.15 s (call limit)"
     assert (failure.code, classify(failure)) == ("call_timeout", E.TRANSIENT_APP)
 
 
-async def test_the_pieces_of_an_answer_have_a_limit(site: FaultyServer) -> None:
+async def test_reading_a_chunk_has_a_timeout(site: FaultyServer) -> None:
     first = head(transfer_encoding="chunked") + chunk(b"one")
     site.routes["/"] = site.stall(first)
     failure = await failing(client(site), site.url(), Timeouts(9, 9, 0.1))
@@ -318,7 +318,7 @@ async def test_the_pieces_of_an_answer_have_a_limit(site: FaultyServer) -> None:
     assert (failure.code, classify(failure)) == ("idle_timeout", E.TRANSIENT_APP)
 
 
-async def test_a_slow_drip_ends_with_the_call(respx_mock: MockRouter) -> None:
+async def test_a_slow_response_ends_at_the_timeout_of_the_call(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=endless(b".", 0.01))
     failure = await failing(client(PLACE), SITE, Timeouts(0.2, 9, 0.15))
     assert failure.code == "call_timeout"
@@ -328,7 +328,7 @@ async def test_a_slow_drip_ends_with_the_call(respx_mock: MockRouter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("raw", "code"),
     [
         (head(transfer_encoding="chunked") + chunk(bytes(CAP)) + chunk(b"1"), "body_too_large"),
         (head(content_length=str(CAP + 1)) + bytes(CAP + 1), "body_too_large"),
@@ -342,26 +342,26 @@ async def test_a_slow_drip_ends_with_the_call(respx_mock: MockRouter) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-async def test_a_broken_answer_has_a_reason(site: FaultyServer, said: bytes, code: str) -> None:
-    site.routes["/"] = said
+async def test_a_broken_response_has_a_reason(site: FaultyServer, raw: bytes, code: str) -> None:
+    site.routes["/"] = raw
     assert (await failing(client(site), site.url())).code == code
 
 
-async def test_an_endless_answer_ends_with_the_cap(respx_mock: MockRouter) -> None:
+async def test_an_endless_response_ends_at_the_size_limit(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=endless(bytes(64 * 1024)))
     failure = await failing(client(PLACE), SITE)
     assert str(failure) == f"the response is larger than {CAP:,} bytes (http.max_body)"
     assert classify(failure) is E.PERMANENT
 
 
-async def test_a_bomb_is_not_unpacked(respx_mock: MockRouter) -> None:
+async def test_a_decompression_bomb_is_not_decompressed(respx_mock: MockRouter) -> None:
     for limit, code in ((CAP, "body_too_large"), (20 * 1024 * 1024, "decompression_bomb")):
         respx_mock.get(SITE).respond(content=pieces(bomb()), headers={"content-encoding": "gzip"})
         failure = await failing(client(PLACE, max_body=limit), SITE)
         assert (failure.code, classify(failure)) == (code, E.PERMANENT)
 
 
-async def test_memory_is_bounded_whatever_comes(site: FaultyServer) -> None:
+async def test_memory_is_bounded_for_any_response(site: FaultyServer) -> None:
     site.routes["/endless"] = site.forever(head(transfer_encoding="chunked"), chunk(bytes(2**20)))
     site.routes["/bomb"] = answer(bomb(), content_encoding="gzip")
     site.routes["/header"] = site.forever(b"HTTP/1.1 200 OK\r\nA: ", bytes(1024 * 1024))
@@ -394,7 +394,7 @@ async def test_body_is_decompressed(respx_mock: MockRouter, coding: str, size: i
     assert not response.packed
 
 
-async def test_what_nobody_can_unpack_stays_packed(respx_mock: MockRouter) -> None:
+async def test_a_body_with_an_unknown_encoding_is_unchanged(respx_mock: MockRouter) -> None:
     respx_mock.get(SITE).respond(content=pieces(b"\x00\x01"), headers={"content-encoding": "br"})
     response, body = await fetch(client(PLACE), SITE)
     assert (response.packed, body) == (True, b"\x00\x01")

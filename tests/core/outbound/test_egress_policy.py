@@ -23,7 +23,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("word", "texts"), REFUSED.items())
-def test_what_is_not_public(word: str, texts: str) -> None:
+def test_private_addresses_are_recognized(word: str, texts: str) -> None:
     for text in texts.split():
         address = parse_ip(text)
         assert address is not None
@@ -32,7 +32,7 @@ def test_what_is_not_public(word: str, texts: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111"])
-def test_what_is_public(text: str) -> None:
+def test_public_addresses_are_recognized(text: str) -> None:
     address = parse_ip(text)
     assert address is not None
     assert EgressPolicy(()).allows("any.test", address, 80)
@@ -55,13 +55,15 @@ def test_what_is_public(text: str) -> None:
         ("db.internal:5", "evil.test", "10.0.0.1", 5, False),
     ],
 )
-def test_what_is_allowed(entry: str, host: str, address: str, port: int, fine: bool) -> None:
+def test_allowed_addresses_are_recognized(
+    entry: str, host: str, address: str, port: int, fine: bool
+) -> None:
     parsed = parse_ip(address)
     assert parsed is not None
     assert EgressPolicy([entry]).allows(host, parsed, port) is fine
 
 
-def test_an_address_that_the_configuration_names_itself_is_meant() -> None:
+def test_an_address_in_the_configuration_is_allowed() -> None:
     urls = ["http://127.0.0.1:8080/v1", "http://localhost/x", "https://llm.internal/"]
     local, private = parse_ip("127.0.0.1"), parse_ip("10.0.0.1")
     assert local is not None

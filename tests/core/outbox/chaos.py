@@ -33,7 +33,7 @@ LIVE = (
 
 
 class VisibleMessage(NamedTuple):
-    """A message that people see."""
+    """A message that people can see."""
 
     thread: str
     marker: str
@@ -46,10 +46,10 @@ class ChaosBackend(Protocol):
     fault_counts: Counter[str]
     """Counts of the faults, by name."""
     known: set[str]
-    """All faults."""
+    """The number of all faults."""
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
-        """Begin; return the module that delivers there, and the address that it takes."""
+        """Start; return the module that delivers to it, and its address."""
         ...
 
     def target(self, n: int) -> str:
@@ -57,7 +57,7 @@ class ChaosBackend(Protocol):
         ...
 
     async def reach(self, count: int) -> None:
-        """Return once so many messages were posted."""
+        """Return once this number of messages were posted."""
         ...
 
     def seen(self) -> list[VisibleMessage]:
@@ -76,7 +76,7 @@ class ChatBackend:
         self.fault_counts: Counter[str] = Counter()
 
     async def open(self, stack: AsyncExitStack) -> Sequence[str]:
-        """Serve both."""
+        """Serve the chat and the proxy."""
         proxy = Proxy(await stack.enter_async_context(serving(self._chat.answer)), self._seed)
         stack.push_async_callback(proxy.close)
         self.fault_counts = proxy.fault_counts
@@ -103,7 +103,7 @@ class ChatBackend:
 
 @dataclass
 class ChaosRun:
-    """How much, and how bad."""
+    """A run: number of jobs, faults and kills."""
 
     sky: ChaosBackend
 
@@ -118,16 +118,16 @@ class ChaosRun:
     watch: Connection = field(init=False)
 
     async def run(self, make: Factory, conn: Connection) -> None:
-        """Let it all be delivered; up to twenty jobs ask, and are answered meanwhile."""
+        """Deliver all messages; up to twenty jobs ask questions, which are answered."""
         rt, self.watch = make.rt, conn
         async with AsyncExitStack() as stack:
             module, *address = await self.sky.open(stack)
-            crew = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])
-            stack.push_async_callback(crew.stop)
+            processes = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])
+            stack.push_async_callback(processes.stop)
             for _ in range(self.processes):
-                await crew.start()
+                await processes.start()
             async with asyncio.timeout(self.deadline), asyncio.TaskGroup() as group:
-                group.create_task(self._kill(crew))
+                group.create_task(self._kill(processes))
                 await self._cause(make)
                 await until(self._all_said, "the end of what is to be said", self.deadline)
 
@@ -135,11 +135,11 @@ class ChaosRun:
         asking = []
         numbers = []
         for n in range(self.jobs):
-            told: dict[str, Any] = {"notify": (self.sky.target(n),)}
+            fields: dict[str, Any] = {"notify": (self.sky.target(n),)}
             if n % max(5, self.jobs // 20):  # each run of a test holds a session
-                numbers.append(await make.queued(**told))
+                numbers.append(await make.queued(**fields))
             else:
-                asking.append((await make.asked(**told)).number)
+                asking.append((await make.asked(**fields)).number)
                 numbers.append(asking[-1])
         for n in range(self.notices):
             for number in numbers:
@@ -157,40 +157,40 @@ class ChaosRun:
     async def _all_said(self) -> bool:
         return not await value(self.watch, LIVE)
 
-    async def _kill(self, crew: DispatcherProcesses) -> None:
-        """Kill a process at every so many posts, and start another."""
+    async def _kill(self, processes: DispatcherProcesses) -> None:
+        """Kill a process at a fixed number of posts, and start another."""
         total = self.jobs * self.notices
         for n in range(1, self.kills + 1):
             await self.sky.reach(total * n // (self.kills + 1))
-            await crew.kill_one()
+            await processes.kill_one()
             self.killed += 1
-            await crew.start()
+            await processes.start()
 
     async def check(self, rt: Runtime, conn: Connection) -> Counter[str]:
-        """Each is visible once, in the order of its thread, and rewritten where it has to be."""
-        found = await rows(
+        """Check that each message is visible once, in order, and edited if necessary."""
+        counts = await rows(
             conn,
             "SELECT id::text, seq, kind, status, thread_key, in_doubt FROM draftsman.deliveries",
         )
-        kinds = Counter(str(kind) for _, _, kind, *_ in found)
+        kinds = Counter(str(kind) for _, _, kind, *_ in counts)
         assert kinds["notice"] == self.jobs * self.notices
-        assert kinds["question_closed"] > 0, "no copy had to be rewritten"
+        assert kinds["question_closed"] > 0, "no copy was edited"
         posts = self.sky.seen()
-        seen = Counter(post.marker for post in posts)
-        assert max(seen.values()) == 1, "a message is visible twice"
-        for marker, seq, kind, status, *_ in found:
+        counts_by_marker = Counter(post.marker for post in posts)
+        assert max(counts_by_marker.values()) == 1, "a message is visible twice"
+        for marker, seq, kind, status, *_ in counts:
             if kind is DeliveryKind.NOTICE:
-                assert (status, seen[marker]) == (DeliveryStatus.SENT, 1), seq
+                assert (status, counts_by_marker[marker]) == (DeliveryStatus.SENT, 1), seq
             elif kind is DeliveryKind.QUESTION:
-                assert seen[marker] == (status is DeliveryStatus.SENT), seq
-        order = {marker: seq for marker, seq, *_ in found}
+                assert counts_by_marker[marker] == (status is DeliveryStatus.SENT), seq
+        order = {marker: seq for marker, seq, *_ in counts}
         threads: defaultdict[str, list[int]] = defaultdict(list)
         for post in posts:
             threads[post.thread].append(order[post.marker])
         assert all(seqs == sorted(seqs) for seqs in threads.values())
-        asked = {marker for marker, _, kind, *_ in found if kind is DeliveryKind.QUESTION}
-        shown = [post for post in posts if post.marker in asked]
-        assert all("was answered by" in post.text for post in shown)
+        markers = {marker for marker, _, kind, *_ in counts if kind is DeliveryKind.QUESTION}
+        question_posts = [post for post in posts if post.marker in markers]
+        assert all("was answered by" in post.text for post in question_posts)
         assert {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad} == {}
         return kinds
 
@@ -203,7 +203,7 @@ class DispatcherProcesses:
         self._running: list[asyncio.subprocess.Process] = []
 
     async def start(self) -> None:
-        """Start another."""
+        """Start another process."""
         with blocked():  # until it can handle them: a stop may follow at once
             process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
         self._running.append(process)
@@ -215,9 +215,9 @@ class DispatcherProcesses:
         await process.wait()
 
     async def stop(self) -> None:
-        """Ask the others to end; each must, by itself."""
+        """Stop the other processes; each must exit by itself."""
         for process in self._running:
             if process.returncode is None:
                 process.terminate()
         ends = [await process.wait() for process in self._running]
-        assert ends == [0] * len(ends), "a dispatcher did not end well"
+        assert ends == [0] * len(ends), "a dispatcher failed"

@@ -26,7 +26,7 @@ Rule = Callable[[Request], Awaitable[Reply | bool | None]]
 
 
 class ChatHarness:
-    """A chat, the rule that stands before it, and dispatchers that run."""
+    """A chat, the rule for its calls, and running dispatchers."""
 
     def __init__(self, rt: Runtime, url: str, stack: AsyncExitStack, chat: Chat) -> None:
         self.rt = rt
@@ -36,9 +36,9 @@ class ChatHarness:
         self._stack = stack
 
     async def answer(self, request: Request) -> Reply | None:
-        """Serve a call as the rule says; True: as usual."""
-        if self.rule is not None and (said := await self.rule(request)) is not True:
-            return said if isinstance(said, Reply) else None
+        """Serve a call by the rule; True: as usual."""
+        if self.rule is not None and (reply := await self.rule(request)) is not True:
+            return reply if isinstance(reply, Reply) else None
         return await self.chat.answer(request)
 
     def dispatcher(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
@@ -52,13 +52,15 @@ class ChatHarness:
         return await self._stack.enter_async_context(running(self.dispatcher(fallback, **channel)))
 
     async def quiet(self, job: int) -> None:
-        """Wait until nothing of a job is left to be sent to the chat."""
+        """Wait until every message of a job is sent to the chat."""
 
         async def look() -> bool:
             live = {"pending", "sending", "unconfirmed"}
             deliveries = await deliveries_of(self.rt, job)
             return not [
-                one for one in deliveries if one.status in live and one.channel is ChannelName.SLACK
+                delivery
+                for delivery in deliveries
+                if delivery.status in live and delivery.channel is ChannelName.SLACK
             ]
 
         await until(look, f"the deliveries of D-{job}")

@@ -1,4 +1,4 @@
-"""The outbox is tried against a chat."""
+"""Fixtures of the outbox's tests: a chat."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.support.http_server import serving
 
 
 @pytest.fixture
-async def desk(rt: Runtime) -> AsyncIterator[ChatHarness]:
-    """Give a chat, before which a test may put a rule."""
+async def chat(rt: Runtime) -> AsyncIterator[ChatHarness]:
+    """Give a chat; a test can set a rule for its calls."""
     async with AsyncExitStack() as stack:
-        made: list[ChatHarness] = []
-        url = await stack.enter_async_context(serving(lambda request: made[0].answer(request)))
-        made.append(ChatHarness(rt, url, stack, Chat()))
-        yield made[0]
+        opened: list[ChatHarness] = []
+        url = await stack.enter_async_context(serving(lambda request: opened[0].answer(request)))
+        opened.append(ChatHarness(rt, url, stack, Chat()))
+        yield opened[0]

@@ -33,21 +33,21 @@ async def deliver(
     database: str, channel: Channel, timeout: float, lease: float | None = None
 ) -> None:
     """Deliver until SIGTERM, as a bot does."""
-    told = short_timeouts(timeout, lease)
-    settings = Settings.model_validate({"database_url": database, "notifications": told})
+    notifications = short_timeouts(timeout, lease)
+    settings = Settings.model_validate({"database_url": database, "notifications": notifications})
     db = Database(database, settings.database)
     async with shutdown_signals() as signals:
         try:
             await db.open()
-            mailroom = wire(settings, db, False).delivery_process([channel])
-            with signals.handled_by(lambda _: mailroom.stop()):
-                await mailroom.run()
+            process = wire(settings, db, False).delivery_process([channel])
+            with signals.handled_by(lambda _: process.stop()):
+                await process.run()
         finally:
             await db.close()
 
 
 async def main(database: str, chat: str, *seconds: str) -> None:
-    """Deliver to a chat; its calls take from a bucket where there is a rate."""
+    """Deliver to a chat; a rate limits its calls."""
     timeout, lease, rate = (*map(float, seconds), None, None)[:3]
     assert timeout is not None
     await deliver(database, ChatChannel(chat, timeout, rate), timeout, lease)

@@ -1,4 +1,4 @@
-"""Looking at the outbox, and taking from it, in a test."""
+"""Queries and claims of the outbox for tests."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def claim(
 async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[ClaimedDelivery]:
     """Claim deliveries and record them as sent until none is due; return them in order."""
     sent: list[ClaimedDelivery] = []
-    while taken := await claim(rt, channel):
-        for item in taken:
+    while claimed := await claim(rt, channel):
+        for item in claimed:
             done = await rt.delivery_sender.record(item, Receipt(f"ref-{item.seq}"))
             assert done is DeliveryStatus.SENT
-        sent += taken
+        sent += claimed
     return sent

@@ -1,4 +1,4 @@
-"""A process without a worker sends as soon as there is something to send."""
+"""A process without a worker sends deliveries as soon as they are due."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from draftsman.store.postgres.database import Database
 from tests.support.waits import background, until
 
 
-async def test_it_is_woken_by_what_is_due(
+async def test_delivery_process_wakes_for_due_deliveries(
     settings: Settings, db: Database, owner: Actor, tmp_path: Path
 ) -> None:
-    told = settings.notifications.model_copy(update={"poll": 60.0})
-    rt = wire(settings.model_copy(update={"notifications": told}), db, False)
+    notifications = settings.notifications.model_copy(update={"poll": 60.0})
+    rt = wire(settings.model_copy(update={"notifications": notifications}), db, False)
     path = tmp_path / "said.jsonl"
-    mailroom = rt.delivery_process([LogChannel(path)])
+    process = rt.delivery_process([LogChannel(path)])
 
     async def asked() -> str:
         asks = invocation(type="echo", text="x", notify=("log",))
@@ -32,8 +32,8 @@ async def test_it_is_woken_by_what_is_due(
         await until(look, f"{name} in the log")
 
     first = await asked()
-    async with background(mailroom.run()) as running:
+    async with background(process.run()) as running:
         await said(first)
         await said(await asked())
-        mailroom.stop()
+        process.stop()
         await running

@@ -29,10 +29,10 @@ from tests.support.statements import rows, run
 from tests.support.waits import until
 
 
-async def test_the_last_try_is_the_end_and_the_fallback_says_it(
+async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     make: Factory,
     rt: Runtime,
-    desk: ChatHarness,
+    chat: ChatHarness,
     caplog: pytest.LogCaptureFixture,
     conn: Connection,
 ) -> None:
@@ -41,11 +41,11 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     async def refuse(_: Request) -> Reply:
         return Reply(400)
 
-    desk.rule = refuse
+    chat.rule = refuse
     title = "Tidy up, token=hunter2hunter2"
     number = await make.queued(title=title, **CHAT)
-    await desk.open(fallback="log")
-    await desk.quiet(number)
+    await chat.open(fallback="log")
+    await chat.quiet(number)
     dead, instead = await deliveries_of(rt, number)
     assert (dead.status, dead.attempts, dead.last_error) == (
         DeliveryStatus.DEAD_LETTER,
@@ -57,7 +57,7 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     async def said() -> bool:  # after the commit, which this test may see first
         return bool(caplog.text)
 
-    await until(said, "a line about the dead delivery")
+    await until(said, "a line about the dead-letter delivery")
     assert (
         f"delivery {dead.seq} (status) of D-{number} to {dead.channel}:{dead.target}" in caplog.text
     )
@@ -69,21 +69,21 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     assert [event.payload["delivery"] for event in events] == [dead.seq]
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("gone", declared="PERMANENT"))
-    assert len(await deliveries_of(rt, number)) == 2, "no fallback of a fallback"
-    assert await rt.outbox.dead_count() == 2
+    assert len(await deliveries_of(rt, number)) == 2, "a fallback has no fallback"
+    assert await rt.outbox.dead_letter_count() == 2
     assert (await rows(conn, "SELECT count(*) FROM draftsman.job_targets"))[0][0] == 1
 
 
-async def test_what_passes_is_tried_again_up_to_a_limit(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_temporary_failure_is_retried_up_to_the_limit(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     async def fail(_: Request) -> Reply:
         return Reply(500)
 
-    desk.rule = fail
+    chat.rule = fail
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
+    await chat.open()
+    await chat.quiet(number)
     (delivery,) = await deliveries_of(rt, number)
     assert (delivery.status, delivery.attempts, delivery.in_doubt) == (
         DeliveryStatus.DEAD_LETTER,
@@ -92,23 +92,23 @@ async def test_what_passes_is_tried_again_up_to_a_limit(
     )
 
 
-async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_dead_letter_delivery_is_searched_for_and_sent_again_on_request(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def deny(request: Request) -> Reply | bool:
-        asked.append(request.path)
-        return Reply(403) if len(asked) == 1 else True
+        paths.append(request.path)
+        return Reply(403) if len(paths) == 1 else True
 
-    desk.rule = deny
+    chat.rule = deny
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
+    await chat.open()
+    await chat.quiet(number)
     (dead,) = await deliveries_of(rt, number)
     assert await rt.outbox.redeliver([dead.seq], make.owner) == [dead.seq]
-    await desk.quiet(number)
-    assert (await kinds_and_statuses(rt, number), asked) == (
+    await chat.quiet(number)
+    assert (await kinds_and_statuses(rt, number), paths) == (
         [("status", "sent")],
         ["/post", "/find", "/post"],
     )
@@ -116,18 +116,18 @@ async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
     assert (event.kind, event.actor) == ("redelivered", "cli:root")
 
 
-async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
-    make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
+async def test_a_retry_after_delays_every_process_without_using_an_attempt(
+    make: Factory, rt: Runtime, chat: ChatHarness, clock: Clock
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def later(request: Request) -> Reply | bool:
-        asked.append(request.path)
-        return Reply(429, headers=(("retry-after", "3600"),)) if len(asked) == 1 else True
+        paths.append(request.path)
+        return Reply(429, headers=(("retry-after", "3600"),)) if len(paths) == 1 else True
 
-    desk.rule = later
+    chat.rule = later
     first = await make.queued(**CHAT)
-    dispatcher = desk.dispatcher()
+    dispatcher = chat.dispatcher()
     async with running(dispatcher):
 
         async def refused() -> bool:
@@ -139,31 +139,31 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
     assert [item.job for item in await claim(rt, ChannelName.SLACK)] == [other]
     (delivery,) = await deliveries_of(rt, first)
     assert (delivery.status, delivery.attempts) == (DeliveryStatus.PENDING, 0)
-    assert asked == ["/post"]
+    assert paths == ["/post"]
     due = await rt.delivery_sender.next_due(ChannelName.SLACK)
     assert due is not None
-    assert due <= 60, "the lease of the other"
+    assert due <= 60, "the lease of the other delivery"
     await clock.forward(3601)
     assert {item.job for item in await claim(rt, ChannelName.SLACK)} == {first, second, other}
 
 
-async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
-    make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
+async def test_a_rate_limited_delivery_is_not_claimed_before_its_time(
+    make: Factory, rt: Runtime, chat: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def later(_: Request) -> Reply:
         return Reply(429, headers=(("retry-after", "20"),))
 
     async def note(
-        deliver: DeliverySender, channel: ChannelName, **wanted: Any
+        deliver: DeliverySender, channel: ChannelName, **details: Any
     ) -> list[ClaimedDelivery]:
-        busy.append(wanted["busy"])
-        return await original(deliver, channel, **wanted)
+        busy.append(details["busy"])
+        return await original(deliver, channel, **details)
 
-    desk.rule, original = later, DeliverySender.claim
+    chat.rule, original = later, DeliverySender.claim
     busy: list[list[str]] = []
     monkeypatch.setattr(DeliverySender, "claim", note)
     number = await make.queued(**CHAT)
-    async with running(desk.dispatcher()):
+    async with running(chat.dispatcher()):
 
         async def refused() -> bool:
             return (await deliveries_of(rt, number))[0].last_error == "HTTP 429"
@@ -178,8 +178,8 @@ async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
     assert all(targets == ["C1"] for targets in busy[before + 1 :])
 
 
-async def test_who_hangs_is_waited_for_by_nobody_else(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_hanging_call_delays_no_other_target(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     hanging = asyncio.Event()
 
@@ -188,11 +188,11 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
             await hanging.wait()
         return True
 
-    desk.rule = hang
+    chat.rule = hang
     stuck = [await make.queued(notify=("slack:HANGS",)) for _ in range(30)]
-    await desk.open()
+    await chat.open()
     number = await make.queued(**CHAT)
-    await desk.quiet(number)
+    await chat.quiet(number)
     under_way = [
         delivery
         for job in stuck
@@ -202,42 +202,42 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
     assert len(under_way) <= FAST.per_target * 2 - 1
     hanging.set()
     for job in stuck:
-        await desk.quiet(job)
+        await chat.quiet(job)
 
 
-async def test_a_limit_is_kept_by_all_processes_together(
-    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
+async def test_a_rate_limit_is_shared_by_all_processes(
+    make: Factory, rt: Runtime, chat: ChatHarness, conn: Connection
 ) -> None:
     """Two at once, then another every 0.2 s: each attempt takes a token, or waits for it."""
     numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
     for _ in range(2):
-        await desk.open(rate=5)
+        await chat.open(rate=5)
     for number in numbers:
-        await desk.quiet(number)
+        await chat.quiet(number)
     ((ahead, attempts),) = await rows(
         conn,
         "SELECT extract(epoch FROM max(l.free_at) - max(d.sent_at))::float8, max(d.attempts)"
         " FROM draftsman.deliveries d CROSS JOIN draftsman.channel_limits l",
     )
-    assert ahead <= 0.4, "the last of them was taken before its time"
-    assert attempts == 1, "waiting spends nothing"
+    assert ahead <= 0.4, "the last token was taken too early"
+    assert attempts == 1, "waiting uses no attempt"
 
 
-async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_stop_finishes_calls_in_flight_and_claims_no_more(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
-    came, go = asyncio.Event(), asyncio.Event()
+    arrived, go = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Request) -> bool:
-        came.set()
+        arrived.set()
         await go.wait()
         return True
 
-    desk.rule = slow
+    chat.rule = slow
     first = await make.queued(**CHAT)
-    dispatcher = desk.dispatcher()
+    dispatcher = chat.dispatcher()
     task = asyncio.create_task(dispatcher.run())
-    await came.wait()
+    await arrived.wait()
     dispatcher.stop.set()
     second = await make.queued(**CHAT)
     go.set()
@@ -247,41 +247,41 @@ async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
 
 
 async def test_a_broken_channel_leaves_its_delivery_in_doubt(
-    make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, chat: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
         raise ValueError("a bug")
 
     monkeypatch.setattr(ChatChannel, "send", broken)
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
+    await chat.open()
+    await chat.quiet(number)
     (delivery,) = await deliveries_of(rt, number)
     assert (delivery.status, delivery.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
     assert delivery.last_error == "no reply: ValueError: a bug"
 
 
-async def test_a_process_that_lost_the_database_goes_on(
-    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
+async def test_a_process_continues_after_an_outage_of_the_database(
+    make: Factory, rt: Runtime, chat: ChatHarness, conn: Connection
 ) -> None:
-    await desk.open()
+    await chat.open()
     await run(
         conn,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
     number = await make.queued(**CHAT)
-    await desk.quiet(number)
+    await chat.quiet(number)
     assert await kinds_and_statuses(rt, number) == [("status", "sent")]
 
 
-async def test_who_was_stopped_for_longer_than_its_lease_sends_nothing(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_process_suspended_longer_than_its_lease_sends_nothing(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     await make.queued(**CHAT)
     (item,) = await claim(rt, ChannelName.SLACK)
-    channel = ChatChannel(desk.url)
-    ended = await rt.delivery_sender.send(item, channel, time.monotonic() - 1)
+    channel = ChatChannel(chat.url)
+    outcome = await rt.delivery_sender.send(item, channel, time.monotonic() - 1)
     await channel.close()
-    assert isinstance(ended, Unconfirmed)
-    assert desk.chat.posts == {}
+    assert isinstance(outcome, Unconfirmed)
+    assert chat.chat.posts == {}

@@ -1,4 +1,4 @@
-"""Visible messages: each is shown once, and rewritten where necessary."""
+"""Visible messages: each is shown once, and edited if necessary."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.support.http_server import Reply, Request
 from tests.support.people import People
 
 
-async def test_a_story_is_told_in_order_and_its_question_rewritten(
-    make: Factory, rt: Runtime, desk: ChatHarness, people: People
+async def test_messages_of_a_job_are_sent_in_order_and_its_question_is_edited(
+    make: Factory, rt: Runtime, chat: ChatHarness, people: People
 ) -> None:
     work = await make.asked(GATE, **CHAT)
-    await desk.open()
-    await desk.quiet(work.number)
+    await chat.open()
+    await chat.quiet(work.number)
     await make.decide(work.number, True, people.carol)
-    await desk.quiet(work.number)
+    await chat.quiet(work.number)
     again = await make.running(work.number)
     await rt.settlement.outcome(again, Done({"summary": "all is well", "pr_url": "https://x/1"}))
-    await desk.quiet(work.number)
-    (thread,) = desk.chat.threads.values()
+    await chat.quiet(work.number)
+    (thread,) = chat.chat.threads.values()
     assert [post.text.splitlines()[0] for post in thread] == [
         "D-1 'noop' is completed", "D-1/1 was approved by carol", "D-1 'noop' completed",
     ]  # fmt: skip
@@ -39,23 +39,23 @@ async def test_a_story_is_told_in_order_and_its_question_rewritten(
     assert kinds.count("delivery_sent") == 2, "the question and the result"
 
 
-async def test_a_lost_reply_is_looked_for_and_not_posted_again(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_message_with_a_lost_reply_is_found_and_not_posted_again(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def cut(request: Request) -> Reply | bool | None:
-        asked.append(request.path)
-        if len(asked) > 1:
+        paths.append(request.path)
+        if len(paths) > 1:
             return True
-        await desk.chat.answer(request)
+        await chat.chat.answer(request)
         return None
 
-    desk.rule = cut
+    chat.rule = cut
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
-    assert asked == ["/post", "/find"]
+    await chat.open()
+    await chat.quiet(number)
+    assert paths == ["/post", "/find"]
     (delivery,) = await deliveries_of(rt, number)
     assert (delivery.status, delivery.attempts, delivery.in_doubt) == (
         DeliveryStatus.SENT,
@@ -64,50 +64,48 @@ async def test_a_lost_reply_is_looked_for_and_not_posted_again(
     )
 
 
-async def test_one_that_did_not_arrive_is_posted_again_after_a_look(
-    make: Factory, desk: ChatHarness
+async def test_a_message_that_did_not_arrive_is_posted_again_after_a_search(
+    make: Factory, chat: ChatHarness
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def drop(request: Request) -> Reply | bool | None:
-        asked.append(request.path)
-        return None if len(asked) == 1 else True
+        paths.append(request.path)
+        return None if len(paths) == 1 else True
 
-    desk.rule = drop
+    chat.rule = drop
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
-    assert asked == ["/post", "/find", "/post"]
+    await chat.open()
+    await chat.quiet(number)
+    assert paths == ["/post", "/find", "/post"]
 
 
-async def test_a_status_whose_message_was_deleted_is_posted_anew(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_status_whose_message_was_deleted_is_posted_again(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
-    desk.chat.posts.clear()
+    await chat.open()
+    await chat.quiet(number)
+    chat.chat.posts.clear()
     await make.running(number)
-    await desk.quiet(number)
-    assert [post.text for post in desk.chat.posts.values()] == ["D-1 'noop' is running"]
+    await chat.quiet(number)
+    assert [post.text for post in chat.chat.posts.values()] == ["D-1 'noop' is running"]
 
 
-async def test_a_copy_that_was_deleted_needs_no_rewriting(
-    make: Factory, rt: Runtime, desk: ChatHarness
-) -> None:
+async def test_a_deleted_copy_is_not_edited(make: Factory, rt: Runtime, chat: ChatHarness) -> None:
     work = await make.asked(**CHAT)
-    await desk.open()
-    await desk.quiet(work.number)
-    desk.chat.posts.clear()
+    await chat.open()
+    await chat.quiet(work.number)
+    chat.chat.posts.clear()
     await make.answer(work.number, "red")
-    await desk.quiet(work.number)
-    found = await kinds_and_statuses(rt, work.number)
-    assert ("question_closed", "sent") in found
-    assert "dead_letter" not in {status for _, status in found}
+    await chat.quiet(work.number)
+    statuses = await kinds_and_statuses(rt, work.number)
+    assert ("question_closed", "sent") in statuses
+    assert "dead_letter" not in {status for _, status in statuses}
 
 
-async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_a_dead_post_that_may_be_visible_is_found_and_edited(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     """It arrived without a reply, and the question closed after the last attempt."""
     work = await make.asked(**CHAT)
@@ -116,58 +114,58 @@ async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
         if b"asks: Which" not in request.body:
             return True
         if request.path == "/post":
-            await desk.chat.answer(request)
+            await chat.chat.answer(request)
         return None
 
-    desk.rule = deaf
-    await desk.open()
-    await desk.quiet(work.number)
+    chat.rule = deaf
+    await chat.open()
+    await chat.quiet(work.number)
     (question,) = [
         o for o in await deliveries_of(rt, work.number) if o.kind is DeliveryKind.QUESTION
     ]
     assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
-    desk.rule = None
+    chat.rule = None
     await make.answer(work.number, "red")
-    await desk.quiet(work.number)
-    texts = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
+    await chat.quiet(work.number)
+    texts = [post.text.splitlines()[0] for post in chat.chat.posts.values()]
     assert "D-1/1 was answered by root: red" in texts
 
 
-async def test_a_file_is_uploaded_once(make: Factory, rt: Runtime, desk: ChatHarness) -> None:
+async def test_a_file_is_uploaded_once(make: Factory, rt: Runtime, chat: ChatHarness) -> None:
     work = await make.running(**CHAT)
     await rt.checkpoints.artifact(work.lease, "report.txt", "report", b"12345")
     assert [await rt.outbox.file(work.number, "report.txt") for _ in range(2)] == [1, 0]
     with pytest.raises(NotFound, match="no artifact 'other'"):
         await rt.outbox.file(work.number, "other")
-    await desk.open()
-    await desk.quiet(work.number)
-    texts = [post.text for post in desk.chat.posts.values()]
+    await chat.open()
+    await chat.quiet(work.number)
+    texts = [post.text for post in chat.chat.posts.values()]
     assert texts == ["D-1 'noop' is running", "report.txt 5"]
     kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
     assert kinds[-1] == "attachment_uploaded"
 
 
-async def test_a_reminder_is_rewritten_with_its_question(
-    make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
+async def test_a_reminder_is_edited_with_its_question(
+    make: Factory, rt: Runtime, chat: ChatHarness, clock: Clock
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 1000}), **CHAT)
     await clock.forward(600)
     assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
-    await desk.open()
-    await desk.quiet(work.number)
+    await chat.open()
+    await chat.quiet(work.number)
     await make.answer(work.number, "red")
-    await desk.quiet(work.number)
-    said = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
-    assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
+    await chat.quiet(work.number)
+    first_lines = [post.text.splitlines()[0] for post in chat.chat.posts.values()]
+    assert first_lines[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is also a copy"
 
 
-async def test_a_private_word_goes_to_one_target_and_names_who_may_see_it(
+async def test_a_private_notice_goes_to_one_target_and_names_its_reader(
     make: Factory, rt: Runtime
 ) -> None:
     number = await make.queued(notify=("log", "slack:C1", "slack:C1/9.5"))
     at = parse("slack:C1/9.5")
-    said = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
-    assert said == [1, 0]
+    created = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
+    assert created == [1, 0]
     (notice,) = [
         delivery
         for delivery in await deliveries_of(rt, number)

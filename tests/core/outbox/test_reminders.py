@@ -31,29 +31,29 @@ LONG = QUESTION.model_copy(update={"expires_in": 100 * HOUR})
 
 
 async def count(rt: Runtime, job: int) -> int:
-    """Return how many reminders were written, as the question has them counted as well."""
-    found = [
+    """Return the number of reminders, which equals the counter of the question."""
+    reminders = [
         delivery
         for delivery in await deliveries_of(rt, job)
         if delivery.kind is DeliveryKind.REMINDER
     ]
-    assert (await rt.questions.get(job, 1)).reminders == len(found)
-    return len(found)
+    assert (await rt.questions.get(job, 1)).reminders == len(reminders)
+    return len(reminders)
 
 
-async def test_half_and_ninety_percent_of_the_time(
+async def test_reminders_are_due_at_half_and_at_90_percent_of_the_time(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
-    seen = []
+    counts = []
     for hours in (49, 2, 38, 2, 8):  # 49, 51, 89, 91, 99
         await clock.forward(hours * HOUR)
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append(await count(rt, work.number))
-    assert seen == [0, 1, 1, 2, 2]
+        counts.append(await count(rt, work.number))
+    assert counts == [0, 1, 1, 2, 2]
 
 
-async def test_it_is_said_with_the_question_and_once_for_each_target(
+async def test_a_reminder_follows_its_question_once_for_each_target(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, notify=("log", "slack:C1"))
@@ -77,7 +77,7 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     assert question.reminders == 1
 
 
-async def test_a_late_sweep_says_it_once(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_a_late_sweep_reminds_once(make: Factory, rt: Runtime, clock: Clock) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(95 * HOUR)
     assert [await rt.sweeps.names["remind"](LeaderTerm()) for _ in range(2)] == [1, 0]
@@ -85,7 +85,7 @@ async def test_a_late_sweep_says_it_once(make: Factory, rt: Runtime, clock: Cloc
 
 
 @pytest.mark.parametrize("item", [{"never_expires": True}, {"expires_in": 60.0}])
-async def test_what_never_expires_or_is_over_is_not_reminded_of(
+async def test_a_question_that_never_expires_or_is_overdue_gets_no_reminder(
     make: Factory, rt: Runtime, clock: Clock, item: dict[str, Any]
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update=item), **LOG)
@@ -95,9 +95,7 @@ async def test_what_never_expires_or_is_over_is_not_reminded_of(
     assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
 
 
-async def test_a_closed_question_is_not_reminded_of(
-    make: Factory, rt: Runtime, clock: Clock
-) -> None:
+async def test_a_closed_question_gets_no_reminder(make: Factory, rt: Runtime, clock: Clock) -> None:
     works = [await make.asked(LONG, **LOG) for _ in range(2)]
     await make.answer(works[0].number, "red")
     await rt.job_control.cancel(works[1].number, make.owner)
@@ -106,7 +104,7 @@ async def test_a_closed_question_is_not_reminded_of(
     assert [await count(rt, work.number) for work in works] == [0, 0]
 
 
-async def test_a_reminder_that_waits_is_unsaid_when_its_question_closes(
+async def test_a_pending_reminder_is_superseded_when_its_question_closes(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
@@ -117,26 +115,28 @@ async def test_a_reminder_that_waits_is_unsaid_when_its_question_closes(
     assert ("reminder", "superseded") in await kinds_and_statuses(rt, work.number)
 
 
-async def test_more_time_brings_its_own_but_three_are_all(
+async def test_an_extended_question_gets_at_most_three_reminders(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(51 * HOUR)
     await rt.sweeps.names["remind"](LeaderTerm())
-    seen = []
+    counts = []
     for _ in range(3):
         await rt.questions.extend(work.number, 1, 100 * HOUR, make.owner)
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append(await count(rt, work.number))
+        counts.append(await count(rt, work.number))
         await clock.forward(100 * HOUR)  # over half of its time, with 50 left
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append(await count(rt, work.number))
-    assert seen == [1, 2, 2, 3, 3, 3]
+        counts.append(await count(rt, work.number))
+    assert counts == [1, 2, 2, 3, 3, 3]
     await rt.questions.extend(work.number, 1, None, make.owner)
     assert await rt.sweeps.next_due() is None
 
 
-async def test_for_ever_ends_them(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_a_question_that_no_longer_expires_gets_no_reminder(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     work = await make.asked(LONG, **LOG)
     await rt.questions.extend(work.number, 1, None, make.owner)
     await clock.forward(99 * HOUR)
@@ -146,7 +146,7 @@ async def test_for_ever_ends_them(make: Factory, rt: Runtime, clock: Clock) -> N
     assert await count(rt, work.number) == 0
 
 
-async def test_where_nobody_would_hear_it_the_point_passes(
+async def test_a_reminder_without_a_target_is_skipped(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(LONG)
@@ -159,10 +159,10 @@ async def test_where_nobody_would_hear_it_the_point_passes(
     assert await count(rt, work.number) == 1
 
 
-async def test_it_is_bounded_and_the_oldest_come_first(
+async def test_a_sweep_of_reminders_is_bounded_and_oldest_first(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    few = wire(
+    limited = wire(
         rt.settings.model_copy(
             update={"sweeps": rt.settings.sweeps.model_copy(update={"limit": 2})}
         ),
@@ -171,24 +171,24 @@ async def test_it_is_bounded_and_the_oldest_come_first(
     )
     works = [await make.asked(LONG, **LOG) for _ in range(3)]
     await clock.forward(51 * HOUR)
-    assert await few.sweeps.names["remind"](LeaderTerm()) == 2
+    assert await limited.sweeps.names["remind"](LeaderTerm()) == 2
     assert [await count(rt, work.number) for work in works] == [1, 1, 0]
-    assert await few.sweeps.names["remind"](LeaderTerm()) == 1
+    assert await limited.sweeps.names["remind"](LeaderTerm()) == 1
 
 
 # Quiet hours. The clock is put to an hour of a day in January.
 
 
-def _night(rt: Runtime, **people: dict[str, str]) -> Runtime:
-    """Return services for people with quiet hours of their own, and 22 to 7 in UTC by default."""
+def _with_quiet_hours(rt: Runtime, **people: dict[str, str]) -> Runtime:
+    """Return services for people with these quiet hours; by default 22 to 7 in UTC."""
     data = rt.settings.model_dump(exclude_unset=True)
     data["people"] = {name: PEOPLE[name] | people.get(name, {}) for name in PEOPLE}
     data["questions"] = {"quiet_hours": "22:00-07:00", "timezone": "UTC"}
     return wire(Settings.model_validate(data), rt.db, False)
 
 
-async def _at(clock: Clock, rt: Runtime, hour: float) -> None:
-    """Go on to that hour of the day, UTC."""
+async def _set_hour(clock: Clock, rt: Runtime, hour: float) -> None:
+    """Move the clock forward to this hour of the day, in UTC."""
     now = await rt.checkpoints.now()
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     await clock.forward(((hour * HOUR) - (now - today).total_seconds()) % (24 * HOUR))
@@ -199,19 +199,19 @@ async def _due_at(conn: Connection) -> list[datetime]:
     return [at for (at,) in await rows(conn, due)]
 
 
-async def test_a_reminder_waits_for_the_morning(
+async def test_a_reminder_waits_for_the_end_of_quiet_hours(
     make: Factory, rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
-    night = _night(rt)
-    await _at(clock, rt, 18)
+    night = _with_quiet_hours(rt)
+    await _set_hour(clock, rt, 18)
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 10 * HOUR}), **LOG)
     long = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
     assert await night.sweeps.names["remind"](LeaderTerm()) == 2
-    assert await count(rt, work.number) == 0, "its time is over before the morning"
+    assert await count(rt, work.number) == 0, "it expires before the end of quiet hours"
     assert await count(rt, long.number) == 0
     assert await night.sweeps.names["remind"](LeaderTerm()) == 0, (
-        "it is put off, not looked at again"
+        "it is postponed, not evaluated again"
     )
     (morning,) = await _due_at(conn)
     assert (morning.astimezone(UTC).hour, morning.minute) == (7, 0)
@@ -219,15 +219,15 @@ async def test_a_reminder_waits_for_the_morning(
     assert await night.sweeps.names["remind"](LeaderTerm()) == 1
     assert await count(rt, long.number) == 1
     (at,) = await _due_at(conn)
-    left = at - (await rt.checkpoints.now())
-    assert 8.4 * HOUR < left.total_seconds() <= 8.6 * HOUR, "90 % is still to come"
+    remaining = at - (await rt.checkpoints.now())
+    assert 8.4 * HOUR < remaining.total_seconds() <= 8.6 * HOUR, "the reminder at 90 % is not due"
 
 
-async def test_it_is_dropped_when_it_is_answered_in_the_night(
+async def test_a_delayed_reminder_is_superseded_by_an_answer(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    night = _night(rt)
-    await _at(clock, rt, 18)
+    night = _with_quiet_hours(rt)
+    await _set_hour(clock, rt, 18)
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
     await night.sweeps.names["remind"](LeaderTerm())
@@ -238,23 +238,23 @@ async def test_it_is_dropped_when_it_is_answered_in_the_night(
 
 
 TOKYO = {"timezone": "Asia/Tokyo"}
-"""Where it is day from 22:00 to 13:00 UTC."""
+"""A time zone in which it is day from 22:00 to 13:00 UTC."""
 CASES = [
     (GATE, {}, 3, 0),
-    (GATE, {"carol": TOKYO}, 3, 1),  # the first of them is awake
+    (GATE, {"carol": TOKYO}, 3, 1),  # the first responder has no quiet hours now
     (GATE, {"carol": {"quiet_hours": "none"}}, 3, 1),
     (GATE, {"ben": TOKYO}, 3, 0),  # he may not decide it
     (GATE, {"carol": TOKYO, "dave": TOKYO}, 14, 0),
     (GATE, {"carol": TOKYO}, 14, 1),
     (QUESTION, {"ben": TOKYO}, 3, 1),
-    (QUESTION, {"ben": TOKYO}, 14, 1),  # the requester is awake
+    (QUESTION, {"ben": TOKYO}, 14, 1),  # the requester has no quiet hours now
     (QUESTION, {"ben": TOKYO, "anna": TOKYO}, 14, 0),
     (QUESTION, {"carol": TOKYO}, 3, 0),
 ]
 
 
-@pytest.mark.parametrize(("item", "where", "hour", "said"), CASES)
-async def test_the_night_of_those_who_may_answer_counts(
+@pytest.mark.parametrize(("item", "where", "hour", "expected"), CASES)
+async def test_quiet_hours_of_the_possible_responders_count(
     make: Factory,
     rt: Runtime,
     people: People,
@@ -262,19 +262,19 @@ async def test_the_night_of_those_who_may_answer_counts(
     item: QuestionSpec,
     where: dict[str, dict[str, str]],
     hour: int,
-    said: int,
+    expected: int,
 ) -> None:
-    night = _night(rt, **where)
-    await _at(clock, rt, hour)
+    night = _with_quiet_hours(rt, **where)
+    await _set_hour(clock, rt, hour)
     await clock.forward(24 * HOUR - 6 * HOUR)
     item = item.model_copy(update={"expires_in": 11.5 * HOUR})
     work: ClaimedJob = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)
     await clock.forward(6 * HOUR)
     assert await night.sweeps.names["remind"](LeaderTerm()) == 1
-    assert await count(rt, work.number) == said
+    assert await count(rt, work.number) == expected
 
 
-async def test_a_question_is_escalated_once_whoever_writes(make: Factory, conn: Connection) -> None:
+async def test_a_question_is_escalated_once_by_any_writer(make: Factory, conn: Connection) -> None:
     await make.asked(
         QUESTION.model_copy(update={"on_expire": OnExpire.ESCALATE, "escalate_to": "leads"})
     )

@@ -35,31 +35,37 @@ PATHS = {
 
 
 @pytest.mark.parametrize("status", Status)
-async def test_a_job_tells_its_target_and_one_without_tells_nobody(
+async def test_a_job_has_deliveries_for_its_targets_only(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status, **LOG)
     assert [kind for kind, _ in await kinds_and_statuses(rt, number)] == PATHS[status]
     assert await deliveries_of(rt, await make.job_in(status)) == []
-    broken = {name: found for name, found in (await rt.read_model.invariants()).items() if found}
+    broken = {
+        name: violations
+        for name, violations in (await rt.read_model.invariants()).items()
+        if violations
+    }
     assert broken == {}
 
 
 @pytest.mark.parametrize("status", Status)
-async def test_the_newest_status_waits_once(
+async def test_only_the_newest_status_is_pending(
     make: Factory, rt: Runtime, conn: Connection, status: Status
 ) -> None:
     number = await make.job_in(status, **LOG)
-    found = await rows(
+    pending = await rows(
         conn,
         "SELECT d.version, j.version - (j.status = 'claimed')::int FROM draftsman.deliveries d"
         " JOIN draftsman.jobs j ON j.number = d.job WHERE d.kind = 'status'",
     )
-    assert len(found) == 1
-    assert found[0][0] == found[0][1], number
+    assert len(pending) == 1
+    assert pending[0][0] == pending[0][1], number
 
 
-async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Runtime) -> None:
+async def test_a_status_in_flight_is_followed_by_the_next_status(
+    make: Factory, rt: Runtime
+) -> None:
     number = await make.queued(**LOG)
     (first,) = await claim(rt)
     await make.running(number)
@@ -72,7 +78,7 @@ async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Ru
     ]
 
 
-async def test_what_is_rolled_back_is_told_to_nobody(
+async def test_a_rolled_back_change_has_no_delivery(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     work = await make.asked(**LOG)
@@ -97,7 +103,7 @@ async def test_what_is_rolled_back_is_told_to_nobody(
     assert await deliveries_of(rt, work.number) == before
 
 
-async def test_a_statement_by_hand_is_told_as_well(
+async def test_a_manual_statement_has_deliveries_too(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
@@ -137,14 +143,14 @@ def _item(how: str) -> QuestionSpec:
 
 
 @pytest.mark.parametrize("how", HOW)
-async def test_a_question_that_closes_unposted_stays_unsaid(
+async def test_a_question_closed_before_its_post_is_not_posted(
     make: Factory, rt: Runtime, people: People, how: str
 ) -> None:
     work = await make.asked(_item(how), **LOG)
     await _closed_by(how, make, rt, people, work)
-    found = await kinds_and_statuses(rt, work.number)
-    assert ("question", "superseded") in found
-    assert "question_closed" not in {kind for kind, _ in found}
+    statuses = await kinds_and_statuses(rt, work.number)
+    assert ("question", "superseded") in statuses
+    assert "question_closed" not in {kind for kind, _ in statuses}
     assert (await send_all(rt))[0].kind is DeliveryKind.STATUS
 
 
@@ -164,19 +170,21 @@ async def test_a_question_that_closes_settles_every_copy_once(
         await rt.delivery_sender.record(question, Unconfirmed("cut"))
     await _closed_by(how, make, rt, people, work)
     deliveries = await deliveries_of(rt, work.number)
-    settles = [one for one in deliveries if one.kind is DeliveryKind.QUESTION_CLOSED]
-    assert [(one.original, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
+    settles = [delivery for delivery in deliveries if delivery.kind is DeliveryKind.QUESTION_CLOSED]
+    assert [(delivery.original, delivery.channel) for delivery in settles] == [
+        (question.seq, ChannelName.LOG)
+    ]
     (other,) = [
-        one
-        for one in deliveries
-        if one.kind is DeliveryKind.QUESTION and one.channel is ChannelName.SLACK
+        delivery
+        for delivery in deliveries
+        if delivery.kind is DeliveryKind.QUESTION and delivery.channel is ChannelName.SLACK
     ]
     assert str(other.status) == "superseded"
     broken = {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad}
     assert broken == {}
 
 
-async def test_who_joins_later_hears_where_it_is_and_what_it_asks(
+async def test_a_target_that_joins_later_gets_the_status_and_the_open_question(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.asked(subject_key="card")
@@ -208,7 +216,7 @@ async def test_a_retry_inherits_the_targets(make: Factory, rt: Runtime) -> None:
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
-async def test_a_target_that_wants_some_ends_hears_of_no_others(
+async def test_a_target_gets_only_its_selected_outcomes(
     make: Factory, rt: Runtime, conn: Connection, status: Status
 ) -> None:
     number = await make.queued(max_attempts=0, **LOG)
@@ -219,9 +227,13 @@ async def test_a_target_that_wants_some_ends_hears_of_no_others(
         (number,),
     )
     await _end(make, rt, number, status)
-    hook = [one for one in await deliveries_of(rt, number) if one.channel is ChannelName.WEBHOOK]
-    wanted = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
-    assert [one.kind for one in hook] == wanted
+    hook = [
+        delivery
+        for delivery in await deliveries_of(rt, number)
+        if delivery.channel is ChannelName.WEBHOOK
+    ]
+    expected = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
+    assert [delivery.kind for delivery in hook] == expected
 
 
 async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
@@ -242,7 +254,7 @@ async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
     assert (await rt.read_model.job(number)).status is status
 
 
-async def test_what_was_sent_stays(conn: Connection, make: Factory, rt: Runtime) -> None:
+async def test_a_sent_delivery_is_immutable(conn: Connection, make: Factory, rt: Runtime) -> None:
     await make.queued(**LOG)
     await send_all(rt)
     again = "status = 'pending', sent_at = NULL, next_attempt_at = now()"

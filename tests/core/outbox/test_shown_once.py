@@ -1,4 +1,4 @@
-"""Deliveries through faults are shown once, in order. Ten thousand of them: tests/soak."""
+"""Deliveries are shown once and in order despite faults. Ten thousand of them: tests/soak."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tests.core.outbox.chaos import ChaosRun, ChatBackend
 from tests.factories import Factory
 
 
-async def test_each_is_visible_once_and_in_order_whatever_fails(
+async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    sky = ChatBackend(seed=1)
-    storm = ChaosRun(sky, jobs=10, notices=10, processes=2, kills=2, deadline=90)
+    backend = ChatBackend(seed=1)
+    storm = ChaosRun(backend, jobs=10, notices=10, processes=2, kills=2, deadline=90)
     await storm.run(make, conn)
     await storm.check(rt, conn)
-    assert set(sky.fault_counts) == sky.known, "not every fault struck"
+    assert set(backend.fault_counts) == backend.known, "not every fault was injected"
     assert storm.killed == 2

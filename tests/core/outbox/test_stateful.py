@@ -61,9 +61,9 @@ class World:
         self.notices = 0
         self.questions = 0
 
-    async def step(self, what: Any) -> None:
-        """Do a step, if it is possible now."""
-        match what:
+    async def step(self, kind: Any) -> None:
+        """Take a step, if it is possible now."""
+        match kind:
             case ("take", channel):
                 for item in await claim(self.rt, ChannelName(channel)):
                     assert item.thread_key not in {held.thread_key for held in self.held}
@@ -72,15 +72,15 @@ class World:
                 await self._end(self.held.pop(nth % len(self.held)), how)
             case str():
                 status = (await self.rt.read_model.job(self.number)).status
-                await self._job(what, status)
+                await self._job(kind, status)
 
     async def _end(self, item: ClaimedDelivery, how: str) -> None:
         done = await self.rt.delivery_sender.record(item, ENDS[how](item.seq))
         if done is DeliveryStatus.SENT and item.seq not in self.revived:
             self.order.setdefault(item.thread_key, []).append(item.seq)
 
-    async def _job(self, what: str, status: Status) -> None:
-        match what:
+    async def _job(self, kind: str, status: Status) -> None:
+        match kind:
             case "move" if status in (Status.QUEUED, Status.RESUMED):
                 self.work = await self.make.running(self.number)
             case "move" if status is Status.RUNNING and self.work:
@@ -97,7 +97,7 @@ class World:
             case "cancel" if status not in TERMINAL:
                 await self.rt.job_control.cancel(self.number, OWNER, force=True)
             case "redeliver":
-                if seqs := await self.rt.outbox.dead(self.number):
+                if seqs := await self.rt.outbox.dead_letters(self.number):
                     self.revived |= set(await self.rt.outbox.redeliver(seqs, OWNER))
 
     async def drain(self) -> None:
@@ -126,15 +126,15 @@ class World:
         over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
         assert {one.status for one in deliveries} <= over
         settled = {one.original for one in deliveries if one.kind is DeliveryKind.QUESTION_CLOSED}
-        for one in deliveries:
-            if one.kind is DeliveryKind.QUESTION and one.status is DeliveryStatus.SENT:
-                question = await self.rt.questions.get(self.number, one.question or 0)
-                assert (question.status == "open") != (one.seq in settled)
+        for delivery in deliveries:
+            if delivery.kind is DeliveryKind.QUESTION and delivery.status is DeliveryStatus.SENT:
+                question = await self.rt.questions.get(self.number, delivery.question or 0)
+                assert (question.status == "open") != (delivery.seq in settled)
 
 
 @pytest.fixture
 def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]], None]]:
-    """Give a way to play steps; hypothesis calls it from no event loop."""
+    """Give a function that plays steps; hypothesis calls it outside of an event loop."""
     hasty = settings.model_copy(
         update={
             "notifications": settings.notifications.model_copy(
@@ -160,7 +160,7 @@ def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]],
         runner.run(db.close())
 
 
-def test_any_order_of_events_leaves_the_outbox_sound(run: Callable[[list[Any]], None]) -> None:
+def test_any_order_of_events_keeps_the_outbox_invariants(run: Callable[[list[Any]], None]) -> None:
     @effort(max_examples=20)
     @given(STEPS)
     def play(steps: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""The deliveries of a process that ended, or lost its session, go out at once, and once."""
+"""Deliveries of a process that ended or lost its session are sent at once, and once."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ from tests.support.statements import run, value
 from tests.support.waits import background, until, wait_blocked
 
 TIMEOUT: Final = 2.0
-"""Seconds of a call, which is given up at half of it."""
+"""Seconds of a call; its sender abandons it at half of them."""
 LEASE: Final = 3600.0
 """Seconds that a killed process would hold its claims."""
 GONE: Final = 2**31 - 1
-"""The number of a free session lock."""
+"""The id of a free session lock."""
 ENDS: Final = "SELECT call_ends_at FROM draftsman.deliveries"
 Start = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
-async def processes(rt: Runtime, desk: ChatHarness) -> AsyncIterator[DispatcherProcesses]:
+async def processes(rt: Runtime, chat: ChatHarness) -> AsyncIterator[DispatcherProcesses]:
     """Give processes that deliver to the chat, as bots do."""
-    arguments = [rt.db.url, desk.url, str(TIMEOUT), str(LEASE), "5"]
-    crew = DispatcherProcesses("tests.core.outbox.dispatch", arguments)
-    yield crew
-    await crew.stop()
+    arguments = [rt.db.url, chat.url, str(TIMEOUT), str(LEASE), "5"]
+    started = DispatcherProcesses("tests.core.outbox.dispatch", arguments)
+    yield started
+    await started.stop()
 
 
 @pytest.fixture
-def told_settings(settings: Settings) -> Settings:
-    told = NotificationSettings(
+def short_lease_settings(settings: Settings) -> Settings:
+    notifications = NotificationSettings(
         base_delay=0.01, max_delay=0.02, timeout=TIMEOUT, lease=LEASE, poll=0.05
     )
-    return settings.model_copy(update={"notifications": told})
+    return settings.model_copy(update={"notifications": notifications})
 
 
 @pytest.fixture
 async def successor(
-    rt: Runtime, desk: ChatHarness, told_settings: Settings
+    rt: Runtime, chat: ChatHarness, short_lease_settings: Settings
 ) -> AsyncIterator[Start]:
     """Return a function that starts a second process's dispatcher in this process."""
     async with AsyncExitStack() as stack:
 
         async def start() -> None:
-            db = Database(rt.db.url, told_settings.database)
+            db = Database(rt.db.url, short_lease_settings.database)
             await db.open()
             stack.push_async_callback(db.close)
-            channel = ChatChannel(desk.url, timeout=TIMEOUT)
-            mailroom = wire(told_settings, db, False).delivery_process([channel])
-            running = await stack.enter_async_context(background(mailroom.run()))
+            channel = ChatChannel(chat.url, timeout=TIMEOUT)
+            process = wire(short_lease_settings, db, False).delivery_process([channel])
+            running = await stack.enter_async_context(background(process.run()))
 
             async def end() -> None:
-                mailroom.stop()
+                process.stop()
                 await running
 
             stack.push_async_callback(end)
@@ -80,24 +80,24 @@ async def successor(
         yield start
 
 
-async def shown_once(rt: Runtime, desk: ChatHarness, number: int) -> None:
-    await desk.quiet(number)
+async def shown_once(rt: Runtime, chat: ChatHarness, number: int) -> None:
+    await chat.quiet(number)
     (delivery,) = await deliveries_of(rt, number)
     assert delivery.status is DeliveryStatus.SENT
-    assert list(desk.chat.seen().values()) == [1]
+    assert list(chat.chat.seen().values()) == [1]
 
 
-async def test_killed_before_its_call_it_is_sent_without_a_search(
-    make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start,
+async def test_a_delivery_killed_before_its_call_is_sent_without_a_search(
+    make: Factory, rt: Runtime, chat: ChatHarness, processes: DispatcherProcesses, successor: Start,
     conn: Connection,
 ) -> None:  # fmt: skip
-    asked: list[str] = []
+    paths: list[str] = []
 
     async def note(request: Request) -> bool:
-        asked.append(request.path)
+        paths.append(request.path)
         return True
 
-    desk.rule = note
+    chat.rule = note
     await run(conn, "INSERT INTO draftsman.channel_limits (bucket) VALUES ('slack#post')")
     number = await make.queued(**CHAT)
     async with rt.db.transaction() as holder:
@@ -106,138 +106,142 @@ async def test_killed_before_its_call_it_is_sent_without_a_search(
         await wait_blocked(conn, by=holder.info.backend_pid)
         await processes.kill_one()
         await successor()
-        await shown_once(rt, desk, number)
-    assert asked == ["/post"]
+        await shown_once(rt, chat, number)
+    assert paths == ["/post"]
 
 
-async def test_killed_in_its_call_it_is_looked_for_until_the_call_is_over(
-    make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start
+async def test_a_delivery_killed_during_its_call_is_searched_for_until_the_call_times_out(
+    make: Factory, rt: Runtime, chat: ChatHarness, processes: DispatcherProcesses, successor: Start
 ) -> None:
     """The chat shows the message of the dead process after the first search."""
-    asked: list[str] = []
-    came, late = asyncio.Event(), asyncio.Event()
+    paths: list[str] = []
+    arrived, late = asyncio.Event(), asyncio.Event()
 
     async def slow(request: Request) -> bool:
-        asked.append(request.path)
-        if asked == ["/post"]:
-            came.set()
+        paths.append(request.path)
+        if paths == ["/post"]:
+            arrived.set()
             await late.wait()
         return True
 
     async def searched(request: Request) -> Reply | bool:
         found = await slow(request)
         if request.path == "/find" and not late.is_set():
-            reply = await desk.chat.answer(request)
+            reply = await chat.chat.answer(request)
             late.set()
             return reply
         return found
 
-    desk.rule = searched
+    chat.rule = searched
     number = await make.queued(**CHAT)
     await processes.start()
-    await came.wait()
+    await arrived.wait()
     await processes.kill_one()
     await successor()
-    await shown_once(rt, desk, number)
-    assert asked == ["/post", "/find", "/find"]
+    await shown_once(rt, chat, number)
+    assert paths == ["/post", "/find", "/find"]
 
 
-async def test_killed_in_a_call_that_never_arrives_it_is_sent_when_that_is_over(
-    make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start
+async def test_a_delivery_killed_in_a_lost_call_is_sent_after_its_timeout(
+    make: Factory, rt: Runtime, chat: ChatHarness, processes: DispatcherProcesses, successor: Start
 ) -> None:
-    asked: list[str] = []
-    came = asyncio.Event()
+    paths: list[str] = []
+    arrived = asyncio.Event()
 
     async def lost(request: Request) -> bool | None:
-        asked.append(request.path)
-        came.set()
-        if asked == ["/post"]:
+        paths.append(request.path)
+        arrived.set()
+        if paths == ["/post"]:
             await asyncio.Event().wait()
         return True
 
-    desk.rule = lost
+    chat.rule = lost
     number = await make.queued(**CHAT)
     await processes.start()
-    await came.wait()
+    await arrived.wait()
     await processes.kill_one()
     await successor()
-    await shown_once(rt, desk, number)
-    assert asked == ["/post", "/find", "/find", "/post"]
+    await shown_once(rt, chat, number)
+    assert paths == ["/post", "/find", "/find", "/post"]
 
 
-async def test_a_sender_without_a_session_begins_no_call_of_what_another_took(
-    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
+async def test_a_sender_without_a_session_starts_no_call_for_a_rescued_delivery(
+    make: Factory, rt: Runtime, chat: ChatHarness, conn: Connection
 ) -> None:
     number = await make.queued(**CHAT)
-    (mine,) = await claim(rt, ChannelName.SLACK, sender=GONE)
-    assert await rt.delivery_sender.reclaim([ChannelName.LOG]) == 0, "another channel"
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
-    (theirs,) = await claim(rt, ChannelName.SLACK, sender=GONE)
-    assert (theirs.seq, theirs.in_doubt, theirs.call_left) == (mine.seq, False, 0)
-    channel = ChatChannel(desk.url)
+    (first_claim,) = await claim(rt, ChannelName.SLACK, sender=GONE)
+    assert await rt.delivery_sender.rescue([ChannelName.LOG]) == 0, "another channel"
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 1
+    (second_claim,) = await claim(rt, ChannelName.SLACK, sender=GONE)
+    assert (second_claim.seq, second_claim.in_doubt, second_claim.call_left) == (
+        first_claim.seq,
+        False,
+        0,
+    )
+    channel = ChatChannel(chat.url)
     try:
-        assert await rt.delivery_sender.send(mine, channel) == Deferred(0.0, limited=False)
-        assert await rt.delivery_sender.record(mine, Deferred(0.0, limited=False)) is None
-        assert desk.chat.posts == {}
-        sent = await rt.delivery_sender.send(theirs, channel)
-        assert await rt.delivery_sender.record(theirs, sent) is DeliveryStatus.SENT
+        assert await rt.delivery_sender.send(first_claim, channel) == Deferred(0.0, limited=False)
+        assert await rt.delivery_sender.record(first_claim, Deferred(0.0, limited=False)) is None
+        assert chat.chat.posts == {}
+        sent = await rt.delivery_sender.send(second_claim, channel)
+        assert await rt.delivery_sender.record(second_claim, sent) is DeliveryStatus.SENT
     finally:
         await channel.close()
     assert (await deliveries_of(rt, number))[0].attempts == 2
 
 
-async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_for(
-    make: Factory, rt: Runtime, desk: ChatHarness, told_settings: Settings, conn: Connection
+async def test_a_sender_without_a_session_ends_the_call_that_its_successor_waits_for(
+    make: Factory, rt: Runtime, chat: ChatHarness, short_lease_settings: Settings, conn: Connection
 ) -> None:
     """A partition: its session is gone, the process lives, and its call hangs."""
-    came = asyncio.Event()
+    arrived = asyncio.Event()
 
     async def hang(request: Request) -> bool:
-        came.set()
+        arrived.set()
         await asyncio.Event().wait()
         return True
 
-    desk.rule = hang
+    chat.rule = hang
     await make.queued(**CHAT)
-    deliver = wire(told_settings, rt.db, False).delivery_sender
-    channel = ChatChannel(desk.url, timeout=60)
-    (mine,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
+    deliver = wire(short_lease_settings, rt.db, False).delivery_sender
+    channel = ChatChannel(chat.url, timeout=60)
+    (first_claim,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
     try:
-        async with background(deliver.send(mine, channel)) as sending:
-            await came.wait()
-            assert await deliver.reclaim([ChannelName.SLACK]) == 1
-            (theirs,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
-            assert theirs.in_doubt
-            assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
-            ended = await sending
-        assert ended == Unconfirmed("the lease could not be renewed")
-        left = await value(
+        async with background(deliver.send(first_claim, channel)) as sending:
+            await arrived.wait()
+            assert await deliver.rescue([ChannelName.SLACK]) == 1
+            (second_claim,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
+            assert second_claim.in_doubt
+            assert TIMEOUT / 2 < second_claim.call_left <= TIMEOUT
+            outcome = await sending
+        assert outcome == Unconfirmed("the lease could not be renewed")
+        remaining = await value(
             conn,
             "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",
         )
-        assert left > 0, "what it sent last has time to arrive"
+        assert remaining > 0, "its last call has time to arrive"
     finally:
         await channel.close()
 
 
-async def test_a_call_is_renewed_while_it_lasts(
-    make: Factory, rt: Runtime, desk: ChatHarness, told_settings: Settings, conn: Connection
+async def test_the_lease_of_a_call_is_renewed_while_it_lasts(
+    make: Factory, rt: Runtime, chat: ChatHarness, short_lease_settings: Settings, conn: Connection
 ) -> None:
-    came, go = asyncio.Event(), asyncio.Event()
+    arrived, go = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Request) -> bool:
-        came.set()
+        arrived.set()
         await go.wait()
         return True
 
-    desk.rule = slow
+    chat.rule = slow
     await make.queued(**CHAT)
-    deliver = wire(told_settings, rt.db, False).delivery_sender
-    channel = ChatChannel(desk.url, timeout=60)
+    deliver = wire(short_lease_settings, rt.db, False).delivery_sender
+    channel = ChatChannel(chat.url, timeout=60)
     (item,) = await deliver.claim(ChannelName.SLACK, free=1, share=1)
     try:
         async with background(deliver.send(item, channel)) as sending:
-            await came.wait()
+            await arrived.wait()
             first = await value(conn, ENDS)
 
             async def renewed() -> bool:
@@ -250,23 +254,23 @@ async def test_a_call_is_renewed_while_it_lasts(
         await channel.close()
 
 
-async def test_what_a_live_session_holds_is_nobody_elses(
+async def test_a_delivery_of_a_live_session_is_not_rescued(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)
     await run(conn, "SELECT pg_advisory_lock(1146242644, 77)")
     await claim(rt, ChannelName.SLACK, sender=77)
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
     await run(conn, "SELECT pg_advisory_unlock(1146242644, 77)")
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 1
 
 
-async def test_what_a_process_without_a_session_claimed_is_left_to_its_lease(
+async def test_a_delivery_claimed_without_a_session_is_rescued_after_its_lease(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.queued(**CHAT)
     await claim(rt, ChannelName.SLACK)
-    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
+    assert await rt.delivery_sender.rescue([ChannelName.SLACK]) == 0
     await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
     (item,) = await claim(rt, ChannelName.SLACK)
-    assert item.in_doubt, "whether it began a call is not known"
+    assert item.in_doubt, "it is unknown whether it began a call"

@@ -1,4 +1,4 @@
-"""Questions, decisions and results go before status cards, which go out all the same."""
+"""Questions, decisions and results precede statuses, which are still sent."""
 
 from __future__ import annotations
 
@@ -35,58 +35,59 @@ async def finish(rt: Runtime, item: ClaimedDelivery) -> None:
     assert await rt.delivery_sender.record(item, RECEIPT) is DeliveryStatus.SENT
 
 
-async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
+async def test_the_thread_of_a_question_goes_before_statuses_that_were_due_earlier(
     make: Factory, rt: Runtime
 ) -> None:
     cards = [await make.queued(**CHAT) for _ in range(3)]
     number = (await make.asked(**CHAT)).number
     elsewhere = await make.queued(notify=("slack:C2",))
-    taken = await claim(rt)
-    assert [(item.job, item.kind) for item in taken] == [(number, "status"), (elsewhere, "status")]
-    await finish(rt, taken[0])
+    claimed = await claim(rt)
+    assert [(item.job, item.kind) for item in claimed] == [
+        (number, "status"),
+        (elsewhere, "status"),
+    ]
+    await finish(rt, claimed[0])
     (question,) = await claim(rt)
     assert (question.job, question.kind, question.urgent) == (number, "question", True)
     assert {item.job for item in await claim(rt, share=9)} == set(cards)
 
 
-@pytest.mark.parametrize("what", ["question_closed", "result"])
-async def test_a_decision_and_a_result_are_urgent_too(
-    make: Factory, rt: Runtime, what: str
-) -> None:
+@pytest.mark.parametrize("kind", ["question_closed", "result"])
+async def test_decisions_and_results_are_urgent(make: Factory, rt: Runtime, kind: str) -> None:
     number = (await make.asked(**CHAT)).number
-    while taken := await claim(rt):
-        await finish(rt, taken[0])
+    while claimed := await claim(rt):
+        await finish(rt, claimed[0])
     await make.queued(**CHAT)
     await make.answer(number, "red")
-    if what == "result":
+    if kind == "result":
         await rt.job_control.cancel(number, make.owner)
     kinds = []
-    while what not in kinds:
+    while kind not in kinds:
         (item,) = await claim(rt)
         assert item.job == number
         kinds.append(item.kind)
         await finish(rt, item)
 
 
-async def test_what_precedes_an_urgent_one_is_urgent_and_what_follows_is_not(
+async def test_deliveries_before_an_urgent_delivery_are_urgent_and_later_ones_are_not(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = (await make.asked(**CHAT)).number
     await rt.outbox.notice(number, "n", "hello")
     await make.queued(**CHAT)
-    found = await rows(
+    deliveries = await rows(
         conn, "SELECT job, kind::text, urgent FROM draftsman.deliveries ORDER BY seq"
     )
-    assert found == [
+    assert deliveries == [
         (number, "status", True), (number, "question", True), (number, "notice", False),
         (number + 1, "status", False),
     ]  # fmt: skip
 
 
-async def test_a_card_that_was_due_earlier_by_the_head_start_goes_first(
+async def test_a_status_due_earlier_by_the_head_start_goes_first(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """However many questions come: each of them is due later than the card."""
+    """With any number of questions: each of them is due later than the status."""
     card = await make.queued(**CHAT)
     await clock.forward(HEAD_START - 1)
     soon = (await make.asked(**CHAT)).number
@@ -99,18 +100,18 @@ async def test_a_card_that_was_due_earlier_by_the_head_start_goes_first(
     assert second.urgent, "its call may take from the reserve"
 
 
-async def test_a_reserved_target_gives_its_urgent_ones_alone(make: Factory, rt: Runtime) -> None:
+async def test_a_reserved_target_gives_only_urgent_deliveries(make: Factory, rt: Runtime) -> None:
     await make.queued(**CHAT)
     assert await claim(rt, reserved=["C1"]) == []
     number = (await make.asked(**CHAT)).number
     assert [item.job for item in await claim(rt, reserved=["C1"], share=9)] == [number]
 
 
-async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
-    make: Factory, rt: Runtime, desk: ChatHarness
+async def test_the_last_call_of_a_bucket_is_reserved_for_an_urgent_delivery(
+    make: Factory, rt: Runtime, chat: ChatHarness
 ) -> None:
     """Two calls at once, then a call a minute."""
-    channel = ChatChannel(desk.url, rate=1 / 60)
+    channel = ChatChannel(chat.url, rate=1 / 60)
     for _ in range(2):
         await make.queued(**CHAT)
     first, second = await claim(rt, share=2)
@@ -126,7 +127,9 @@ async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
 
 
 @pytest.mark.parametrize("how", ["our limit", "a refusal"])
-async def test_what_a_limit_puts_off_keeps_its_place(make: Factory, rt: Runtime, how: str) -> None:
+async def test_a_rate_limited_delivery_keeps_its_place(
+    make: Factory, rt: Runtime, how: str
+) -> None:
     outcome = Deferred(5) if how == "our limit" else Failure("HTTP 429", retry_after=5)
     await make.queued(**CHAT)
     second = await make.queued(**CHAT)

@@ -12,14 +12,18 @@ from tests.support.races import FirstSession, hold_commits
 
 @pytest.fixture
 async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
-    """Give the session that works first and commits only when the test says so."""
+    """Give the session that works first and commits when the test requests it."""
     async with hold_commits(rt) as first:
         yield first
 
 
 @pytest.fixture(autouse=True)
-async def _sound(rt: Runtime) -> AsyncIterator[None]:
-    """After every race the data is sound."""
+async def _check_invariants(rt: Runtime) -> AsyncIterator[None]:
+    """Check the invariants after every race."""
     yield
-    broken = {name: found for name, found in (await rt.read_model.invariants()).items() if found}
+    broken = {
+        name: violations
+        for name, violations in (await rt.read_model.invariants()).items()
+        if violations
+    }
     assert broken == {}

@@ -1,4 +1,4 @@
-"""Answers at once, and against everything else that may close a question, in both orders."""
+"""Concurrent answers, and answers against other ways to close a question, in both orders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _answer(rt: Runtime, make: Factory, job: int, event: str = "b", n: int
     return await rt.questions.answer(job, n, _response(event), make.owner)
 
 
-async def test_of_fifty_answers_at_once_one_counts_and_49_are_told(
+async def test_one_of_50_concurrent_answers_is_accepted_and_49_are_refused(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     work = await make.asked()
@@ -43,8 +43,8 @@ async def test_of_fifty_answers_at_once_one_counts_and_49_are_told(
         *(_answer(rt, make, work.number, f"event {n}") for n in range(50))
     )
     assert Counter(verdict.accepted for verdict in verdicts) == {True: 1, False: 49}
-    told = {verdict.reason for verdict in verdicts if not verdict.accepted}
-    assert told == {f"{work.name}/1 was already answered by root"}
+    reasons = {verdict.reason for verdict in verdicts if not verdict.accepted}
+    assert reasons == {f"{work.name}/1 was already answered by root"}
     answers = (await rt.questions.of_job(work.number))[1]
     assert Counter(answer.accepted for answer in answers) == {True: 1, False: 20}
     kinds = Counter(event.kind for event in await rt.read_model.job_events(work.number))
@@ -52,28 +52,28 @@ async def test_of_fifty_answers_at_once_one_counts_and_49_are_told(
     assert await rows(conn, "SELECT answers FROM draftsman.refused_answers") == [(29,)]
 
 
-async def test_the_second_answer_waits_for_the_first_and_is_told(
+async def test_the_second_answer_waits_for_the_first_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
-    async with first.doing(_answer(first.rt, make, work.number, "a")) as one:
+    async with first.doing(_answer(first.rt, make, work.number, "a")) as first_answer:
         two = await first.then(_answer(rt, make, work.number), conn)
-    assert one.result().accepted
+    assert first_answer.result().accepted
     assert two.reason == f"{work.name}/1 was already answered by root"
 
 
-async def test_the_same_click_delivered_twice_at_once_counts_once(
+async def test_a_click_delivered_twice_concurrently_counts_once(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
-    async with first.doing(_answer(first.rt, make, work.number, "click")) as one:
+    async with first.doing(_answer(first.rt, make, work.number, "click")) as first_answer:
         two = await first.then(_answer(rt, make, work.number, "click"), conn)
-    assert (one.result().duplicate, two.duplicate, two.accepted) == (False, True, True)
+    assert (first_answer.result().duplicate, two.duplicate, two.accepted) == (False, True, True)
     assert len((await rt.questions.of_job(work.number))[1]) == 1
 
 
 @pytest.mark.parametrize("approved_first", [True, False])
-async def test_of_approve_and_deny_at_once_the_first_decides(
+async def test_the_first_of_concurrent_decisions_decides(
     make: Factory,
     rt: Runtime,
     first: FirstSession,
@@ -89,18 +89,18 @@ async def test_of_approve_and_deny_at_once_the_first_decides(
         no.decide(work.number, False, people.dave),
     ]
     ahead, behind = deciding if approved_first else deciding[::-1]
-    async with first.doing(ahead) as one:
+    async with first.doing(ahead) as first_answer:
         two = await first.then(behind, conn)
-    assert (one.result().accepted, two.accepted) == (True, False)
+    assert (first_answer.result().accepted, two.accepted) == (True, False)
     expected = Status.RESUMED if approved_first else Status.FAILED
     assert (await rt.read_model.job(work.number)).status is expected
 
 
-async def test_votes_at_once_open_a_gate_once(make: Factory, rt: Runtime, people: People) -> None:
+async def test_concurrent_votes_approve_once(make: Factory, rt: Runtime, people: People) -> None:
     item = GATE.model_copy(update={"quorum": 2, "approvers": ("carol", "dave", "erin")})
     work = await make.asked(item)
     voters = [people.carol, people.dave, people.erin, people.carol, people.dave, people.erin]
-    verdicts = await asyncio.gather(*(make.decide(work.number, True, who) for who in voters))
+    verdicts = await asyncio.gather(*(make.decide(work.number, True, person) for person in voters))
     assert Counter(verdict.accepted for verdict in verdicts) == {True: 2, False: 4}
     assert Counter(verdict.resolved for verdict in verdicts if verdict.accepted) == {
         True: 1,
@@ -115,10 +115,10 @@ async def _expire(rt: Runtime) -> int:
     return await rt.db.run_transaction(lambda conn: sweeps.expire(conn, LeaderTerm(), 100))
 
 
-async def test_an_answer_in_time_is_not_swept_away(
+async def test_an_answer_in_time_is_not_expired_by_the_sweep(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock
 ) -> None:
-    """The answer came before the time was over and commits after: the sweep passes it by."""
+    """The answer arrives before the expiry and commits after it: the sweep skips the question."""
     work = await make.asked(SOON)
     async with first.doing(_answer(first.rt, make, work.number)) as answered:
         await clock.forward(61)
@@ -129,7 +129,7 @@ async def test_an_answer_in_time_is_not_swept_away(
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
-async def test_an_answer_during_the_sweep_waits_and_is_told(
+async def test_an_answer_during_the_sweep_waits_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, server: Server, database: str, conn: Connection
 ) -> None:
     """It began in time, by its own clock, but the question is closed when it gets the lock."""
@@ -145,7 +145,7 @@ async def test_an_answer_during_the_sweep_waits_and_is_told(
 async def test_a_sweep_and_an_answer_never_deadlock(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """Both lock job before question; many of both at once must all get through."""
+    """Both lock the job before the question; many concurrent transactions must all succeed."""
     works = [await make.asked(SOON) for _ in range(10)]
     await clock.forward(59.9)
     async with asyncio.timeout(20):
@@ -164,7 +164,7 @@ async def test_a_sweep_and_an_answer_never_deadlock(
         )
 
 
-async def test_lengthening_waits_for_an_answer_and_is_told(
+async def test_an_extension_waits_for_an_answer_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(SOON)
@@ -173,7 +173,7 @@ async def test_lengthening_waits_for_an_answer_and_is_told(
             await first.then(rt.questions.extend(work.number, 1, 60, make.owner), conn)
 
 
-async def test_a_question_lengthened_during_the_sweep_stays_open(
+async def test_a_question_extended_during_the_sweep_stays_open(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock
 ) -> None:
     work = await make.asked(SOON)
@@ -184,10 +184,10 @@ async def test_a_question_lengthened_during_the_sweep_stays_open(
     assert (await make.answer(work.number, "red")).accepted
 
 
-async def test_a_sweep_that_has_to_wait_for_a_question_looks_at_it_again(
+async def test_a_sweep_that_waited_for_a_question_checks_it_again(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    """Lengthened after the sweep saw it due: as by an extend between its look and its lock."""
+    """The question is extended between the sweep's query and its lock."""
     work = await make.asked(SOON)
     longer = "UPDATE draftsman.job_questions SET expires_at = expires_at + interval '1 hour'"
     async with first.doing(first.rt.db.run_transaction(lambda session: run(session, longer))):
@@ -196,7 +196,7 @@ async def test_a_sweep_that_has_to_wait_for_a_question_looks_at_it_again(
     assert (await make.answer(work.number, "red")).accepted
 
 
-async def test_an_answer_waits_for_a_cancel_and_is_told(
+async def test_an_answer_waits_for_a_cancel_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
@@ -217,7 +217,7 @@ async def test_a_cancel_waits_for_an_answer_and_ends_the_resumed_job(
     assert (await rt.questions.get(work.number, 1)).status is QuestionStatus.ANSWERED
 
 
-async def test_a_cancel_waits_for_a_denial_and_is_told(
+async def test_a_cancel_waits_for_a_denial_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, people: People
 ) -> None:
     work = await make.asked(GATE)
@@ -227,10 +227,10 @@ async def test_a_cancel_waits_for_a_denial_and_is_told(
             await first.then(rt.job_control.cancel(work.number, make.owner), conn)
 
 
-async def test_an_answer_for_the_first_question_never_lands_on_the_second(
+async def test_an_answer_to_the_first_question_never_answers_the_second(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    """Typed while /1 was open, it waits until the same run's next life asked /2."""
+    """Typed while /1 was open, it waits until the job's next run asked /2."""
     work = await make.asked()
     await make.answer(work.number, "red")
     again = await make.running(work.number)

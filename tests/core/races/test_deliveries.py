@@ -23,7 +23,7 @@ from tests.support.statements import rows
 
 
 async def _asking(make: Factory, rt: Runtime) -> tuple[int, ClaimedDelivery]:
-    """Return a job that asks, and its question's post in the hands of a dispatcher."""
+    """Return a job that asks, and the post of its question, claimed by a dispatcher."""
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
     await rt.delivery_sender.record(status, RECEIPT)
@@ -36,24 +36,24 @@ def _answer(rt: Runtime, make: Factory, job: int) -> Any:
     return Factory(rt, make.owner).answer(job, "red")
 
 
-async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
+async def test_a_post_recorded_after_its_question_closed_is_edited(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     job, question = await _asking(make, rt)
     async with first.doing(_answer(first.rt, make, job)):
         assert await first.then(rt.delivery_sender.record(question, RECEIPT), conn) == "sent"
-    assert [str(one.kind) for one in await send_all(rt)] == ["question_closed", "status"]
+    assert [str(delivery.kind) for delivery in await send_all(rt)] == ["question_closed", "status"]
 
 
-async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
+async def test_a_post_that_failed_while_its_question_closed_is_not_retried(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
-    """It waited for the answer, and sees its effect: its own snapshot is older."""
+    """It waits for the answer, and sees its effect, although its own snapshot is older."""
     job, question = await _asking(make, rt)
     refused = Failure("no", http_status=500)
     async with first.doing(_answer(first.rt, make, job)):
-        ended = await first.then(rt.delivery_sender.record(question, refused), conn)
-    assert ended is DeliveryStatus.SUPERSEDED
+        outcome = await first.then(rt.delivery_sender.record(question, refused), conn)
+    assert outcome is DeliveryStatus.SUPERSEDED
 
 
 async def test_an_answer_waits_for_a_post_that_is_being_recorded(
@@ -63,20 +63,22 @@ async def test_an_answer_waits_for_a_post_that_is_being_recorded(
     async with first.doing(first.rt.delivery_sender.record(question, RECEIPT)):
         assert (await first.then(_answer(rt, make, job), conn)).accepted
     settles = [
-        one for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.QUESTION_CLOSED
+        delivery
+        for delivery in await deliveries_of(rt, job)
+        if delivery.kind is DeliveryKind.QUESTION_CLOSED
     ]
-    assert [one.original for one in settles] == [question.seq]
+    assert [delivery.original for delivery in settles] == [question.seq]
 
 
-async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
+async def test_an_answer_waits_for_a_claim_and_closes_the_claimed_question(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
     await rt.delivery_sender.record(status, RECEIPT)
-    async with first.doing(claim(first.rt)) as taken:
+    async with first.doing(claim(first.rt)) as claimed:
         assert (await first.then(_answer(rt, make, work.number), conn)).accepted
-    (question,) = taken.result()
+    (question,) = claimed.result()
     assert await kinds_and_statuses(rt, work.number) == [
         ("status", "sent"), ("question", "sending"),
         ("question_closed", "pending"), ("status", "pending"),
@@ -86,7 +88,7 @@ async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
     )
 
 
-async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
+async def test_a_claim_skips_a_delivery_that_an_answer_supersedes(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.asked(**LOG)
@@ -95,10 +97,10 @@ async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
     async with first.doing(_answer(first.rt, make, work.number)):
         async with asyncio.timeout(5):
             assert await claim(rt) == []
-    assert [str(one.kind) for one in await send_all(rt)] == ["status"]
+    assert [str(delivery.kind) for delivery in await send_all(rt)] == ["status"]
 
 
-async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
+async def test_the_previous_status_is_not_claimed_while_the_next_is_committed(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
@@ -109,59 +111,61 @@ async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
     assert (status.kind, status.version) == (DeliveryKind.STATUS, 2)
 
 
-async def test_a_job_that_moves_waits_for_a_claim_and_is_told_again(
+async def test_a_status_change_waits_for_a_claim_and_adds_a_delivery(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
     async with first.doing(claim(first.rt)):
         await first.then(rt.job_control.cancel(number, make.owner), conn)
-    found = await rows(
+    deliveries = await rows(
         conn, "SELECT version, status::text FROM draftsman.deliveries WHERE kind = 'status'"
         " ORDER BY seq",
     )  # fmt: skip
-    assert found == [(1, "sending"), (2, "pending")]
+    assert deliveries == [(1, "sending"), (2, "pending")]
 
 
-async def test_two_dispatchers_take_different_ones_and_none_waits(
+async def test_two_dispatchers_claim_different_deliveries_without_waiting(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     for _ in range(6):
         await make.queued(**LOG)
-    async with first.doing(claim(first.rt, share=4)) as taken:
+    async with first.doing(claim(first.rt, share=4)) as claimed:
         async with asyncio.timeout(5):
             others = await claim(rt, share=4)
-    seqs = [item.seq for item in (*taken.result(), *others)]
-    assert (len(taken.result()), len(others), len(set(seqs))) == (4, 2, 6)
+    seqs = [item.seq for item in (*claimed.result(), *others)]
+    assert (len(claimed.result()), len(others), len(set(seqs))) == (4, 2, 6)
 
 
-async def test_many_dispatchers_at_once_take_each_once_and_one_of_a_thread(
+async def test_concurrent_dispatchers_claim_each_delivery_once_and_one_of_a_thread(
     make: Factory, rt: Runtime
 ) -> None:
     works = [await make.asked(**LOG) for _ in range(20)]
-    taken = [
+    claimed = [
         item
         for some in await asyncio.gather(*(claim(rt, share=5) for _ in range(12)))
         for item in some
     ]
-    assert len({item.seq for item in taken}) == len(taken)
-    assert len({item.thread_key for item in taken}) == len(taken) == len(works)
+    assert len({item.seq for item in claimed}) == len(claimed)
+    assert len({item.thread_key for item in claimed}) == len(claimed) == len(works)
 
 
-async def test_the_lease_of_a_dead_dispatcher_runs_out_and_its_post_is_in_doubt(
+async def test_the_lease_of_a_dead_dispatcher_expires_and_its_post_is_in_doubt(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.queued(**LOG)
-    (mine,) = await claim(rt)
+    (first_claim,) = await claim(rt)
     assert await claim(rt) == []
     await clock.forward(61)
     (again,) = await claim(rt)
-    assert (again.seq, again.in_doubt, again.attempts) == (mine.seq, True, 2)
-    assert again.id == mine.id, "the marker is that of the delivery"
-    assert await rt.delivery_sender.record(mine, RECEIPT) is None, "it came back from the dead"
+    assert (again.seq, again.in_doubt, again.attempts) == (first_claim.seq, True, 2)
+    assert again.id == first_claim.id, "the marker is that of the delivery"
+    assert await rt.delivery_sender.record(first_claim, RECEIPT) is None, (
+        "it was sent again after being dead"
+    )
     assert await rt.delivery_sender.record(again, RECEIPT) is DeliveryStatus.SENT
 
 
-async def test_who_joins_while_the_job_moves_waits_and_hears_the_newest(
+async def test_a_target_that_joins_during_a_status_change_gets_the_newest_status(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(subject_key="card")
@@ -169,17 +173,17 @@ async def test_who_joins_while_the_job_moves_waits_and_hears_the_newest(
         joined = await first.then(make.queued(subject_key="card", **LOG), conn)
     assert joined == work.number
     version = (await rt.read_model.job(joined)).version
-    found = await rows(conn, "SELECT kind::text, version FROM draftsman.deliveries")
-    assert found == [("status", version)]
+    deliveries = await rows(conn, "SELECT kind::text, version FROM draftsman.deliveries")
+    assert deliveries == [("status", version)]
 
 
-async def test_redelivering_twice_at_once_revives_once(
+async def test_two_concurrent_redeliveries_resend_once(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     await make.queued(**LOG)
     (item,) = await claim(rt)
-    gone = Failure("gone", declared="PERMANENT")
-    assert await rt.delivery_sender.record(item, gone) is DeliveryStatus.DEAD_LETTER
+    failure = Failure("gone", declared="PERMANENT")
+    assert await rt.delivery_sender.record(item, failure) is DeliveryStatus.DEAD_LETTER
     again = first.rt.outbox.redeliver([item.seq], make.owner)
     async with first.doing(again) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []

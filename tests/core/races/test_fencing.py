@@ -1,4 +1,4 @@
-"""A run that lost its job writes nothing and does not disturb the new owner."""
+"""A run that lost its lease writes nothing and does not affect the new owner."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ FENCED: dict[str, Write] = {
 
 
 @pytest.mark.parametrize("write", FENCED)
-async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
+async def test_a_rescued_run_writes_nothing_after_the_next_claim(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     stale = await make.running(on_lost="resume")
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
-    mine = await make.running(stale.number)
-    await rt.checkpoints.begin_step(mine.lease, "mine")
-    before = await _everything(conn)
+    current = await make.running(stale.number)
+    await rt.checkpoints.begin_step(current.lease, "mine")
+    before = await _all_rows(conn)
     try:
         answered = await FENCED[write](rt, stale)
     except LeaseLost:
@@ -63,23 +63,23 @@ async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
         0,
         (False, [LeaseState(stale.token, owned=False, canceled=False)]),
     )
-    assert await _everything(conn) == before
-    assert await rt.settlement.outcome(mine, Done()) is Status.COMPLETED
+    assert await _all_rows(conn) == before
+    assert await rt.settlement.outcome(current, Done()) is Status.COMPLETED
 
 
 @pytest.mark.parametrize("write", sorted(FENCED.keys() - {"canceled", "start", "give_back"}))
-async def test_the_owner_of_the_job_does_write(
+async def test_the_owner_of_the_lease_can_write(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
-    """Else the test above would prove nothing."""
+    """Shows that the writes of the test above are valid."""
     work = await make.running()
     await rt.checkpoints.begin_step(work.lease, "mine")
-    before = await _everything(conn)
+    before = await _all_rows(conn)
     await FENCED[write](rt, work)
-    assert await _everything(conn) != before
+    assert await _all_rows(conn) != before
 
 
-async def test_a_guessed_token_is_of_no_use(make: Factory, rt: Runtime) -> None:
+async def test_a_guessed_token_is_refused(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     for token in (0, -1, work.token + 1, 2**62):
         with pytest.raises(LeaseLost):
@@ -101,7 +101,7 @@ TABLES = [
 ]
 
 
-async def _everything(conn: Connection) -> dict[str, object]:
+async def _all_rows(conn: Connection) -> dict[str, object]:
     """Return every row of every table that a run may write."""
     return {
         table: await rows(conn, f"SELECT to_jsonb(t) FROM draftsman.{table} t ORDER BY t::text")

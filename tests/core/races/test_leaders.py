@@ -1,4 +1,4 @@
-"""Two leaders at once do no harm: each thing is done once, and no sweep waits for another."""
+"""Two concurrent leaders: each change is made once, and no sweep waits for another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SWEEPS: dict[str, Sweep] = {
 
 
 async def _work(make: Factory, clock: Clock, jobs: int) -> None:
-    """Leave so many jobs for each sweep."""
+    """Create this number of jobs for each sweep."""
     for _ in range(jobs):
         await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
         await make.scheduled(delay=60)
@@ -45,18 +45,18 @@ async def _work(make: Factory, clock: Clock, jobs: int) -> None:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-async def test_a_second_sweep_passes_by_what_the_first_is_doing(
+async def test_a_second_sweep_skips_rows_of_the_first(
     make: Factory, rt: Runtime, clock: Clock, conn: Connection, name: str
 ) -> None:
     await _work(make, clock, 1)
-    one: dict[str, Callable[[Connection], Awaitable[Any]]] = {
+    sweeps_by_name: dict[str, Callable[[Connection], Awaitable[Any]]] = {
         "expire": lambda c: sweeps.expire(c, LeaderTerm(), 100),
         "promote": lambda c: sweeps.promote(c, LeaderTerm(), 100),
         "rescue": lambda c: sweeps.rescue(c, LeaderTerm(), 100, dead=[make.worker], lease=300),
     }
     async with (
         hold_commits(rt) as first,
-        first.doing(first.rt.db.run_transaction(one[name])) as swept,
+        first.doing(first.rt.db.run_transaction(sweeps_by_name[name])) as swept,
     ):
         async with asyncio.timeout(5):
             assert await SWEEPS[name](rt, make) == 0
@@ -64,7 +64,7 @@ async def test_a_second_sweep_passes_by_what_the_first_is_doing(
     assert await SWEEPS[name](rt, make) == 0
 
 
-async def test_many_leaders_sweeping_at_once_do_each_thing_once(
+async def test_concurrent_sweeps_make_each_change_once(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await _work(make, clock, 4)
@@ -81,27 +81,27 @@ async def test_many_leaders_sweeping_at_once_do_each_thing_once(
     assert done == {"expire": 4, "promote": 4, "rescue": 12}
 
 
-async def test_a_new_job_of_a_lost_one_is_made_once(
+async def test_the_new_job_of_a_lost_job_is_created_once(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     works = [await make.running(on_lost="new_job") for _ in range(5)]
     await asyncio.gather(*(_rescue(rt, make) for _ in range(6)))
-    made = await rows(
+    retried = await rows(
         conn, "SELECT retry_of FROM draftsman.jobs WHERE retry_of IS NOT NULL ORDER BY 1"
     )
-    assert made == [(work.number,) for work in works]
+    assert retried == [(work.number,) for work in works]
 
 
-async def test_a_new_job_and_a_retry_by_hand_at_once_are_one(
+async def test_a_new_job_and_a_concurrent_manual_retry_are_one_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="new_job")
     await rt.db.run_transaction(
         lambda c: sweeps.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
     )
-    async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as made:
+    async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as retry:
         again = await first.then(rt.job_control.retry(work.number, make.owner), conn)
-    assert (made.result().number, again.outcome) == (again.number, "deduplicated")
+    assert (retry.result().number, again.outcome) == (again.number, "deduplicated")
 
 
 async def test_an_old_leaders_sweep_ends_with_its_term(
@@ -120,10 +120,10 @@ async def test_an_old_leaders_sweep_ends_with_its_term(
     assert await rt.sweeps.promote(LeaderTerm(new, 2)) == 1
 
 
-async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
+async def test_two_candidates_for_an_expired_lease_elect_one_leader(
     rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    one, two = uuid4(), uuid4()
+    first_id, two = uuid4(), uuid4()
 
     async def acquire(runtime: Runtime, owner: Any) -> int | None:
         async with runtime.db.connection() as session:
@@ -132,26 +132,26 @@ async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
     assert await acquire(rt, uuid4()) == 1
     await clock.forward(31)
     await first.reopen()
-    async with first.doing(acquire(first.rt, one)) as taken:
+    async with first.doing(acquire(first.rt, first_id)) as acquired:
         assert await first.then(acquire(rt, two), conn) is None
-    assert taken.result() == 2
+    assert acquired.result() == 2
 
 
-async def test_partitions_made_twice_at_once_are_made_once(
+async def test_partitions_are_created_once_by_concurrent_sweeps(
     rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(100 * 86_400)
     await first.reopen()
     before = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
-    async with first.doing(first.rt.sweeps.partitions(LeaderTerm())) as made:
+    async with first.doing(first.rt.sweeps.partitions(LeaderTerm())) as created:
         again = await first.then(rt.sweeps.partitions(LeaderTerm()), conn)
-    assert made.result() > 0
+    assert created.result() > 0
     assert again == 0
     after = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
-    assert after == before + made.result()
+    assert after == before + created.result()
 
 
-async def test_events_are_written_while_partitions_are_made(
+async def test_events_are_written_while_partitions_are_created(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     """A concurrent insert of an event waits briefly, and neither fails."""

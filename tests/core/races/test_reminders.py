@@ -1,4 +1,4 @@
-"""Reminding and escalating beside answers, and beside another leader."""
+"""Reminders and escalations concurrent with answers, and with another leader."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ AFTER = {"remind": 60.0, "expire": 101.0}
 
 
 async def _done(rt: Runtime, job: int, name: str) -> int:
-    """Return how often it was reminded of, or escalated."""
+    """Return the number of reminders or escalations."""
     if name == "remind":
-        return [one.kind for one in await deliveries_of(rt, job)].count(DeliveryKind.REMINDER)
-    return [one.kind for one in await rt.read_model.job_events(job)].count("question_escalated")
+        return [delivery.kind for delivery in await deliveries_of(rt, job)].count(
+            DeliveryKind.REMINDER
+        )
+    return [delivery.kind for delivery in await rt.read_model.job_events(job)].count(
+        "question_escalated"
+    )
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_an_answer_first_and_nothing_is_said(
+async def test_a_question_answered_before_the_sweep_gets_no_message(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, name: str
 ) -> None:
     work = await make.asked(ASK, **LOG)
@@ -48,7 +52,7 @@ async def test_an_answer_first_and_nothing_is_said(
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_the_sweep_first_and_the_answer_counts(
+async def test_an_answer_after_the_sweep_is_accepted(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection, name: str
 ) -> None:
     work = await make.asked(ASK, **LOG)
@@ -58,14 +62,16 @@ async def test_the_sweep_first_and_the_answer_counts(
         verdict = await first.then(make.answer(work.number, "red"), conn)
     assert (swept.result(), verdict.accepted) == (1, True)
     assert await _done(rt, work.number, name) == 1
-    left = [
-        one for one in await deliveries_of(rt, work.number) if one.kind in ("question", "reminder")
+    statuses = [
+        delivery
+        for delivery in await deliveries_of(rt, work.number)
+        if delivery.kind in ("question", "reminder")
     ]
-    assert {one.status for one in left} == {"superseded"}
+    assert {delivery.status for delivery in statuses} == {"superseded"}
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_two_leaders_do_it_once(
+async def test_two_leaders_remind_once(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, name: str
 ) -> None:
     works = [await make.asked(ASK, **LOG) for _ in range(3)]
@@ -79,7 +85,7 @@ async def test_two_leaders_do_it_once(
     assert [await _done(rt, work.number, name) for work in works] == [1, 1, 1]
 
 
-async def test_what_a_leader_found_and_another_said_is_not_said_again(
+async def test_a_reminder_sent_by_another_leader_is_not_repeated(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     """It read, was suspended, and continues after the other leader: its data is outdated."""
@@ -89,12 +95,14 @@ async def test_what_a_leader_found_and_another_said_is_not_said_again(
         due = await reminders.due(conn, LeaderTerm(), 100)
         assert len(due) == 1
         assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
-        assert await reminders.remind(conn, LeaderTerm(), [(one, None) for one in due]) == 0
+        assert (
+            await reminders.remind(conn, LeaderTerm(), [(question, None) for question in due]) == 0
+        )
     assert await _done(rt, work.number, "remind") == 1
 
 
 @pytest.mark.parametrize("name", AFTER)
-async def test_an_old_leader_says_nothing(
+async def test_a_former_leader_sends_no_reminder(
     make: Factory, rt: Runtime, clock: Clock, name: str
 ) -> None:
     old = uuid4()
@@ -106,13 +114,16 @@ async def test_an_old_leader_says_nothing(
     async with rt.db.connection() as conn:
         due = await reminders.due(conn, LeaderTerm(), 100)
         assert (
-            await reminders.remind(conn, LeaderTerm(old, term), [(one, None) for one in due]) == 0
+            await reminders.remind(
+                conn, LeaderTerm(old, term), [(delivery, None) for delivery in due]
+            )
+            == 0
         )
     assert await _done(rt, work.number, name) == 0
     assert await rt.sweeps.names[name](LeaderTerm()) == 1
 
 
-async def test_more_time_meanwhile_puts_the_reminder_off(
+async def test_a_concurrent_extension_postpones_the_reminder(
     make: Factory, rt: Runtime, clock: Clock, first: FirstSession
 ) -> None:
     work = await make.asked(ASK, **LOG)
@@ -125,5 +136,5 @@ async def test_more_time_meanwhile_puts_the_reminder_off(
 
 
 def make_on(make: Factory, first: FirstSession) -> Factory:
-    """Return the factory over the session that comes first."""
+    """Return the factory over the first session."""
     return Factory(first.rt, make.owner)

@@ -1,4 +1,4 @@
-"""Runs that end while something else ends them: cancels, rescues, heartbeats, stale workers."""
+"""Runs that end concurrently with cancels, rescues, heartbeats and stale workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
     )
 
 
-async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
+async def test_a_cancel_before_the_end_of_a_run_cancels_the_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
@@ -43,7 +43,7 @@ async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
     assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
 
 
-async def test_a_cancel_that_comes_after_the_end_is_told(
+async def test_a_cancel_after_the_end_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
@@ -54,7 +54,7 @@ async def test_a_cancel_that_comes_after_the_end_is_told(
     assert (await rt.read_model.job(work.number)).result == {"n": 1}
 
 
-async def test_a_batch_of_ends_does_not_wait_for_a_cancel_and_settles_it_next_time(
+async def test_a_batch_of_results_skips_a_job_locked_by_a_cancel_and_settles_it_next(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running()
@@ -63,8 +63,8 @@ async def test_a_batch_of_ends_does_not_wait_for_a_cancel_and_settles_it_next_ti
     async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         async with asyncio.timeout(5):
             assert await claim.exchange(done, types=[], skip=[], free=0, ahead=0) == []
-    (ended,) = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
-    assert ended.status is Status.CANCELED
+    (settled,) = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
+    assert settled.status is Status.CANCELED
 
 
 async def test_a_forced_cancel_ends_the_run_before_its_own_end(
@@ -110,15 +110,15 @@ async def test_a_cancel_waits_for_the_claim_and_stops_the_run(
     assert (await rt.read_model.job(number)).status is Status.RUNNING
 
 
-async def test_a_claim_passes_by_what_is_being_canceled(
+async def test_a_claim_skips_a_job_that_is_being_canceled(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     number = await make.queued(queue="q")
     claim = rt.claim(make.worker, ("q",))
     async with first.doing(first.rt.job_control.cancel(number, make.owner)):
         async with asyncio.timeout(5):
-            got = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
-    assert got == []
+            claimed = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+    assert claimed == []
 
 
 async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
@@ -130,11 +130,11 @@ async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
         assert await first.then(claim.start([work.lease]), conn) == []
 
 
-@pytest.mark.parametrize("what", ["start", "give_back"])
-async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
-    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, what: str
+@pytest.mark.parametrize("case", ["start", "give_back"])
+async def test_a_claim_of_another_worker_is_not_started(
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, case: str
 ) -> None:
-    """The job is claimed as before, but under another lease: only that tells."""
+    """The job is claimed as before; only its lease differs."""
     work, other = await make.claimed(), uuid4()
 
     async def lose(session: Connection) -> list[ClaimedJob]:
@@ -146,7 +146,7 @@ async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
     claim = rt.claim(make.worker, ())
     late = (
         claim.start([work.lease])
-        if what == "start"
+        if case == "start"
         else claim.release_claims([work.lease], "stale")
     )
     async with first.doing(first.rt.db.run_transaction(lose)) as lost:
@@ -156,7 +156,7 @@ async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
     assert (job.status, job.lease_token) == (Status.CLAIMED, again.token)
 
 
-async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
+async def test_a_result_during_the_rescue_waits_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -166,7 +166,7 @@ async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
-async def test_a_rescue_during_the_end_passes_it_by(
+async def test_a_rescue_skips_a_run_that_is_ending(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -178,23 +178,23 @@ async def test_a_rescue_during_the_end_passes_it_by(
     assert (await rt.read_model.job(work.number)).status is Status.COMPLETED
 
 
-async def test_a_heartbeat_during_the_rescue_learns_that_the_run_is_lost(
+async def test_a_heartbeat_during_the_rescue_reports_the_lost_run(
     make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
-    """It does not wait: the run is skipped, and the next beat tells."""
+    """It does not wait: the run is skipped, and the next heartbeat reports it."""
     work = await make.running(on_lost="resume")
     claim = rt.claim(make.worker, ())
     async with first.doing(_rescue(first.rt, make)):
         async with asyncio.timeout(5):
             await claim.heartbeat([work.lease], draining=False)
-    _, (pulse,) = await claim.heartbeat([work.lease], draining=False)
-    assert (pulse.owned, pulse.canceled) == (False, False)
+    _, (state,) = await claim.heartbeat([work.lease], draining=False)
+    assert (state.owned, state.canceled) == (False, False)
 
 
 async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(
     make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
-    """The run was silent for too long, and beats just before it would have been lost."""
+    """The run was silent for too long; its heartbeat arrives just before the rescue."""
     work = await make.running(on_lost="resume")
     await clock.forward(400)
     await first.reopen()
@@ -223,7 +223,7 @@ WRITES: dict[str, Write] = {
 async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection, write: str
 ) -> None:
-    """A condition alone would still see the run as the owner: the lock makes it look again."""
+    """A condition alone would still see the run as the owner: the lock makes it check again."""
     work = await make.running(on_lost="resume")
     await rt.checkpoints.begin_step(work.lease, "mine")
     async with first.doing(_rescue(first.rt, make)):
@@ -238,7 +238,7 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
 
 
 @pytest.mark.parametrize("write", sorted(WRITES.keys() - {"ask"}))
-async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
+async def test_a_rescue_skips_a_job_during_a_write_until_the_next_sweep(
     make: Factory, rt: Runtime, first: FirstSession, write: str
 ) -> None:
     work = await make.running(on_lost="resume")
@@ -249,19 +249,19 @@ async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
     assert [job.number for job in await _rescue(rt, make)] == [work.number]
 
 
-async def test_two_uses_at_once_do_not_share_the_last_of_a_quota(
+async def test_concurrent_writes_do_not_exceed_a_quota(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(WRITES["spend"](first.rt, work)) as one:
+    async with first.doing(WRITES["spend"](first.rt, work)) as first_write:
         other = await first.then(WRITES["spend"](rt, work), conn)
-    assert (one.result(), other) == (True, False)
+    assert (first_write.result(), other) == (True, False)
 
 
-async def test_terminal_is_terminal_whoever_comes_late(
+async def test_a_finished_job_stays_finished_under_concurrent_changes(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    """Everything that could move a job comes at once with its end; the end stays."""
+    """All changes of a job are concurrent with its end; the end stays."""
     works = [await make.running() for _ in range(10)]
     for work in works:
         results = await asyncio.gather(
@@ -273,8 +273,8 @@ async def test_terminal_is_terminal_whoever_comes_late(
             rt.questions.ask(work.lease, QUESTION),
             return_exceptions=True,
         )
-        unexpected = [one for one in results if isinstance(one, Exception)]
-        assert all(isinstance(one, Refused | LeaseLost) for one in unexpected), unexpected
+        unexpected = [result for result in results if isinstance(result, Exception)]
+        assert all(isinstance(result, Refused | LeaseLost) for result in unexpected), unexpected
     for work in works:
         kinds = [event.to_status for event in await rt.read_model.job_events(work.number)]
         job = await rt.read_model.job(work.number)

@@ -26,21 +26,21 @@ def _request(**fields: str) -> Invocation:
     return invocation(**{"type": "noop", "key": "k"} | fields)
 
 
-async def test_a_hundred_at_once_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
-    made = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
-    assert len({one.number for one in made}) == 1
-    assert Counter(one.outcome for one in made) == {"created": 1, "deduplicated": 99}
+async def test_100_concurrent_requests_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
+    results = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
+    assert len({result.number for result in results}) == 1
+    assert Counter(result.outcome for result in results) == {"created": 1, "deduplicated": 99}
     assert len(await rt.read_model.jobs()) == 1
-    assert len(await rt.read_model.job_events(made[0].number)) == 1
+    assert len(await rt.read_model.job_events(results[0].number)) == 1
 
 
-async def test_a_twin_waits_for_the_first_and_finds_its_job(
+async def test_a_duplicate_request_waits_for_the_first_and_gets_its_job(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
-        twin = await first.then(rt.submissions.submit(_request(), owner), conn)
-    assert (created.result().outcome, twin.outcome) == ("created", "deduplicated")
-    assert twin.number == created.result().number
+        duplicate = await first.then(rt.submissions.submit(_request(), owner), conn)
+    assert (created.result().outcome, duplicate.outcome) == ("created", "deduplicated")
+    assert duplicate.number == created.result().number
 
 
 async def test_another_request_with_the_key_waits_and_is_refused(
@@ -52,35 +52,35 @@ async def test_another_request_with_the_key_waits_and_is_refused(
     assert created.result().outcome == "created"
 
 
-async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
+async def test_a_duplicate_of_a_rolled_back_request_creates_the_job(
     rt: Runtime, db: Database, owner: Actor, conn: Connection
 ) -> None:
-    doomed = row(_request(), owner, rt.limits)
+    rolled_back = row(_request(), owner, rt.limits)
     async with db.connection() as other:
         await other.execute("BEGIN")
-        assert len(await submissions.submit(other, [doomed], "nobody")) == 1
-        async with background(rt.submissions.submit(_request(), owner)) as twin:
+        assert len(await submissions.submit(other, [rolled_back], "nobody")) == 1
+        async with background(rt.submissions.submit(_request(), owner)) as duplicate:
             await wait_blocked(conn, by=other.info.backend_pid)
             await other.execute("ROLLBACK")
-            assert (await twin).outcome == "created"
+            assert (await duplicate).outcome == "created"
     assert [job.invoker_id for job in await rt.read_model.jobs()] == ["root"]
 
 
 async def test_a_second_request_for_the_subject_waits_and_joins(
     rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
-    one, two = (_request(key=key, subject_key="card:1") for key in ("a", "b"))
-    async with first.doing(first.rt.submissions.submit(one, owner)) as created:
+    first_request, two = (_request(key=key, subject_key="card:1") for key in ("a", "b"))
+    async with first.doing(first.rt.submissions.submit(first_request, owner)) as created:
         joined = await first.then(rt.submissions.submit(two, owner), conn)
     assert (joined.outcome, joined.number) == ("joined", created.result().number)
 
 
-async def test_fifty_requests_for_one_subject_at_once_are_one_live_job(
+async def test_50_concurrent_requests_for_one_subject_are_one_live_job(
     rt: Runtime, owner: Actor
 ) -> None:
     requests = [_request(key=str(n), subject_key="card:1") for n in range(50)]
-    made = await asyncio.gather(*(rt.submissions.submit(one, owner) for one in requests))
-    assert Counter(one.outcome for one in made) == {"created": 1, "joined": 49}
+    results = await asyncio.gather(*(rt.submissions.submit(request, owner) for request in requests))
+    assert Counter(request.outcome for request in results) == {"created": 1, "joined": 49}
     assert len(await rt.read_model.jobs()) == 1
 
 
@@ -90,11 +90,11 @@ async def test_batches_of_the_same_keys_in_any_order_do_not_deadlock(
     keys = [str(n) for n in range(40)]
     orders = [keys, keys[::-1], keys[20:] + keys[:20], keys[::2] + keys[1::2]]
     batches = [[_request(key=key) for key in order] for order in orders * 3]
-    answers = await asyncio.gather(*(rt.submissions.submit_many(one, owner) for one in batches))
-    assert Counter(one.outcome for made in answers for one in made)["created"] == 40
-    for order, made in zip(orders * 3, answers, strict=True):
-        jobs = {one.number: await rt.read_model.job(one.number) for one in made}
-        assert [jobs[one.number].idempotency_key for one in made] == order
+    answers = await asyncio.gather(*(rt.submissions.submit_many(batch, owner) for batch in batches))
+    assert Counter(batch.outcome for made in answers for batch in made)["created"] == 40
+    for order, results in zip(orders * 3, answers, strict=True):
+        jobs = {batch.number: await rt.read_model.job(batch.number) for batch in results}
+        assert [jobs[batch.number].idempotency_key for batch in results] == order
 
 
 async def test_a_batch_that_waits_holds_no_key_that_comes_after_it(
@@ -108,10 +108,10 @@ async def test_a_batch_that_waits_holds_no_key_that_comes_after_it(
             async with asyncio.timeout(5):
                 assert (await rt.submissions.submit(_request(key="z"), owner)).outcome == "created"
             first.commit()
-            assert [one.outcome for one in await waiting] == ["deduplicated"] * 2
+            assert [result.outcome for result in await waiting] == ["deduplicated"] * 2
 
 
-async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
+async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_refused(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.canceled(subject_key="card:1")
@@ -122,7 +122,7 @@ async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
     assert created.result().status is Status.QUEUED
 
 
-async def test_two_retries_at_once_make_one_job(
+async def test_two_concurrent_retries_create_one_job(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.canceled()
@@ -132,10 +132,10 @@ async def test_two_retries_at_once_make_one_job(
     assert second.number == created.result().number
 
 
-async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) -> None:
+async def test_50_concurrent_retries_create_one_job(make: Factory, rt: Runtime) -> None:
     number = await make.canceled()
-    made = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
-    assert Counter(one.outcome for one in made) == {"created": 1, "deduplicated": 49}
+    results = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
+    assert Counter(result.outcome for result in results) == {"created": 1, "deduplicated": 49}
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -146,7 +146,7 @@ def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
     )
 
 
-async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_it(
+async def test_a_manual_retry_of_a_lost_job_waits_for_its_new_job_and_returns_it(
     make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="new_job")

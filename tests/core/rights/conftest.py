@@ -38,9 +38,9 @@ async def as_role(
     """Give the services of a process that logs in with a role: `await as_role("carol")`."""
     async with AsyncExitStack() as stack:
 
-        async def opened(who: str) -> Runtime:
-            given = {"people": {}, "groups": {}, "data_dir": settings.data_dir}
-            changed = Settings.model_validate(roles.settings(database, who, **given))
+        async def opened(user: str) -> Runtime:
+            overrides = {"people": {}, "groups": {}, "data_dir": settings.data_dir}
+            changed = Settings.model_validate(roles.settings(database, user, **overrides))
             return await stack.enter_async_context(open_runtime(changed))
 
         yield opened
@@ -53,8 +53,8 @@ async def session(
     """Give a bare session of a role: `await session("carol")`."""
     async with AsyncExitStack() as stack:
 
-        async def opened(who: str) -> Connection:
-            db = Database(roles.url(database, who), settings.database)
+        async def opened(user: str) -> Connection:
+            db = Database(roles.url(database, user), settings.database)
             await db.open()
             stack.push_async_callback(db.close)
             conn = await db.dedicated_connection()

@@ -102,7 +102,7 @@ async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("switch", [None, False, True])
-async def test_an_answer_counts_for_both(
+async def test_database_and_policy_agree_on_an_answer(
     as_role: As,
     session: Session,
     make: Factory,
@@ -115,38 +115,38 @@ async def test_an_answer_counts_for_both(
     if switch is not None:
         await conn.execute("INSERT INTO draftsman.approval_policy VALUES (true, %s)", (switch,))
     policy = _policy(roles, bool(switch))
-    said: dict[tuple[object, ...], str] = {}
-    kept: dict[tuple[object, ...], str] = {}
+    by_policy: dict[tuple[object, ...], str] = {}
+    by_database: dict[tuple[object, ...], str] = {}
     sessions = {who: await session(who) for who in WHO}
     for gate, names in [(gate, names) for gate in (True, False) for names in APPROVERS]:
         await conn.execute(
             "UPDATE draftsman.job_questions SET approvers = %s, kind = %s, freeform_allowed = %s",
             (names, "approval" if gate else "input", not gate),
         )
-        for who in WHO:
-            case = (gate, *names, who)
-            actor = policy.resolve(Actor(Source.CLI, roles.name(who), who))
+        for user in WHO:
+            case = (gate, *names, user)
+            actor = policy.resolve(Actor(Source.CLI, roles.name(user), user))
             check = policy.check_vote if gate else policy.check_answer
-            said[case] = _may(check, actor, names, invoker="erin")
-            given = {"id": roles.name(who), "job": job, "yes": Jsonb({"decision": "approve"})}
-            kept[case] = await outcome(sessions[who], ANSWER, given)
-    assert kept == said
-    assert set(said.values()) == {"ok", "42501"}
+            by_policy[case] = _may(check, actor, names, invoker="erin")
+            params = {"id": roles.name(user), "job": job, "yes": Jsonb({"decision": "approve"})}
+            by_database[case] = await outcome(sessions[user], ANSWER, params)
+    assert by_database == by_policy
+    assert set(by_policy.values()) == {"ok", "42501"}
 
 
-async def test_a_verb_is_for_both(
+async def test_database_and_policy_agree_on_a_verb(
     as_role: As, session: Session, make: Factory, roles: Roles
 ) -> None:
     job, over = await _waiting(as_role, make)
     policy = _policy(roles, False)
-    said: dict[tuple[object, ...], str] = {}
-    kept: dict[tuple[object, ...], str] = {}
-    for who in WHO:
-        conn, id = await session(who), roles.name(who)
-        actor = policy.resolve(Actor(Source.CLI, id, who))
-        given = {"id": id, "name": who, "job": job, "over": over}
+    by_policy: dict[tuple[object, ...], str] = {}
+    by_database: dict[tuple[object, ...], str] = {}
+    for user in WHO:
+        conn, id = await session(user), roles.name(user)
+        actor = policy.resolve(Actor(Source.CLI, id, user))
+        params = {"id": id, "name": user, "job": job, "over": over}
         for verb, statement in VERBS.items():
             invoker = None if verb is Verb.UNLINK else "erin"
-            said[who, verb] = _may(policy.check, actor, verb, invoker=invoker)
-            kept[who, verb] = await outcome(conn, statement, given)
-    assert kept == said
+            by_policy[user, verb] = _may(policy.check, actor, verb, invoker=invoker)
+            by_database[user, verb] = await outcome(conn, statement, params)
+    assert by_database == by_policy

@@ -24,8 +24,8 @@ from tests.support.clock import Clock
 from tests.support.waits import until
 
 
-async def test_each_role_does_its_part(as_role: As) -> None:
-    anna, worker, bot, carol = [await as_role(who) for who in ("anna", "worker", "bot", "carol")]
+async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
+    anna, worker, bot, carol = [await as_role(user) for user in ("anna", "worker", "bot", "carol")]
     job = await anna.submissions.submit(
         invocation(type="noop", queue="q", notify=("log",)), await anna.actor()
     )
@@ -71,14 +71,14 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     dead = await make.dead()
     await clock.forward(3600)
     worker = await as_role("worker")
-    for sweep in ("expire", "promote", "rescue", "reap", "notify", "partitions"):
+    for sweep in ("expire", "promote", "rescue", "deregister", "notify", "partitions"):
         await getattr(worker.sweeps, sweep)(LeaderTerm())
     assert (await known.read_model.job(plain.number)).status is Status.EXPIRED
     assert (await known.read_model.job(gate.number)).status is Status.EXPIRED
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
     assert (await known.read_model.job(lost.number)).status is not Status.RUNNING
     assert (await known.read_model.job(due)).status is Status.QUEUED
-    assert [one.kind for one in await known.outbox.all(dead)] == ["result"]
+    assert [delivery.kind for delivery in await known.outbox.all(dead)] == ["result"]
     kinds = {event.kind for event in await known.read_model.job_events(followed.number)}
     assert "retry_not_created" not in kinds
     assert (await known.read_model.job(followed.number)).status in TERMINAL
@@ -96,14 +96,14 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
             ChannelName.SLACK, free=1, share=1, sender=lock.number
         )
         assert item.job == number
-        assert await bot.delivery_sender.reclaim([ChannelName.SLACK]) == 0
+        assert await bot.delivery_sender.rescue([ChannelName.SLACK]) == 0
         assert await bot.boards.acquire(owner, 60, lock.number) is not None
     finally:
         await conn.close()
     other = await as_role("bot")
 
     async def free() -> bool:
-        return await other.delivery_sender.reclaim([ChannelName.SLACK]) == 1
+        return await other.delivery_sender.rescue([ChannelName.SLACK]) == 1
 
     await until(free, "the delivery of a session that ended")
     assert await other.boards.acquire(new_id(), 60) is not None
@@ -119,7 +119,7 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
                 await session.execute(rename, names)
 
 
-async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
+async def test_a_worker_can_apply_the_answers_of_the_request(as_role: As) -> None:
     anna, worker = await as_role("anna"), await as_role("worker")
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
     job = await anna.submissions.submit(request, await anna.actor())
@@ -129,13 +129,13 @@ async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
 
 
 async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
-    anna, bot, olga = [await as_role(who) for who in ("anna", "bot", "olga")]
-    one, two = [
+    anna, bot, olga = [await as_role(user) for user in ("anna", "bot", "olga")]
+    first, two = [
         await anna.submissions.submit(invocation(type="noop"), await anna.actor()) for _ in range(2)
     ]
-    await anna.job_control.cancel(one.number, await anna.actor())
+    await anna.job_control.cancel(first.number, await anna.actor())
     await olga.job_control.cancel(two.number, await olga.actor())
-    assert (await anna.job_control.retry(one.number, await anna.actor())).outcome == "created"
+    assert (await anna.job_control.retry(first.number, await anna.actor())).outcome == "created"
     assert (await olga.job_control.retry(two.number, await olga.actor())).outcome == "created"
     newcomer = Actor(Source.SLACK, "U-NEW", "Newcomer")
     code = await bot.people.create_link_code(newcomer)
@@ -160,27 +160,27 @@ async def test_the_people_of_a_process_are_those_of_the_database(
     await until(gone, "the changed people")
 
 
-async def test_what_was_decided_stays_borne_out(
+async def test_decisions_stay_supported_by_their_votes(
     as_role: As, make: Factory, known: Runtime, clock: Clock
 ) -> None:
-    carol, dave, ben = [await as_role(who) for who in ("carol", "dave", "ben")]
+    carol, dave, ben = [await as_role(user) for user in ("carol", "dave", "ben")]
     decided = await make.asked(GATE)
-    goes_on = await make.asked(GATE.model_copy(update={"on_deny": OnDeny.CONTINUE}))
+    continuing = await make.asked(GATE.model_copy(update={"on_deny": OnDeny.CONTINUE}))
     twice = await make.asked(GATE.model_copy(update={"quorum": 2}))
     rule = {"on_expire": OnExpire.ESCALATE, "escalate_to": "dave", "expires_in": 60.0}
     late = await make.asked(GATE.model_copy(update=rule | {"approvers": ("carol",)}))
     plain = await make.asked(QUESTION)
 
     async def decide(rt: Runtime, job: int, yes: bool, why: str | None = None) -> None:
-        said = Response(source_event_id=f"{id(rt)}{yes}", decision=yes, reason=why)
-        assert (await rt.questions.answer(job, 1, said, await rt.actor())).accepted
+        response = Response(source_event_id=f"{id(rt)}{yes}", decision=yes, reason=why)
+        assert (await rt.questions.answer(job, 1, response, await rt.actor())).accepted
 
     await decide(carol, decided.number, True, "fine")
-    await decide(carol, goes_on.number, False, "not yet")
+    await decide(carol, continuing.number, False, "not yet")
     await decide(carol, twice.number, True, "fine")
     await decide(carol, twice.number, False)  # an approver may still deny
-    said = Response(source_event_id="ben", text="red")
-    assert (await ben.questions.answer(plain.number, 1, said, await ben.actor())).resolved
+    response = Response(source_event_id="ben", text="red")
+    assert (await ben.questions.answer(plain.number, 1, response, await ben.actor())).resolved
     await clock.forward(61)
     await known.sweeps.expire(LeaderTerm())
     await decide(dave, late.number, True)
@@ -191,23 +191,23 @@ async def test_what_was_decided_stays_borne_out(
 
 
 async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_role: As) -> None:
-    anna, bot, worker = [await as_role(who) for who in ("anna", "bot", "worker")]
-    wanted = {"type": "noop", "subject_key": "card:1", "queue": "q"}
-    made = await anna.submissions.submit(invocation(**wanted), await anna.actor())
+    anna, bot, worker = [await as_role(user) for user in ("anna", "bot", "worker")]
+    fields = {"type": "noop", "subject_key": "card:1", "queue": "q"}
+    submitted = await anna.submissions.submit(invocation(**fields), await anna.actor())
     own = await anna.submissions.submit(
-        invocation(**wanted, text="and test it"), await anna.actor()
+        invocation(**fields, text="and test it"), await anna.actor()
     )
     assert own.outcome == "joined"
     for session, actor in ((anna, "slack:U-ANNA"), (bot, "cli:anna"), (worker, "worker:1")):
-        with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
+        with pytest.raises(Refused, match=f"{actor} may not ask for {submitted.name}"):
             async with session.db.connection() as conn:
-                await submissions.join(conn, [(made.number, {"key": "forged"})], actor)
+                await submissions.join(conn, [(submitted.number, {"key": "forged"})], actor)
     actor = (await anna.actor()).name
-    with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
+    with pytest.raises(Refused, match=f"{actor} may not ask for {submitted.name}"):
         async with anna.db.connection() as conn:
-            await submissions.join(conn, [(made.number, {"requester": "carol"})], actor)
-    trail = await anna.read_model.job_events(made.number)
+            await submissions.join(conn, [(submitted.number, {"requester": "carol"})], actor)
+    trail = await anna.read_model.job_events(submitted.number)
     joined = [event for event in trail if event.kind == "request_joined"]
-    assert [(one.payload["requester"], one.payload["text"]) for one in joined] == [
+    assert [(join.payload["requester"], join.payload["text"]) for join in joined] == [
         ("anna", "and test it")
     ]

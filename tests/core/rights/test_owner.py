@@ -16,7 +16,7 @@ from tests.support.roles import Roles
 from tests.support.server import Server
 
 
-async def test_an_ordinary_owner_migrates_and_does_everything(
+async def test_an_owner_without_superuser_rights_can_migrate_and_run_jobs(
     server: Server, roles: Roles, settings: Settings, owner: Actor
 ) -> None:
     name = server.create(migrated=False)
@@ -24,11 +24,11 @@ async def test_an_ordinary_owner_migrates_and_does_everything(
     server.admin.execute(
         sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), role)
     )
-    url, said = roles.url(name, "stranger"), list[str]()
-    assert await migrate.migrate(url, said.append)
-    assert said == []
-    given = settings.model_dump() | {"database_url": url, "people": PEOPLE, "groups": GROUPS}
-    async with open_runtime(Settings.model_validate(given)) as rt:
+    url, output = roles.url(name, "stranger"), list[str]()
+    assert await migrate.migrate(url, output.append)
+    assert output == []
+    values = settings.model_dump() | {"database_url": url, "people": PEOPLE, "groups": GROUPS}
+    async with open_runtime(Settings.model_validate(values)) as rt:
         assert (await rt.read_model.health())[0].kind == "owner"
         programs = wire(rt.settings, rt.db, False)
         work = await Factory(programs, owner).asked(GATE)

@@ -59,7 +59,7 @@ WORK: Final = {
     "sweeps.promote",
     "sweeps.rescue",
     "sweeps.watch_locks",
-    "sweeps.reap",
+    "sweeps.deregister",
     "sweeps.partitions",
     "workers.register",
     "workers.remove",
@@ -71,7 +71,7 @@ SENDING: Final = {
         "enqueue", "notify", "finish", "attach", "copy_to", "make_buckets", "consume_tokens",
         "pause", "resume",
     )
-} | {"delivery_claims.claim", "delivery_claims.reclaim", "delivery_claims.begin_call"}  # fmt: skip
+} | {"delivery_claims.claim", "delivery_claims.rescue", "delivery_claims.begin_call"}  # fmt: skip
 TALKING: Final = {
     "deliveries.add_targets",
     "deliveries.inherit_targets",
@@ -108,15 +108,15 @@ REFUSED: Final = {
 }
 
 
-@pytest.mark.parametrize("who", REFUSED)
-async def test_a_role_may_run_its_own_statements_alone(
-    session: Callable[[str], Awaitable[Connection]], who: str
+@pytest.mark.parametrize("user", REFUSED)
+async def test_a_role_can_run_only_its_own_statements(
+    session: Callable[[str], Awaitable[Connection]], user: str
 ) -> None:
-    conn, refused = await session(who), set()
+    conn, refused = await session(user), set()
     for family in FAMILIES:
         for name in queries.load(family):
             try:
                 await plan(conn, family, name)
             except psycopg.errors.InsufficientPrivilege:
                 refused.add(f"{family}.{name}")
-    assert refused == REFUSED[who]
+    assert refused == REFUSED[user]

@@ -22,7 +22,7 @@ NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"
 
 
 async def results(rt: Runtime, job: int) -> list[ChannelName]:
-    """Return where the result of a job is sent."""
+    """Return the targets of a job's result."""
     return [
         delivery.channel
         for delivery in await deliveries_of(rt, job)
@@ -55,16 +55,16 @@ async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime
 
 
 @pytest.mark.parametrize("notify", [("none",), ("slack:C1/1700000000.1",), ("trello:" + "5" * 24,)])
-async def test_who_has_a_target_or_wants_none_is_not_reported_to_the_fallback(
+async def test_a_request_with_targets_or_without_notifications_is_not_reported_to_the_fallback(
     make: Factory, rt: Runtime, conn: Connection, notify: tuple[str, ...]
 ) -> None:
     number = await make.dead(notify=notify)
     assert await value(conn, NOTED) == 0
-    wanted = [ChannelName(one.partition(":")[0]) for one in notify if one != "none"]
-    assert await results(rt, number) == wanted
+    channels = [ChannelName(target.partition(":")[0]) for target in notify if target != "none"]
+    assert await results(rt, number) == channels
 
 
-async def test_a_target_that_wants_other_outcomes_does_not_count(
+async def test_a_target_for_other_outcomes_does_not_count(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = Targets((), {"ops": ("completed",)})
@@ -82,7 +82,7 @@ async def test_only_dead_letters_are_reported(
     assert await value(conn, NOTED) == 0
 
 
-async def test_a_retry_of_a_request_that_wants_none_wants_none(
+async def test_a_retry_of_a_request_without_notifications_has_none(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = await make.dead(notify=("none",))
@@ -96,8 +96,8 @@ async def test_without_a_fallback_the_log_of_the_process_names_it(
 ) -> None:
     caplog.set_level(logging.ERROR)
     changed: dict[str, Any] = {"fallback": "none"}
-    told_settings = settings.notifications.model_copy(update=changed)
-    without = wire(settings.model_copy(update={"notifications": told_settings}), rt.db, False)
+    notifications = settings.notifications.model_copy(update=changed)
+    without = wire(settings.model_copy(update={"notifications": notifications}), rt.db, False)
     number = await make.dead()
     assert await without.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, number) == []

@@ -1,4 +1,4 @@
-"""Text that PostgreSQL cannot keep, and text that is too long, through every door."""
+"""Text that PostgreSQL cannot store, and text that is too long, in every input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLEAN = "caf? a\ufffdb ?"
 """The stored text: a lone surrogate becomes `?`, NUL the replacement character."""
 
 
-async def test_a_request(make: Factory, rt: Runtime) -> None:
+async def test_a_request_is_stored_with_clean_text(make: Factory, rt: Runtime) -> None:
     number = await make.queued(
         key=DIRTY, title=DIRTY, text=DIRTY, payload={DIRTY: [DIRTY, {"x": DIRTY}]}, tags=[DIRTY]
     )
@@ -31,27 +31,27 @@ async def test_a_request(make: Factory, rt: Runtime) -> None:
     assert job.tags == [CLEAN]
 
 
-async def test_text_that_looks_odd_but_can_be_kept_is_kept(make: Factory, rt: Runtime) -> None:
-    odd = "\u202eRTL \U0001f600 \ufffd \x01 \x7f e\u0301 %s {} '; DROP TABLE draftsman.jobs; --"
-    number = await make.queued(text=odd, payload={"t": odd}, key=odd)
+async def test_unusual_valid_text_is_stored_unchanged(make: Factory, rt: Runtime) -> None:
+    text = "\u202eRTL \U0001f600 \ufffd \x01 \x7f e\u0301 %s {} '; DROP TABLE draftsman.jobs; --"
+    number = await make.queued(text=text, payload={"t": text}, key=text)
     job = await rt.read_model.job(number)
-    assert (job.ticket_text, job.payload["t"], job.idempotency_key) == (odd, odd, odd)
+    assert (job.ticket_text, job.payload["t"], job.idempotency_key) == (text, text, text)
 
 
-async def test_the_name_of_an_actor(rt: Runtime) -> None:
+async def test_the_name_of_an_actor_is_stored_with_clean_text(rt: Runtime) -> None:
     actor = Actor(Source.CLI, "root", DIRTY, owner=True)
     job = await rt.submissions.submit(invocation(type="noop"), actor)
     assert (await rt.read_model.job(job.number)).invoker_display_name == CLEAN
 
 
-async def test_an_event(make: Factory, rt: Runtime) -> None:
+async def test_an_event_is_stored_with_clean_text(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.event(work.lease, DIRTY, {DIRTY: DIRTY})
     event = (await rt.read_model.job_events(work.number))[-1]
     assert (event.kind, event.payload) == (CLEAN, {CLEAN: CLEAN})
 
 
-async def test_a_checkpoint_a_step_a_log_and_an_artifact(make: Factory, rt: Runtime) -> None:
+async def test_data_of_a_run_is_stored_with_clean_text(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.save(work.lease, {DIRTY: DIRTY})
     await rt.checkpoints.begin_step(work.lease, DIRTY)
@@ -67,7 +67,9 @@ async def test_a_checkpoint_a_step_a_log_and_an_artifact(make: Factory, rt: Runt
     assert content == b"\x00\xff"
 
 
-async def test_a_question_and_its_answer(make: Factory, rt: Runtime) -> None:
+async def test_a_question_and_its_answer_are_stored_with_clean_text(
+    make: Factory, rt: Runtime
+) -> None:
     item = QuestionSpec(key=DIRTY, text=DIRTY, freeform=True, context=DIRTY)
     work = await make.asked(item)
     question = await rt.questions.get(work.number, 1)
@@ -77,7 +79,9 @@ async def test_a_question_and_its_answer(make: Factory, rt: Runtime) -> None:
     assert answer.payload == {"text": CLEAN}
 
 
-async def test_a_decision(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_a_decision_is_stored_with_clean_text(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
     work = await make.asked(GATE)
     response = Response(source_event_id=DIRTY, decision=False, reason=DIRTY)
     await rt.questions.answer(work.number, 1, response, owner)
@@ -86,13 +90,15 @@ async def test_a_decision(make: Factory, rt: Runtime, owner: Actor) -> None:
     assert CLEAN in str((await rt.read_model.job(work.number)).last_error)
 
 
-async def test_a_cancel(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_a_cancel_reason_is_stored_with_clean_text(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
     for number in (await make.queued(), (await make.running()).number):
         await rt.job_control.cancel(number, owner, DIRTY)
         assert (await rt.read_model.job(number)).cancel_reason == CLEAN
 
 
-async def test_an_end(make: Factory, rt: Runtime) -> None:
+async def test_results_and_errors_are_stored_with_clean_text(make: Factory, rt: Runtime) -> None:
     done, failed, dropped = [await make.running() for _ in range(3)]
     await rt.settlement.outcome(done, Done({DIRTY: DIRTY}))
     await rt.settlement.failure(
@@ -105,7 +111,9 @@ async def test_an_end(make: Factory, rt: Runtime) -> None:
     assert (await rt.read_model.job(dropped.number)).cancel_reason == CLEAN
 
 
-async def test_why_a_job_was_given_back(make: Factory, rt: Runtime) -> None:
+async def test_the_reason_of_a_released_job_is_stored_with_clean_text(
+    make: Factory, rt: Runtime
+) -> None:
     work = await make.claimed()
     claim = rt.claim(make.worker, (work.queue,))
     reason = 'the type "noop" \\ %s'
@@ -131,13 +139,13 @@ def test_a_payload_over_a_mebibyte_is_refused(field: str) -> None:
         invocation(**{field: {"x": "y" * REQUEST_LIMIT}})
 
 
-async def test_a_payload_of_a_mebibyte_is_kept(make: Factory, rt: Runtime) -> None:
+async def test_a_payload_of_a_mebibyte_is_stored(make: Factory, rt: Runtime) -> None:
     payload = {"x": "y" * (REQUEST_LIMIT - 9)}
     number = await make.queued(payload=payload)
     assert (await rt.read_model.job(number)).payload == payload
 
 
-async def test_a_result_over_a_mebibyte_is_refused_and_the_run_goes_on(
+async def test_a_result_over_a_mebibyte_is_refused_and_the_run_continues(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -146,7 +154,7 @@ async def test_a_result_over_a_mebibyte_is_refused_and_the_run_goes_on(
     assert (await rt.read_model.job(work.number)).status is Status.RUNNING
 
 
-async def test_a_checkpoint_over_a_mebibyte_is_refused_and_the_last_one_stays(
+async def test_a_checkpoint_over_a_mebibyte_is_refused_and_the_previous_checkpoint_stays(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -169,7 +177,7 @@ async def test_an_artifact_over_25_megabytes_is_refused(make: Factory, rt: Runti
     assert await rt.checkpoints.latest(work.number) == (None, None)
 
 
-async def test_a_long_event_is_cut_and_says_so(make: Factory, rt: Runtime) -> None:
+async def test_a_long_event_is_truncated_and_marked(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.event(work.lease, "k" * 200, {"a": "x" * EVENT_LIMIT, "b": 1})
     event = (await rt.read_model.job_events(work.number))[-1]
@@ -179,7 +187,7 @@ async def test_a_long_event_is_cut_and_says_so(make: Factory, rt: Runtime) -> No
     assert len(event.payload["a"]) < EVENT_LIMIT
 
 
-async def test_long_reasons_and_errors_are_cut_not_refused(
+async def test_long_reasons_and_errors_are_truncated(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     long = "x" * 40_000
@@ -195,7 +203,7 @@ HUGE = [1e300, -1e300, 10**5000, float("inf"), float("nan")]
 
 
 @pytest.mark.parametrize("number", HUGE, ids=["big", "small", "integer", "infinite", "nan"])
-async def test_a_number_that_the_store_would_blow_up_is_refused(
+async def test_a_number_that_jsonb_would_expand_is_refused(
     make: Factory, rt: Runtime, number: float
 ) -> None:
     work = await make.running()
@@ -207,7 +215,7 @@ async def test_a_number_that_the_store_would_blow_up_is_refused(
         invocation(payload={"x": number})
 
 
-def test_what_is_nested_too_deeply_is_refused_in_one_line() -> None:
+def test_a_payload_that_is_nested_too_deeply_is_refused_in_one_line() -> None:
     nested: dict[str, object] = {}
     for _ in range(5000):
         nested = {"x": nested}

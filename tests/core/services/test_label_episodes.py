@@ -1,4 +1,4 @@
-"""The episode machine against a model of it, whatever is seen, however late, by however many."""
+"""Episodes compared with a model: any observations, at any delay, by any number of processes."""
 
 from __future__ import annotations
 
@@ -35,28 +35,26 @@ class Model:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ops=st.lists(st.sampled_from(OPS), max_size=14))
-async def test_an_episode_begins_only_after_an_absence_that_was_seen(
-    rt: Runtime, ops: list[str]
-) -> None:
+async def test_an_episode_begins_only_after_a_recorded_absence(rt: Runtime, ops: list[str]) -> None:
     model, card, label = Model(), f"{next(CARDS):024x}", "a" * 24
-    begun: list[Episode] = []
+    episodes: list[Episode] = []
     start = await rt.boards.clock()
     for op in ops:
         model.do(op)
-        await _do(rt, op, card, label, start, begun)
+        await _apply(rt, op, card, label, start, episodes)
         present = (card, label) in await rt.boards.present_on([card])
-        assert (present, len(begun)) == (model.there, model.episode)
-    assert [one.episode for one in begun] == list(range(1, model.episode + 1))
-    assert len({one.key for one in begun}) == len(begun)
-    due = [(one.episode, one.stage) for one in await rt.boards.due_on(card)]
+        assert (present, len(episodes)) == (model.there, model.episode)
+    assert [item.episode for item in episodes] == list(range(1, model.episode + 1))
+    assert len({item.key for item in episodes}) == len(episodes)
+    due = [(item.episode, item.stage) for item in await rt.boards.due_on(card)]
     stage = EpisodeStage.SUBMITTED if model.taken else EpisodeStage.PENDING
     assert due == ([(model.episode, stage)] if model.there else [])
 
 
-async def _do(
-    rt: Runtime, op: str, card: str, label: str, start: datetime, begun: list[Episode]
+async def _apply(
+    rt: Runtime, op: str, card: str, label: str, start: datetime, episodes: list[Episode]
 ) -> None:
-    """Do a step; a `late` poll began before the newer observations of others."""
+    """Take a step; a `late` poll began before the newer observations of others."""
     boards = rt.boards
     match op.rsplit(" ", 1):
         case ["off"]:
@@ -64,14 +62,16 @@ async def _do(
         case ["long", "off"]:
             await boards.end_removed_episode(card, label, start - timedelta(days=90))
         case ["take" | "swap"]:
-            for episode in begun[-1:]:
+            for episode in episodes[-1:]:
                 if op == "take":
                     await boards.settle(episode, EpisodeStage.SUBMITTED)
-                elif EpisodeStage.SUBMITTED in [one.stage for one in await boards.due_on(card)]:
+                elif EpisodeStage.SUBMITTED in [item.stage for item in await boards.due_on(card)]:
                     await boards.end_swapped_episode(episode)
         case [*late, what]:
-            began = start if late and begun else await boards.clock()
-            if late and not begun:
+            began = start if late and episodes else await boards.clock()
+            if late and not episodes:
                 return
-            found = await boards.observe(card, label, BOARD, present=what == "there", began=began)
-            begun += [found] if found else []
+            observed = await boards.observe(
+                card, label, BOARD, present=what == "there", began=began
+            )
+            episodes += [observed] if observed else []

@@ -26,14 +26,18 @@ async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Data
     assert (elsewhere.person, elsewhere.owner, elsewhere.roles) == ("root", False, frozenset())
 
 
-async def test_who_was_joined_has_the_roles_of_the_person_now(rt: Runtime, people: Actors) -> None:
+async def test_a_linked_identity_has_the_current_roles_of_its_person(
+    rt: Runtime, people: Actors
+) -> None:
     await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.olga)
     known = await rt.people.actor(IN_SLACK)
     assert (known.person, known.roles, known.voter) == ("olga", frozenset({"operator"}), "olga")
     assert (await rt.people.actor(people.on(Source.SLACK, "ben"))).person == "ben"
 
 
-async def test_nobody_in_particular_joins_nothing(rt: Runtime, people: Actors) -> None:
+async def test_an_actor_without_a_person_cannot_link_an_identity(
+    rt: Runtime, people: Actors
+) -> None:
     code = await rt.people.create_link_code(IN_SLACK)
     with pytest.raises(NotPermitted, match="is not linked to a person"):
         await rt.people.link(code, people.mallory)
@@ -43,7 +47,7 @@ async def test_nobody_in_particular_joins_nothing(rt: Runtime, people: Actors) -
         await rt.people.create_link_code(people.on(Source.SLACK, "ben"))
 
 
-async def test_ones_own_identity_is_parted_by_oneself_or_an_operator(
+async def test_an_identity_is_unlinked_by_its_person_or_an_operator(
     rt: Runtime, people: Actors
 ) -> None:
     for actor in (people.anna, people.olga):

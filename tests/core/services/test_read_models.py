@@ -24,8 +24,8 @@ HANDLES = "draftsman.store.postgres."
 
 
 def _service_modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages(services.__path__, f"{services.__name__}.")
-    return [importlib.import_module(info.name) for info in found]
+    packages = pkgutil.walk_packages(services.__path__, f"{services.__name__}.")
+    return [importlib.import_module(info.name) for info in packages]
 
 
 def _public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -85,7 +85,7 @@ def test_no_public_signature_of_a_service_names_a_row_of_the_store() -> None:
     assert checked > 150
 
 
-def test_no_front_end_imports_what_the_store_defines() -> None:
+def test_no_front_end_imports_from_the_store() -> None:
     """A class of the store is not reached through the module of a service either."""
     leaks, checked = [], 0
     for package in (draftsman_tui, draftsman_bots, draftsman_soak):

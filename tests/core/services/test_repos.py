@@ -29,28 +29,28 @@ TESTED = profile(
 async def test_a_repository_is_known_once_however_it_is_written(
     rt: Runtime, people: People
 ) -> None:
-    made = await rt.repos.add(PAY, TESTED, people.olga, commit="c1", checks=[{"name": "tests"}])
-    assert (made.id is not None, made.full_name, made.added_by) == (True, "acme/pay", "cli:olga")
+    repo = await rt.repos.add(PAY, TESTED, people.olga, commit="c1", checks=[{"name": "tests"}])
+    assert (repo.id is not None, repo.full_name, repo.added_by) == (True, "acme/pay", "cli:olga")
     for url in ("ssh://git@GitHub.com/Acme/PAY.git", "https://github.com:443/acme/pay/"):
         with pytest.raises(Conflict, match="is already registered"):
             await rt.repos.add(Repo.at(parse(url)), TESTED, people.olga)
-        assert await rt.repos.known(url) == made
-    [saved] = await rt.repos.profiles(made)
+        assert await rt.repos.known(url) == repo
+    [saved] = await rt.repos.profiles(repo)
     assert (saved.profile, saved.checked_commit, saved.checks) == (
         TESTED,
         "c1",
         [{"name": "tests"}],
     )
     other = await rt.repos.add(PAY, RepoProfile(path="services/api"), people.olga)
-    assert other == made
-    assert [one.profile.path for one in await rt.repos.profiles(made)] == ["", "services/api"]
+    assert other == repo
+    assert [stored.profile.path for stored in await rt.repos.profiles(repo)] == ["", "services/api"]
 
 
-async def test_two_at_once_make_one(rt: Runtime, people: People) -> None:
+async def test_concurrent_additions_create_one_repository(rt: Runtime, people: People) -> None:
     adding = [rt.repos.add(PAY, TESTED, people.olga) for _ in range(5)]
-    made = await asyncio.gather(*adding, return_exceptions=True)
-    assert sum(isinstance(one, Repo) for one in made) == 1
-    assert {type(one) for one in made} == {Repo, Conflict}
+    results = await asyncio.gather(*adding, return_exceptions=True)
+    assert sum(isinstance(result, Repo) for result in results) == 1
+    assert {type(result) for result in results} == {Repo, Conflict}
 
 
 async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
@@ -83,23 +83,23 @@ async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
         await rt.repos.set_default(None, people.olga)
 
 
-async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
+async def test_a_repository_is_removed_with_its_labels_and_profiles(
     rt: Runtime, people: People, conn: Connection
 ) -> None:
     pay = await rt.repos.add(PAY, TESTED, people.olga)
     await rt.repos.map(RepoLocation(pay), people.olga, label="pay")
     await rt.repos.remove(pay, people.olga)
     for table in ("repos", "repo_mappings", "repo_profiles"):
-        left = await (await conn.execute(f"SELECT count(*) FROM draftsman.{table}")).fetchone()
-        assert left == (0,), table
-    for gone in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
+        rows = await (await conn.execute(f"SELECT count(*) FROM draftsman.{table}")).fetchone()
+        assert rows == (0,), table
+    for removed_call in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
         with pytest.raises(NotFound, match="is no longer registered"):
-            await gone
+            await removed_call
     with pytest.raises(NotFound, match="unknown repository 'acme/pay'; known: none"):
         await rt.repos.place("acme/pay")
 
 
-async def test_only_operators_change_what_workers_run(rt: Runtime, people: People) -> None:
+async def test_only_operators_can_change_repositories(rt: Runtime, people: People) -> None:
     pay = await rt.repos.add(PAY, TESTED, people.olga)
     for actor in (people.anna, people.mallory):
         for change in (
@@ -118,7 +118,7 @@ async def test_only_operators_change_what_workers_run(rt: Runtime, people: Peopl
 @pytest.mark.parametrize(
     "url", ["https://t0ken@github.com/a/b", "https://u:pw@github.com/a/b", "ssh://git:pw@host/a/b"]
 )
-async def test_the_database_itself_keeps_no_secret(
+async def test_the_database_stores_no_secret(
     rt: Runtime, people: People, conn: Connection, url: str
 ) -> None:
     with pytest.raises(UsageError, match="may not contain a password"):
@@ -129,7 +129,7 @@ async def test_the_database_itself_keeps_no_secret(
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"path": "../x"}, "a folder inside the repository"),
         ({"path": "/etc"}, "a folder inside the repository"),
@@ -143,10 +143,10 @@ async def test_the_database_itself_keeps_no_secret(
         ({"budget": {"cost_usd": -1}}, "budget.cost_usd"),
     ],
 )
-def test_a_profile_that_cannot_be_meant_is_one_line(fields: dict[str, object], says: str) -> None:
+def test_an_invalid_profile_is_refused_in_one_line(fields: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         profile(fields)
-    assert says in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -30,13 +30,13 @@ CONFIG: Final = BoardConfig(
 )
 
 
-async def see(rt: Runtime, present: bool = True) -> Episode | None:
+async def observe(rt: Runtime, present: bool = True) -> Episode | None:
     """Poll, and record the labels."""
     began = await rt.boards.clock()
     return await rt.boards.observe(CARD, LABEL, BOARD, present=present, began=began)
 
 
-async def test_a_board_is_kept_as_it_was_given(rt: Runtime, people: People) -> None:
+async def test_a_board_is_stored_unchanged(rt: Runtime, people: People) -> None:
     await rt.boards.save(CONFIG, people.olga)
     assert await rt.boards.of(BOARD) == CONFIG
     changed = CONFIG.model_copy(update={"name": "Play", "queued_label_id": OTHER})
@@ -50,7 +50,7 @@ async def test_a_board_is_kept_as_it_was_given(rt: Runtime, people: People) -> N
         await rt.boards.remove(BOARD, people.olga)
 
 
-async def test_only_operators_say_what_is_watched(rt: Runtime, people: People) -> None:
+async def test_only_operators_can_change_boards(rt: Runtime, people: People) -> None:
     with pytest.raises(NotPermitted, match="needs the role operator"):
         await rt.boards.save(CONFIG, people.anna)
     await rt.boards.save(CONFIG, people.olga)
@@ -61,60 +61,58 @@ async def test_only_operators_say_what_is_watched(rt: Runtime, people: People) -
 async def test_an_episode_begins_when_a_label_is_seen_after_it_was_seen_absent(
     rt: Runtime,
 ) -> None:
-    first = await see(rt)
+    first = await observe(rt)
     assert first is not None
     assert (first.episode, first.stage) == (1, EpisodeStage.PENDING)
     assert first.key == f"trello:lbl:{CARD}:{LABEL}:1"
-    assert await see(rt) is None
-    await see(rt, present=False)
-    await see(rt, present=False)
-    second = await see(rt)
+    assert await observe(rt) is None
+    await observe(rt, present=False)
+    await observe(rt, present=False)
+    second = await observe(rt)
     assert second is not None
     assert second.episode == 2
     assert await rt.boards.present(BOARD) == {(CARD, LABEL)}
     assert await rt.boards.due(BOARD) == await rt.boards.due_on(CARD) == [second]
 
 
-async def test_what_somebody_saw_later_stands(rt: Runtime) -> None:
-    """A look that began before a label came, and ends after, knows nothing of it."""
+async def test_a_later_observation_wins(rt: Runtime) -> None:
+    """A poll that began before a label was added and ended after it did not see the label."""
     early = await rt.boards.clock()
-    assert await see(rt) is not None
+    assert await observe(rt) is not None
     assert await rt.boards.end_episodes([LabelSighting(CARD, LABEL)], early) == 0
     before = await rt.boards.clock()
-    await see(rt, present=False)
+    await observe(rt, present=False)
     assert await rt.boards.begin_episodes(BOARD, [LabelSighting(CARD, LABEL)], before) == []
     assert await rt.boards.present(BOARD) == set()
 
 
-async def test_trellos_word_on_the_past_counts_where_nothing_newer_is_known(rt: Runtime) -> None:
+async def test_an_action_of_the_past_counts_without_a_newer_observation(rt: Runtime) -> None:
     began = await rt.boards.clock()
     at = began + timedelta(seconds=30)
     await rt.boards.begin_episodes(BOARD, [LabelSighting(CARD, LABEL, at)], began)
     assert not await rt.boards.end_removed_episode(CARD, LABEL, at)
     assert not await rt.boards.end_removed_episode(CARD, LABEL, began)
     assert await rt.boards.end_removed_episode(CARD, LABEL, at + timedelta(milliseconds=1))
-    again = await see(rt)
+    again = await observe(rt)
     assert again is not None
     assert again.episode == 2
 
 
-async def test_what_was_there_before_the_first_look_makes_no_job(
-    rt: Runtime, people: People
-) -> None:
+async def test_labels_before_the_first_poll_create_no_job(rt: Runtime, people: People) -> None:
     await rt.boards.save(CONFIG, people.olga)
     assert await rt.boards.cursor(BOARD) is None
     now = await rt.boards.clock()
-    seen = [LabelSighting(CARD, LABEL)]
-    assert await rt.boards.baseline(BOARD, seen, now, now)
-    assert not await rt.boards.baseline(BOARD, seen, now, now)
-    assert (await rt.boards.due(BOARD), await see(rt)) == ([], None)
-    await see(rt, present=False)
-    first = await see(rt)
+    sightings = [LabelSighting(CARD, LABEL)]
+    assert await rt.boards.baseline(BOARD, sightings, now, now)
+    assert not await rt.boards.baseline(BOARD, sightings, now, now)
+    assert (await rt.boards.due(BOARD), await observe(rt)) == ([], None)
+    await observe(rt, present=False)
+    first = await observe(rt)
     assert first is not None
     assert first.episode == 1
 
 
-async def test_a_cursor_never_goes_back(rt: Runtime, people: People) -> None:
+async def test_a_cursor_never_moves_back(rt: Runtime, people: People) -> None:
     await rt.boards.save(CONFIG, people.olga)
     now = await rt.boards.clock()
     await rt.boards.baseline(BOARD, [], now, now)
@@ -128,36 +126,38 @@ async def test_a_cursor_never_goes_back(rt: Runtime, people: People) -> None:
     assert await rt.boards.cursor(BOARD) is None
 
 
-async def test_an_episode_is_settled_once_and_only_while_it_lasts(rt: Runtime) -> None:
-    first = await see(rt)
+async def test_an_episode_is_settled_once_and_only_while_it_is_open(rt: Runtime) -> None:
+    first = await observe(rt)
     assert first is not None
     assert await rt.boards.settle(first, EpisodeStage.SUBMITTED)
-    [taken] = await rt.boards.due(BOARD)
-    assert taken.stage is EpisodeStage.SUBMITTED
+    [episode] = await rt.boards.due(BOARD)
+    assert episode.stage is EpisodeStage.SUBMITTED
     assert await rt.boards.end_swapped_episode(first)
     assert not await rt.boards.end_swapped_episode(first)
     assert await rt.boards.due(BOARD) == []
-    second = await see(rt)
+    second = await observe(rt)
     assert second is not None
     assert second.episode == 2
     assert not await rt.boards.settle(first, EpisodeStage.DONE)
     assert not await rt.boards.end_swapped_episode(first)
 
 
-async def test_a_label_that_was_taken_off_in_time_leads_to_nothing(rt: Runtime) -> None:
-    first = await see(rt)
+async def test_a_label_removed_in_time_creates_no_job(rt: Runtime) -> None:
+    first = await observe(rt)
     assert first is not None
-    await see(rt, present=False)
+    await observe(rt, present=False)
     assert await rt.boards.due(BOARD) == []
     assert not await rt.boards.settle(first, EpisodeStage.SUBMITTED)
 
 
-async def test_a_thousand_labels_are_noted_at_once(rt: Runtime) -> None:
-    seen = [LabelSighting(f"{number:024x}", LABEL) for number in range(1200)]
-    found = await rt.boards.begin_episodes(BOARD, [*seen, *seen], await rt.boards.clock())
-    assert len(found) == len(await rt.boards.present(BOARD)) == 1200
-    assert await rt.boards.end_episodes(seen, await rt.boards.clock()) == 1200
-    assert await rt.boards.present_on([seen[0].card]) == set()
+async def test_a_thousand_labels_are_recorded_at_once(rt: Runtime) -> None:
+    sightings = [LabelSighting(f"{number:024x}", LABEL) for number in range(1200)]
+    episodes = await rt.boards.begin_episodes(
+        BOARD, [*sightings, *sightings], await rt.boards.clock()
+    )
+    assert len(episodes) == len(await rt.boards.present(BOARD)) == 1200
+    assert await rt.boards.end_episodes(sightings, await rt.boards.clock()) == 1200
+    assert await rt.boards.present_on([sightings[0].card]) == set()
 
 
 async def test_one_process_has_the_pollers_lease(rt: Runtime) -> None:

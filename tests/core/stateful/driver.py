@@ -25,21 +25,21 @@ class Driver(RuleBasedStateMachine):
     """Shared parts of all rules."""
 
     passed: ClassVar[set[tuple[str, str]]] = set()
-    """Steps of a job, from and to, that any example took."""
+    """Transitions of all examples."""
 
     def __init__(self, server: Server) -> None:
         super().__init__()
         self.world = World(server)
         self.model = Model(workers=[Worker(here=True), Worker(here=False)])
         self.works: dict[int, ClaimedJob] = {}
-        """All claims that workers got, by lease."""
+        """All claims of workers, by lease."""
         self.known: list[set[int]] = [set(), set()]
         """Leases that a worker still knows of."""
         self.numbers: list[int] = []
         self.tokens: dict[int, int] = {}
         self.secrets: list[str] = []
         self.cuts: dict[int, str] = {}
-        """When the next arrow's connection dies, by session."""
+        """When the connection of the next transaction dies, by session."""
         self._checked = ""
         self._order_seen: dict[str, list[int]] = {}
         for worker, row in enumerate(self.model.workers):
@@ -78,24 +78,24 @@ class Driver(RuleBasedStateMachine):
         assert error == refused, f"refused with {error} {answer}, the model says {refused}"
         self.compare()
         if refused is None:
-            told = shape(answer)
-            assert told == expected, f"answered {told}, the model says {expected}"
+            answer_shape = shape(answer)
+            assert answer_shape == expected, f"answered {answer_shape}, the model says {expected}"
         return answer if refused is None else None
 
     def compare(self) -> None:
         """Compare every job, and record the numbers and tokens of new jobs."""
-        found = self.world.look()
-        assert len(found) == len(self.model.jobs), f"{len(found)} jobs, not {len(self.model.jobs)}"
-        self.numbers = [number for number, _, _ in found]
-        for place, (number, token, row) in enumerate(found):
+        rows = self.world.look()
+        assert len(rows) == len(self.model.jobs), f"{len(rows)} jobs, not {len(self.model.jobs)}"
+        self.numbers = [number for number, _, _ in rows]
+        for place, (number, token, row) in enumerate(rows):
             job = self.model.jobs[place]
-            told = facts(job)
+            expected = facts(job)
             retry_of = None if job.retry_of is None else self.numbers[job.retry_of]
-            told["retry_of"] = retry_of
+            expected["retry_of"] = retry_of
             wrong = [
-                f"{name}: {row[name]!r}, the model says {told[name]!r}"
-                for name in told
-                if not _same(row[name], told[name])
+                f"{name}: {row[name]!r}, the model says {expected[name]!r}"
+                for name in expected
+                if not _same(row[name], expected[name])
             ]
             assert not wrong, f"D-{number}: " + "; ".join(wrong)
             self._learn(number, job.lease, token)
@@ -126,22 +126,24 @@ class Driver(RuleBasedStateMachine):
         broken = await rt.read_model.invariants()
         assert {name: rows for name, rows in broken.items() if rows} == {}
 
-    def _questions_agree(self, found: Sequence[Question], policy: Policy) -> None:
+    def _questions_agree(self, questions: Sequence[Question], policy: Policy) -> None:
         """Compare the open questions, their order, and their approvers."""
-        asked = self.model.asked()
-        told = [(self.numbers[place], ordinal) for place, ordinal in asked]
-        assert [(item.job, item.ordinal) for item in found] == told
-        for item, (place, ordinal) in zip(found, asked, strict=True):
+        expected_questions = self.model.asked()
+        expected = [(self.numbers[place], ordinal) for place, ordinal in expected_questions]
+        assert [(item.job, item.ordinal) for item in questions] == expected
+        for item, (place, ordinal) in zip(questions, expected_questions, strict=True):
             job = self.model.jobs[place]
-            mine = job.questions[ordinal - 1]
-            if mine.kind == "approval":
-                assert (tuple(item.approvers), item.quorum) == (mine.approvers, mine.quorum)
-                for who in EVERYBODY:
-                    may = _may(policy, who, item, job.invoker)
-                    assert may == who.decides(mine.approvers, job.invoker), f"{who} may: {may}"
+            modelled = job.questions[ordinal - 1]
+            if modelled.kind == "approval":
+                assert (tuple(item.approvers), item.quorum) == (modelled.approvers, modelled.quorum)
+                for actor in EVERYBODY:
+                    may = _may(policy, actor, item, job.invoker)
+                    assert may == actor.decides(modelled.approvers, job.invoker), (
+                        f"{actor} may: {may}"
+                    )
 
     def _order_agrees(self) -> None:
-        """The real claim hands out each queue in the model's order; tried where that changed."""
+        """Check that the real claim has the model's order of each queue; only after a change."""
         for queue in QUEUES:
             order = [self.numbers[place] for place in self.model.order(queue)]
             if order == self._order_seen.get(queue):
@@ -151,11 +153,11 @@ class Driver(RuleBasedStateMachine):
             self._order_seen[queue] = order
 
     def place(self, number: int) -> int:
-        """Return the model's place of a job."""
+        """Return the model's index of a job."""
         return self.numbers.index(number)
 
     def second(self, when: datetime | None) -> float | None:
-        """Return an instant as a second of the example."""
+        """Return an instant as seconds of the example."""
         return None if when is None else (when - BEGIN).total_seconds()
 
     def leases(self, *, stale: bool, status: str = "running") -> list[int]:
@@ -163,17 +165,17 @@ class Driver(RuleBasedStateMachine):
 
         Stale leases come first; leases of jobs that another worker claimed since come last.
         """
-        held = [one for one in sorted(self.works) if self.model.holder(one, status)]
+        held = [place for place in sorted(self.works) if self.model.holder(place, status)]
         if not stale:
             return held
-        lost = [one for one in sorted(self.works) if one not in held]
+        lost = [place for place in sorted(self.works) if place not in held]
         return sorted(lost, key=lambda one: self.model.owner(one).status == status) or held
 
     def got(self, worker: int, works: list[ClaimedJob]) -> None:
         """Record the claims of a worker."""
         for work in works:
             if work.status in ("claimed", "running"):
-                lease = next(one for one, token in self.tokens.items() if token == work.token)
+                lease = next(place for place, token in self.tokens.items() if token == work.token)
                 self.works[lease] = work
                 self.known[worker].add(lease)
 
@@ -192,9 +194,9 @@ class Driver(RuleBasedStateMachine):
         assert self.tokens.setdefault(lease, token) == token, f"D-{number} changed its lease"
 
 
-def _may(policy: Policy, who: ModelActor, item: Question, invoker: str) -> bool:
+def _may(policy: Policy, actor: ModelActor, item: Question, invoker: str) -> bool:
     try:
-        policy.check_vote(policy.resolve(who.actor), item.approvers, invoker=invoker)
+        policy.check_vote(policy.resolve(actor.actor), item.approvers, invoker=invoker)
     except NotPermitted:
         return False
     return True
@@ -207,9 +209,9 @@ async def _attempt(work: Awaitable[Any]) -> tuple[Any, str | None]:
         return str(error), type(error).__name__
 
 
-def _same(real: Any, told: Any) -> bool:
-    if isinstance(real, float | int) and isinstance(told, float | int):
-        return abs(real - told) < 0.001
-    if isinstance(real, list) and isinstance(told, list | tuple):
-        return len(real) == len(told) and all(map(_same, real, told))
-    return bool(real == told)
+def _same(real: Any, expected: Any) -> bool:
+    if isinstance(real, float | int) and isinstance(expected, float | int):
+        return abs(real - expected) < 0.001
+    if isinstance(real, list) and isinstance(expected, list | tuple):
+        return len(real) == len(expected) and all(map(_same, real, expected))
+    return bool(real == expected)

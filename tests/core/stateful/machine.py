@@ -21,26 +21,26 @@ from tests.core.stateful.rules_sweeps import SweepRules
 from tests.support.server import Server
 
 STAGES = ("queued", "claimed", "running", "input", "input", "gate", "gate", *ENDS)
-"""How far the first jobs of an example are, so that its steps need not begin with all that."""
+"""Stages of the first jobs of an example, which save its first steps."""
 waits = st.sampled_from([0.0, 0.0, 10.0, 600.0])
 begun = st.tuples(wanted, st.sampled_from(STAGES), inputs, gates, times)
 
 
 class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
-    """Any of it in any order."""
+    """All rules in any order."""
 
     @rule(
         worker=sessions,
         on_lost=st.sampled_from(["resume", "retry"]),
         back=st.sampled_from(["settle", "settle", "ask", "write", "write"]),
         how=st.sampled_from(ENDS),
-        what=st.sampled_from(WRITES),
+        action=st.sampled_from(WRITES),
         question=st.one_of(inputs, gates),
     )
     def take_over(
-        self, worker: int, on_lost: str, back: str, how: str, what: str, question: Question
+        self, worker: int, on_lost: str, back: str, how: str, action: str, question: Question
     ) -> None:
-        """A worker counts as dead and the other continues; then the first comes back."""
+        """A worker counts as dead and the other continues; then the first continues too."""
         self.submit([JobRequest(on_lost=on_lost, priority=9)], EVERYBODY[0], worker)
         self.claim(worker, free=1, ahead=0)
         self.sweep("rescue", 0, 1 - worker, True)
@@ -54,14 +54,14 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         elif back == "ask":
             self.ask(0, True, question, 60.0, worker)
         else:
-            self.write(0, True, what, worker)
+            self.write(0, True, action, worker)
 
     @precondition(lambda self: self.leases(stale=False))
     @rule(
         item=inputs,
         expires_in=times,
         late=waits,
-        heard=st.lists(st.tuples(people, texts, pick), max_size=3),
+        replies=st.lists(st.tuples(people, texts, pick), max_size=3),
         session=sessions,
     )
     def converse(
@@ -69,15 +69,15 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        heard: list[tuple[ModelActor, str, int]],
+        replies: list[tuple[ModelActor, str, int]],
         session: int,
     ) -> None:
         """A run asks, people answer in time or too late, and a sweep closes expired questions."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
-        for who, text, event in heard:
+        for actor, text, event in replies:
             if self.model.asked():
-                self.answer(0, False, text, who, event, session)
+                self.answer(0, False, text, actor, event, session)
         self.sweep("expire", 0, session, False)
 
     @precondition(lambda self: self.leases(stale=False))
@@ -85,7 +85,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item=gates,
         expires_in=times,
         late=waits,
-        heard=st.lists(
+        decisions=st.lists(
             st.tuples(deciders, st.sampled_from([True, True, True, False]), pick),
             min_size=1,
             max_size=4,
@@ -97,35 +97,35 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        heard: list[tuple[ModelActor, bool, int]],
+        decisions: list[tuple[ModelActor, bool, int]],
         session: int,
     ) -> None:
-        """A run stops at a gate, people decide in time or too late, and a sweep comes by."""
+        """A run waits for an approval, people decide in time or too late, and a sweep runs."""
         self.ask(0, False, item, expires_in, session)
         self.time_passes(late)
-        for who, yes, event in heard:
+        for actor, yes, event in decisions:
             if self.model.asked():
-                self.decide(0, False, yes, who, event, session)
+                self.decide(0, False, yes, actor, event, session)
         self.sweep("expire", 0, session, False)
 
-    @initialize(begun=st.lists(begun, min_size=2, max_size=5), who=invokers, worker=sessions)
+    @initialize(beginnings=st.lists(begun, min_size=2, max_size=5), actor=invokers, worker=sessions)
     def begin(
         self,
-        begun: list[tuple[JobRequest, str, Question, Question, float | None]],
-        who: ModelActor,
+        beginnings: list[tuple[JobRequest, str, Question, Question, float | None]],
+        actor: ModelActor,
         worker: int,
     ) -> None:
-        """Bring the first jobs to where the example finds them."""
-        for item, stage, question, gate, expires_in in begun:
-            self.submit([item], who, 0)
+        """Bring the first jobs to their stages."""
+        for item, stage, question, gate, expires_in in beginnings:
+            self.submit([item], actor, 0)
             if stage == "queued":
                 continue
             self.claim(worker, free=int(stage != "claimed"), ahead=int(stage == "claimed"))
             if not self.leases(stale=False):
                 continue
             if stage in ("input", "gate"):
-                asked = question if stage == "input" else gate
-                self.ask(0, False, asked, expires_in, worker)
+                current = question if stage == "input" else gate
+                self.ask(0, False, current, expires_in, worker)
             elif stage in ENDS:
                 self.settle(0, False, stage, 1, worker)
 

@@ -1,4 +1,4 @@
-"""Rules: runs ask, people answer, lengthen, cancel."""
+"""Rules: runs ask; people answer, extend and cancel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ gates = st.builds(
 deciders = st.sampled_from([who for who in EVERYBODY if who.has("approver")])
 texts = st.sampled_from(["red", "BLUE", "2", "green", ""])
 SOON = 8
-"""Clicks and messages of an example: few, so that some come again."""
+"""Clicks and messages of an example: few, so that some are repeated."""
 
 
 class PeopleRules(Driver):
@@ -70,44 +70,44 @@ class PeopleRules(Driver):
         n=pick,
         closed=seldom,
         text=texts,
-        who=people,
+        actor=people,
         event=st.integers(0, SOON),
         session=sessions,
     )
     def answer(
-        self, n: int, closed: bool, text: str, who: ModelActor, event: int, session: int
+        self, n: int, closed: bool, text: str, actor: ModelActor, event: int, session: int
     ) -> None:
         """A person writes to a question, or to an approval, which text never decides."""
-        found = self._questions("" if closed else "input") or self._questions("")
-        place, number = found[-1 - n % len(found)]
-        self._respond(place, number, {"text": text}, who, event, session)
+        questions = self._questions("" if closed else "input") or self._questions("")
+        place, number = questions[-1 - n % len(questions)]
+        self._respond(place, number, {"text": text}, actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
     @rule(
         n=pick,
         closed=seldom,
         yes=st.sampled_from([True, True, False]),
-        who=deciders,
+        actor=deciders,
         event=st.integers(0, SOON),
         session=sessions,
     )
     def decide(
-        self, n: int, closed: bool, yes: bool, who: ModelActor, event: int, session: int
+        self, n: int, closed: bool, yes: bool, actor: ModelActor, event: int, session: int
     ) -> None:
-        found = self._questions("approval")
-        found = self._questions("") if closed or not found else found
-        place, number = found[-1 - n % len(found)]
-        self._respond(place, number, {"decision": yes}, who, event, session)
+        questions = self._questions("approval")
+        questions = self._questions("") if closed or not questions else questions
+        place, number = questions[-1 - n % len(questions)]
+        self._respond(place, number, {"decision": yes}, actor, event, session)
 
     @precondition(lambda self: self._questions("approval"))
-    @rule(n=pick, who=deciders, session=sessions)
-    def mint_token(self, n: int, who: ModelActor, session: int) -> None:
-        found = self._questions("approval")
-        place, number = found[-1 - n % len(found)]
-        approver = who.person if n % 4 and who.person else ("carol", "erin", "dave")[n % 3]
+    @rule(n=pick, actor=deciders, session=sessions)
+    def mint_token(self, n: int, actor: ModelActor, session: int) -> None:
+        questions = self._questions("approval")
+        place, number = questions[-1 - n % len(questions)]
+        approver = actor.person if n % 4 and actor.person else ("carol", "erin", "dave")[n % 3]
         secret = self.run_transaction(
-            lambda: self.model.mint(place, number, approver, who),
-            lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, who.actor),
+            lambda: self.model.mint(place, number, approver, actor),
+            lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, actor.actor),
             lambda _: len(self.secrets),
             session=session,
             cuttable=False,
@@ -115,41 +115,43 @@ class PeopleRules(Driver):
         self.secrets += [secret] if secret else []
 
     @precondition(lambda self: self.secrets and self._questions("approval"))
-    @rule(n=pick, m=pick, who=deciders, yes=st.booleans(), event=st.integers(0, SOON))
-    def decide_by_token(self, n: int, m: int, who: ModelActor, yes: bool, event: int) -> None:
-        """A token speaks for its approver, once, at its gate, and only when they redeem it."""
+    @rule(n=pick, m=pick, actor=deciders, yes=st.booleans(), event=st.integers(0, SOON))
+    def decide_by_token(self, n: int, m: int, actor: ModelActor, yes: bool, event: int) -> None:
+        """A token decides its approval once, and only when its approver uses it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
-        given = self.model.tokens[token]
-        found = self._questions("approval")
-        place, number = (given.job, given.question) if m % 4 else found[-1 - m % len(found)]
-        self._respond(place, number, {"decision": yes}, who, event, 0, token)
+        minted = self.model.tokens[token]
+        questions = self._questions("approval")
+        place, number = (
+            (minted.job, minted.question) if m % 4 else questions[-1 - m % len(questions)]
+        )
+        self._respond(place, number, {"decision": yes}, actor, event, 0, token)
 
     @precondition(lambda self: self._questions(""))
-    @rule(n=pick, seconds=times, who=people, session=sessions)
-    def extend(self, n: int, seconds: float | None, who: ModelActor, session: int) -> None:
-        found = self._questions("")
-        place, number = found[-1 - n % len(found)]
+    @rule(n=pick, seconds=times, actor=people, session=sessions)
+    def extend(self, n: int, seconds: float | None, actor: ModelActor, session: int) -> None:
+        questions = self._questions("")
+        place, number = questions[-1 - n % len(questions)]
         self.run_transaction(
-            lambda: self.model.extend(place, number, seconds, who),
-            lambda rt: rt.questions.extend(self.numbers[place], number, seconds, who.actor),
+            lambda: self.model.extend(place, number, seconds, actor),
+            lambda rt: rt.questions.extend(self.numbers[place], number, seconds, actor.actor),
             self.second,
             session=session,
         )
 
     @precondition(lambda self: self.model.jobs)
-    @rule(n=pick, ended=seldom, who=people, force=st.booleans(), session=sessions)
-    def cancel(self, n: int, ended: bool, who: ModelActor, force: bool, session: int) -> None:
+    @rule(n=pick, finished=seldom, actor=people, force=st.booleans(), session=sessions)
+    def cancel(self, n: int, finished: bool, actor: ModelActor, force: bool, session: int) -> None:
         places = [
             place
             for place, job in enumerate(self.model.jobs)
-            if ended or job.status not in TERMINAL
+            if finished or job.status not in TERMINAL
         ]
         if not places:
             return
         place = places[-1 - n % len(places)]
         self.run_transaction(
-            lambda: self.model.cancel(place, who, force=force),
-            lambda rt: rt.job_control.cancel(self.numbers[place], who.actor, force=force),
+            lambda: self.model.cancel(place, actor, force=force),
+            lambda rt: rt.job_control.cancel(self.numbers[place], actor.actor, force=force),
             lambda found: (str(found.status), found.requested),
             session=session,
         )
@@ -174,22 +176,22 @@ class PeopleRules(Driver):
         self,
         place: int,
         number: int,
-        said: dict[str, Any],
-        who: ModelActor,
+        fields: dict[str, Any],
+        actor: ModelActor,
         event: int,
         session: int,
         token: int | None = None,
     ) -> None:
         secret = None if token is None else self.secrets[token]
-        response = Response(source_event_id=f"event {event}", token=secret, **said)
-        told = (place, number, response.source_event_id)
+        response = Response(source_event_id=f"event {event}", token=secret, **fields)
+        key = (place, number, response.source_event_id)
         self.run_transaction(
             lambda: (
-                self.model.answer(*told, said["text"], who)
-                if "text" in said
-                else self.model.decide(*told, said["decision"], who, token)
+                self.model.answer(*key, fields["text"], actor)
+                if "text" in fields
+                else self.model.decide(*key, fields["decision"], actor, token)
             ),
-            lambda rt: rt.questions.answer(self.numbers[place], number, response, who.actor),
+            lambda rt: rt.questions.answer(self.numbers[place], number, response, actor.actor),
             _verdict,
             session=session,
         )
@@ -211,5 +213,5 @@ async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None)
         return "lost"
 
 
-def _verdict(found: Verdict) -> tuple[bool, bool, bool, str]:
-    return found.accepted, found.resolved, found.duplicate, str(found.job_status)
+def _verdict(verdict: Verdict) -> tuple[bool, bool, bool, str]:
+    return verdict.accepted, verdict.resolved, verdict.duplicate, str(verdict.job_status)

@@ -1,4 +1,4 @@
-"""Rules: two workers claim, run, crash, and come back with their old claims."""
+"""Rules: two workers claim, run, crash, and continue with their old claims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.core.stateful.world import QUEUES, TYPES, worker_id
 ENDS = ("done", "snooze", "cancel", "infra", "app", "app", "permanent", "hand_back", "canceled")
 WRITES = ("checkpoint", "begin", "finish", "event", "log", "usage")
 WAIT = 200.0
-"""Seconds that an overloaded server asks to be left alone."""
+"""The retry-after of an overloaded server, in seconds."""
 
 
 class RunRules(Driver):
@@ -54,7 +54,7 @@ class RunRules(Driver):
     ) -> None:
         """Settle and claim; every type is known unless some are named."""
         how = {"types": TYPES, "skip": ()} | how
-        got = self.run_transaction(
+        result = self.run_transaction(
             lambda: self.model.exchange(worker, [(i, i) for i in leases], queues=queues, **how),
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
                 [(self.works[i].lease, {"n": i}) for i in leases], **how
@@ -62,11 +62,11 @@ class RunRules(Driver):
             lambda found: {(self.place(work.number), str(work.status)) for work in found},
             session=worker,
         )
-        self.got(worker, got or [])
+        self.got(worker, result or [])
 
     @rule(first=st.integers(1, 2), second=st.integers(1, 2), queue=st.sampled_from(QUEUES))
     def both_claim(self, first: int, second: int, queue: str) -> None:
-        """The second claims while the first has not committed: nothing twice, nothing left out."""
+        """The second worker claims before the first commits: each job is claimed once."""
         picked = self.model.picks([queue], (), first + second)
         halves = picked[:first], picked[first:]
         works = self.world.overlap(
@@ -77,8 +77,8 @@ class RunRules(Driver):
                 self.model.take(place, worker)
         self.compare()
         for worker, half in enumerate(halves):
-            got = {self.place(work.number) for work in works[worker]}
-            assert got == set(half), f"worker {worker} got {got}, the model says {half}"
+            places = {self.place(work.number) for work in works[worker]}
+            assert places == set(half), f"worker {worker} got {places}, the model says {half}"
             self.got(worker, works[worker])
 
     @precondition(lambda self: self.leases(stale=False, status="claimed"))
@@ -86,32 +86,35 @@ class RunRules(Driver):
     def start_or_give_back(self, n: int, stale: bool, back: bool, session: int) -> None:
         leases = self.leases(stale=stale, status="claimed")
         lease = leases[-1 - n % len(leases)]
-        mine = [self.works[lease].lease]
+        own_leases = [self.works[lease].lease]
         claim = self.world.rts[session].claim(worker_id(session), QUEUES)
         if back:
             self.run_transaction(
                 lambda: self.model.release_claims(lease),
-                lambda _: claim.release_claims(mine, "drained"),
+                lambda _: claim.release_claims(own_leases, "drained"),
                 session=session,
             )
             return
-        got = self.run_transaction(
-            lambda: self.model.start(lease), lambda _: claim.start(mine), bool, session=session
+        result = self.run_transaction(
+            lambda: self.model.start(lease),
+            lambda _: claim.start(own_leases),
+            bool,
+            session=session,
         )
-        if got:
-            self.works[lease] = got[0]
+        if result:
+            self.works[lease] = result[0]
 
     @precondition(lambda self: self.works)
-    @rule(n=pick, stale=seldom, what=st.sampled_from(WRITES), session=sessions)
-    def write(self, n: int, stale: bool, what: str, session: int) -> None:
-        """A run saves data; a run that lost its job must be refused and write nothing."""
+    @rule(n=pick, stale=seldom, kind=st.sampled_from(WRITES), session=sessions)
+    def write(self, n: int, stale: bool, kind: str, session: int) -> None:
+        """A run saves data; a run that lost its lease must be refused and write nothing."""
         if not (leases := self.leases(stale=stale)):
             return
         lease = leases[-1 - n % len(leases)]
         key = f"step {n % 2}"
         self.run_transaction(
-            lambda: self._written(lease, what, n, key),
-            lambda rt: _write(rt, self.works[lease], what, n, key),
+            lambda: self._written(lease, kind, n, key),
+            lambda rt: _write(rt, self.works[lease], kind, n, key),
             session=session,
         )
 
@@ -147,16 +150,16 @@ class RunRules(Driver):
     @rule(worker=sessions, all_of_it=st.booleans())
     def heartbeat(self, worker: int, all_of_it: bool) -> None:
         """A worker beats for its known claims, or a supposedly dead worker for all its claims."""
-        mine = [one for one in sorted(self.works) if self.model.leases[one].worker == worker]
-        leases = [one for one in mine if all_of_it or one in self.known[worker]]
+        owned = [place for place in sorted(self.works) if self.model.leases[place].worker == worker]
+        leases = [place for place in owned if all_of_it or place in self.known[worker]]
         claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
-        told = self.run_transaction(
+        reported = self.run_transaction(
             lambda: self.model.beat(worker, leases),
             lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
-            lambda found: (found[0], {self._pulse(pulse) for pulse in found[1]}),
+            lambda found: (found[0], {self._pulse(state) for state in found[1]}),
             session=worker,
         )
-        if told is not None and not told[0]:
+        if reported is not None and not reported[0]:
             row = self.model.workers[worker]
             self.world.run(self.world.register(worker, here=row.here))
             row.registered, row.beat, row.unlocked = True, self.model.now, None
@@ -176,16 +179,16 @@ class RunRules(Driver):
             session=worker,
         )
 
-    def _pulse(self, pulse: Any) -> tuple[int, bool, bool]:
-        lease = next(one for one, token in self.tokens.items() if token == pulse.token)
-        return lease, pulse.owned, pulse.canceled
+    def _pulse(self, state: Any) -> tuple[int, bool, bool]:
+        lease = next(place for place, token in self.tokens.items() if token == state.token)
+        return lease, state.owned, state.canceled
 
-    def _written(self, lease: int, what: str, n: int, key: str) -> Any:
-        free = what in ("log", "usage")
+    def _written(self, lease: int, kind: str, n: int, key: str) -> Any:
+        free = kind in ("log", "usage")
         job = self.model.holder(lease) if free else self.model.owns(lease)
         if job is None:
             return "lost"
-        match what:
+        match kind:
             case "checkpoint":
                 self.model.checkpoint(job, n)
             case "begin":
@@ -227,10 +230,10 @@ async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[Claime
     return await claim.exchange([], types=TYPES, skip=[], free=free, ahead=0)
 
 
-async def _write(rt: Runtime, work: ClaimedJob, what: str, n: int, key: str) -> Any:
+async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> Any:
     saves, lease = rt.checkpoints, work.lease
     try:
-        match what:
+        match kind:
             case "checkpoint":
                 await saves.save(lease, {"n": n})
             case "begin":

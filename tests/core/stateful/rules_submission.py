@@ -15,7 +15,7 @@ from tests.core.stateful.model.state import TERMINAL, JobRequest
 from tests.core.stateful.world import QUEUES, TYPES
 
 pick = st.integers(0, 30)
-"""Of a list: 0 is its newest."""
+"""Index in a list, from its newest item."""
 sessions = st.integers(0, 1)
 seldom = st.sampled_from([False, False, False, False, True])
 people = st.sampled_from(
@@ -38,7 +38,7 @@ wanted = st.builds(
 
 
 def invoked(item: JobRequest) -> Invocation:
-    """Return the request as a channel hands it in."""
+    """Return the request of a channel."""
     return invocation(
         type=item.type,
         key=item.key,
@@ -54,12 +54,12 @@ def invoked(item: JobRequest) -> Invocation:
 
 
 class IntakeRules(Driver):
-    @rule(batch=st.lists(wanted, min_size=1, max_size=3), who=invokers, session=sessions)
-    def submit(self, batch: list[JobRequest], who: ModelActor, session: int) -> None:
-        batch = _telling_apart(batch)
+    @rule(batch=st.lists(wanted, min_size=1, max_size=3), actor=invokers, session=sessions)
+    def submit(self, batch: list[JobRequest], actor: ModelActor, session: int) -> None:
+        batch = _without_undefined_order(batch)
         self.run_transaction(
-            lambda: self.model.submit(batch, who),
-            lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], who.actor),
+            lambda: self.model.submit(batch, actor),
+            lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], actor.actor),
             lambda found: [self._made(item) for item in found],
             session=session,
         )
@@ -67,8 +67,8 @@ class IntakeRules(Driver):
     @precondition(lambda self: self.model.jobs)
     @rule(
         n=pick,
-        ended=st.sampled_from([True, True, True, False]),
-        who=people,
+        finished=st.sampled_from([True, True, True, False]),
+        actor=people,
         fresh=st.booleans(),
         again=st.booleans(),
         late=seldom,
@@ -77,8 +77,8 @@ class IntakeRules(Driver):
     def retry(
         self,
         n: int,
-        ended: bool,
-        who: ModelActor,
+        finished: bool,
+        actor: ModelActor,
         fresh: bool,
         again: bool,
         late: bool,
@@ -87,16 +87,16 @@ class IntakeRules(Driver):
         places = [
             place
             for place, job in enumerate(self.model.jobs)
-            if not ended or job.status in TERMINAL
+            if not finished or job.status in TERMINAL
         ]
         if not places:
             return
         place = places[-1 - n % len(places)]
-        late = late or any(said.late for said in self.model.jobs[place].said)
+        late = late or any(answer.late for answer in self.model.jobs[place].said)
         options = {"fresh": fresh, "again": again, "with_answer": late}
         self.run_transaction(
-            lambda: self.model.retry(place, who, **options),
-            lambda rt: rt.job_control.retry(self.numbers[place], who.actor, **options),
+            lambda: self.model.retry(place, actor, **options),
+            lambda rt: rt.job_control.retry(self.numbers[place], actor.actor, **options),
             self._made,
             session=session,
         )
@@ -105,17 +105,17 @@ class IntakeRules(Driver):
         return self.place(item.number), item.outcome
 
 
-def _telling_apart(batch: list[JobRequest]) -> list[JobRequest]:
+def _without_undefined_order(batch: list[JobRequest]) -> list[JobRequest]:
     """Leave out cases without a defined order.
 
     These are equal keys with different contents, and a subject without keys.
     """
-    kept: dict[Any, JobRequest] = {}
+    by_key: dict[Any, JobRequest] = {}
     for place, item in enumerate(batch):
         if item.subject and item.key is None and len(batch) > 1:
             continue
-        mine = (item.type, item.key) if item.key else place
-        twin = kept.get(mine)
-        if twin is None or item == twin:
-            kept[(place, mine) if twin else mine] = item
-    return list(kept.values()) or [JobRequest()]
+        identity = (item.type, item.key) if item.key else place
+        earlier = by_key.get(identity)
+        if earlier is None or item == earlier:
+            by_key[(place, identity) if earlier else identity] = item
+    return list(by_key.values()) or [JobRequest()]

@@ -15,7 +15,9 @@ from tests.core.stateful.world import CUTS, worker_id
 REIGN = 20.0
 """Seconds of a leader's lease."""
 STEPS = (1.0, 10.0, 10.0, 20.0, 30.0, 31.0, 60.0, 600.0, -1.0, -10.0, -60.0)
-names = st.sampled_from(["expire", "expire", "promote", "promote", "remind", "rescue", "reap"])
+names = st.sampled_from(
+    ["expire", "expire", "promote", "promote", "remind", "rescue", "deregister"]
+)
 overlapping = st.sampled_from(["expire", "promote"])
 terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
 """Terms of a sweep: by hand, of the leader, of its previous term, of another owner."""
@@ -24,32 +26,34 @@ terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
 class SweepRules(Driver):
     @rule(step=st.sampled_from(STEPS))
     def time_passes(self, step: float) -> None:
-        """The clock of the database goes on, or is set back."""
+        """The clock of the database moves forward or back."""
         self.model.now += step
         self.world.set_clock(self.model.now)
 
     @rule(session=sessions, moment=st.sampled_from(CUTS))
     def cut(self, session: int, moment: str) -> None:
-        """The connection of the next arrow in this session dies, sooner or later."""
+        """The connection of the session's next transaction dies at some point."""
         self.cuts[session] = moment
 
     @rule(
         step=st.sampled_from([0.0, 0.0, 10.0, 60.0, 600.0]),
         name=names,
-        who=terms,
+        index=terms,
         session=sessions,
-        gone=seldom,
+        process_ended=seldom,
     )
-    def later_sweep(self, step: float, name: str, who: int, session: int, gone: bool) -> None:
+    def later_sweep(
+        self, step: float, name: str, index: int, session: int, process_ended: bool
+    ) -> None:
         self.time_passes(step)
-        if who:
+        if index:
             self.lead(session, "acquire")
-        self.sweep(name, who, session, gone)
+        self.sweep(name, index, session, process_ended)
 
-    def sweep(self, name: str, who: int, session: int, gone: bool) -> None:
+    def sweep(self, name: str, index: int, session: int, process_ended: bool) -> None:
         """Run a sweep in both; with `gone`, the other worker is known to be dead."""
-        term = self._term(who, session)
-        dead = [1 - session] if gone and name == "rescue" else []
+        term = self._term(index, session)
+        dead = [1 - session] if process_ended and name == "rescue" else []
         self.run_transaction(
             lambda: self._swept(name, term, dead),
             lambda rt: _sweep(rt, name, term, dead),
@@ -65,23 +69,23 @@ class SweepRules(Driver):
     def both_sweep(self, names: tuple[str, str], first: int, second: int) -> None:
         """A second leader sweeps before the first commits; either may be deposed."""
         terms = self._term(first, 0), self._term(second, 1)
-        told = [self._swept(name, term, []) for name, term in zip(names, terms, strict=True)]
-        found = self.world.overlap(
+        expected = [self._swept(name, term, []) for name, term in zip(names, terms, strict=True)]
+        counts = self.world.overlap(
             lambda rt: _sweep(rt, names[0], terms[0], []),
             lambda rt: _sweep(rt, names[1], terms[1], []),
         )
         self.compare()
-        assert list(found) == told, f"two leaders changed {found}, the model says {told}"
+        assert list(counts) == expected, f"two leaders changed {counts}, the model says {expected}"
 
-    @rule(session=sessions, what=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
-    def lead(self, session: int, what: str) -> None:
-        mine, term = worker_id(session), (session, self.model.term)
-        held = LeaderTerm(mine, self.model.term)
-        match what:
+    @rule(session=sessions, action=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
+    def lead(self, session: int, action: str) -> None:
+        owner, term = worker_id(session), (session, self.model.term)
+        held = LeaderTerm(owner, self.model.term)
+        match action:
             case "acquire":
                 self.run_transaction(
                     lambda: self.model.acquire(session, REIGN),
-                    lambda rt: rt.sweeps.acquire(mine, REIGN),
+                    lambda rt: rt.sweeps.acquire(owner, REIGN),
                     session=session,
                     cuttable=False,
                 )
@@ -98,11 +102,11 @@ class SweepRules(Driver):
                     session=session,
                 )
 
-    def _term(self, who: int, session: int) -> Term:
-        if who == 0:
+    def _term(self, index: int, session: int) -> Term:
+        if index == 0:
             return None
         owner = session if self.model.leader is None else self.model.leader
-        return (1 - owner, self.model.term) if who == 3 else (owner, self.model.term - who + 1)
+        return (1 - owner, self.model.term) if index == 3 else (owner, self.model.term - index + 1)
 
     def _swept(self, name: str, term: Term, dead: list[int]) -> int:
         match name:
@@ -114,11 +118,11 @@ class SweepRules(Driver):
                 return self.model.remind(term)
             case "rescue":
                 return self.model.rescue(term, dead)
-        return self.model.reap(term)
+        return self.model.deregister(term)
 
 
 async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:
     proof = LeaderTerm() if term is None else LeaderTerm(worker_id(term[0]), term[1])
     if dead:
-        return await rt.sweeps.rescue(proof, [worker_id(one) for one in dead])
+        return await rt.sweeps.rescue(proof, [worker_id(place) for place in dead])
     return await rt.sweeps.names[name](proof)

@@ -23,5 +23,5 @@ QUICK = settings(
 
 
 @pytest.mark.timeout(900)  # shrinking a failure takes minutes
-def test_the_model_agrees_after_every_arrow(server: Server) -> None:
+def test_the_model_agrees_after_every_transition(server: Server) -> None:
     run_state_machine_as_test(on(server), settings=QUICK)

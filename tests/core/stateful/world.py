@@ -78,7 +78,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
 
 
 class FrozenDatabase(Database):
-    """A session of a process, whose clock is set by the example."""
+    """A session of a process with the clock of the example."""
 
     now = BEGIN
     cut: str | None = None
@@ -128,7 +128,7 @@ class World:
                 "people": PEOPLE,
                 "groups": GROUPS,
                 "worker": {"lease": LEASE, "heartbeat": 10},
-                "sweeps": {"reap_after": FORGOTTEN},
+                "sweeps": {"deregister_after": FORGOTTEN},
                 "types": {name: {"base_delay": 1, "max_delay": 1} for name in TYPES},
             }
         )
@@ -140,7 +140,7 @@ class World:
             self.run(db.open())
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Drop the database."""
         for db in self.dbs:
             self.run(db.close())
         self._reader.close()
@@ -152,24 +152,24 @@ class World:
         return self._loop.run(work)
 
     def overlap(
-        self, one: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+        self, arrow: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
         """Run the first in a session and, before it commits, the second in another."""
-        return self.run(self._overlap(one, two))
+        return self.run(self._overlap(arrow, two))
 
     async def _overlap(
-        self, one: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+        self, arrow: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
-        found: list[T] = []
+        results: list[T] = []
 
         async def meanwhile() -> None:
-            found.append(await two(self.rts[1]))
+            results.append(await two(self.rts[1]))
 
         self.dbs[0].meanwhile = meanwhile
-        return await one(self.rts[0]), found[0]
+        return await arrow(self.rts[0]), results[0]
 
     def set_clock(self, seconds: float) -> None:
-        """Put the clock of every session somewhere."""
+        """Set the clock of every session."""
         for db in self.dbs:
             db.now = at(seconds)
 
@@ -178,7 +178,7 @@ class World:
         return self._reader.execute(LOOK, {"begin": BEGIN}).fetchall()
 
     def passed(self) -> list[tuple[str, str]]:
-        """Return which steps the jobs took, from and to."""
+        """Return the transitions of the jobs."""
         return self._reader.execute(PASSED).fetchall()
 
     def order(self, queue: str) -> list[int]:
@@ -203,10 +203,10 @@ class World:
             )
 
     async def _order(self, queue: str) -> list[int]:
-        found: list[int] = []
+        numbers: list[int] = []
         async with self.dbs[0].connection() as conn, conn.transaction(force_rollback=True):
             while True:
-                got = await claim.exchange(
+                claimed = await claim.exchange(
                     conn,
                     [],
                     worker=worker_id(0),
@@ -216,9 +216,9 @@ class World:
                     free=1,
                     ahead=0,
                 )
-                if not got:
-                    return found
-                found.append(got[0].number)
+                if not claimed:
+                    return numbers
+                numbers.append(claimed[0].number)
 
 
 def worker_id(worker: int) -> UUID:

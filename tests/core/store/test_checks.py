@@ -1,4 +1,4 @@
-"""Columns belong to states: every CHECK has a statement that it refuses."""
+"""CHECK constraints: each refuses a statement."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ async def test_a_job_has_the_columns_of_its_status(
 
 
 @pytest.mark.parametrize(("change", "constraint"), ENDS)
-async def test_a_job_ends_with_all_that_belongs_to_the_end(
+async def test_a_finished_job_has_the_columns_of_its_outcome(
     make: Factory, conn: Connection, change: str, constraint: str
 ) -> None:
     work = await make.running()
@@ -243,7 +243,7 @@ async def _insert_refused(
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), TARGETS)
-async def test_a_target_is_somewhere(
+async def test_a_target_has_valid_columns(
     make: Factory, conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
     columns = {
@@ -257,7 +257,7 @@ async def test_a_target_is_somewhere(
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), LINKS)
-async def test_an_identity_is_joined_whole_or_not(
+async def test_an_identity_link_is_complete(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
     columns = {"channel": "'slack'", "external_id": "'U1'"}
@@ -301,7 +301,7 @@ async def test_a_question_has_the_columns_of_its_status(
 
 
 @pytest.mark.parametrize(("change", "constraint"), TIMES)
-async def test_a_question_is_reminded_of_three_times_at_most_and_escalates_to_somebody(
+async def test_a_question_has_at_most_three_reminders_and_an_escalation_target(
     make: Factory, conn: Connection, change: str, constraint: str
 ) -> None:
     await make.asked()
@@ -310,7 +310,7 @@ async def test_a_question_is_reminded_of_three_times_at_most_and_escalates_to_so
 
 
 @pytest.mark.parametrize("change", GATES)
-async def test_a_gate_takes_a_decision_and_can_only_expire_or_escalate(
+async def test_an_approval_takes_a_decision_and_can_only_expire_or_escalate(
     make: Factory, conn: Connection, change: str
 ) -> None:
     await make.asked(GATE)
@@ -319,7 +319,7 @@ async def test_a_gate_takes_a_decision_and_can_only_expire_or_escalate(
 
 
 @pytest.mark.parametrize(("insert", "constraint"), ROWS)
-async def test_what_a_run_leaves_is_bounded_and_complete(
+async def test_data_of_a_run_is_bounded_and_complete(
     make: Factory, conn: Connection, insert: str, constraint: str
 ) -> None:
     work = await make.asked()
@@ -344,14 +344,14 @@ async def test_what_a_run_leaves_is_bounded_and_complete(
         ),
     ],
 )
-async def test_nothing_belongs_to_a_job_that_does_not_exist(
+async def test_no_row_refers_to_a_job_that_does_not_exist(
     conn: Connection, table: str, columns: str, values: str
 ) -> None:
     async with refused(FOREIGN_KEY):
         await run(conn, f"INSERT INTO draftsman.{table} ({columns}) VALUES ({values})")
 
 
-async def test_a_worker_has_slots_and_a_lease_a_term(conn: Connection) -> None:
+async def test_workers_have_slots_and_leases_have_a_term(conn: Connection) -> None:
     async with refused(CHECK, '"workers_slots_check"'):
         await run(
             conn,
@@ -366,7 +366,7 @@ async def test_a_worker_has_slots_and_a_lease_a_term(conn: Connection) -> None:
         )
 
 
-async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None:
+async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     known = await rows(
         conn,
         "SELECT DISTINCT conname FROM pg_constraint"
@@ -390,6 +390,6 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
     assert {name for (name,) in known} == tried
 
 
-async def test_there_is_one_epoch_of_the_feed(conn: Connection) -> None:
+async def test_the_event_feed_has_one_epoch(conn: Connection) -> None:
     async with refused(CHECK, '"event_epoch_single_check"'):
         await conn.execute("INSERT INTO draftsman.event_epoch (single, epoch) VALUES (false, 2)")

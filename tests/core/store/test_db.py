@@ -33,13 +33,15 @@ from tests.support.waits import DEADLINE, background, wait_blocked
 FAST = DatabaseSettings(connect_timeout=2)
 
 
-async def test_a_missing_server_is_told_in_one_line() -> None:
+async def test_a_missing_server_is_reported_in_one_line() -> None:
     with pytest.raises(DatabaseUnreachable) as caught:
         await Database("postgresql://nobody@127.0.0.1:1/none", FAST).open()
     assert "\n" not in str(caught.value)
 
 
-async def test_a_database_without_the_schema_says_to_migrate(empty_url: str) -> None:
+async def test_a_database_without_the_schema_is_reported_with_the_migrate_command(
+    empty_url: str,
+) -> None:
     with pytest.raises(SchemaOutdated, match="draftsman migrate"):
         await Database(empty_url, FAST).open()
 
@@ -55,28 +57,26 @@ async def test_a_closed_database_is_unreachable_and_closing_twice_is_safe(db: Da
             raise AssertionError
 
 
-async def test_who_asks_one_thing_after_the_other_has_one_session(
-    database_url: str, conn: Connection
-) -> None:
+async def test_consecutive_queries_use_one_session(database_url: str, conn: Connection) -> None:
     db = Database(database_url, FAST)
     await db.open()
     for _ in range(3):
-        async with db.connection() as mine:
-            assert await value(mine, "SELECT 1") == 1
+        async with db.connection() as session_conn:
+            assert await value(session_conn, "SELECT 1") == 1
     count = (
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND application_name = 'draftsman'"
     )
     others = await value(conn, f"{count} AND pid <> pg_backend_pid()")
-    async with db.connection() as mine:
-        assert await value(mine, f"{count} AND pid <> pg_backend_pid()") == others
+    async with db.connection() as session_conn:
+        assert await value(session_conn, f"{count} AND pid <> pg_backend_pid()") == others
     await db.close()
     assert others == 2  # including the fixture's session
 
 
-async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connection) -> None:
-    async with db.connection() as mine:
-        pid = mine.info.backend_pid
+async def test_a_dropped_connection_is_replaced(db: Database, conn: Connection) -> None:
+    async with db.connection() as session_conn:
+        pid = session_conn.info.backend_pid
     await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection() as other:
         assert await value(other, "SELECT 1") == 1
@@ -84,7 +84,7 @@ async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connect
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_a_cancellation_that_comes_together_with_a_connection_is_kept(
+async def test_a_cancellation_at_the_moment_of_a_connection_is_not_lost(
     database_url: str, turns: int
 ) -> None:
     db = Database(database_url, DatabaseSettings(pool_size=1))
@@ -99,17 +99,17 @@ async def test_a_cancellation_that_comes_together_with_a_connection_is_kept(
     async with background(ask()) as asking:
         for _ in range(20):
             await asyncio.sleep(0)  # it waits now: the only connection is in use
-        async with background(last.__aexit__(None, None, None)) as leaving:
+        async with background(last.__aexit__(None, None, None)) as closing:
             for _ in range(turns):
                 await asyncio.sleep(0)
-            told = asking.cancel()
+            canceled = asking.cancel()
             await asyncio.wait([asking])
-            await leaving
-            assert asking.cancelled() is told
+            await closing
+            assert asking.cancelled() is canceled
     await db.close()
 
 
-async def test_a_cancellation_during_which_the_connection_breaks_is_no_outage() -> None:
+async def test_a_connection_that_breaks_during_a_cancellation_is_no_outage() -> None:
     entered = asyncio.Event()
 
     async def breaks() -> None:
@@ -127,12 +127,12 @@ async def test_a_cancellation_during_which_the_connection_breaks_is_no_outage() 
         assert task.cancelled()
 
 
-async def test_after_an_outage_nobody_waits_for_each_connection_that_was_cut(
+async def test_dropped_connections_are_discarded_together_after_an_outage(
     db: Database, conn: Connection
 ) -> None:
     async with AsyncExitStack() as stack:
-        mine = [await stack.enter_async_context(db.connection()) for _ in range(5)]
-        cut = [one.info.backend_pid for one in mine]
+        session_conn = [await stack.enter_async_context(db.connection()) for _ in range(5)]
+        cut = [connection.info.backend_pid for connection in session_conn]
     for pid in cut:
         await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection(wait=1) as other:  # the pool's own check pauses for a second
@@ -140,26 +140,30 @@ async def test_after_an_outage_nobody_waits_for_each_connection_that_was_cut(
         assert other.info.backend_pid not in cut
 
 
-async def test_a_line_that_was_cut_is_connected_again(db: Database, conn: Connection) -> None:
+async def test_a_dropped_dedicated_session_is_connected_again(
+    db: Database, conn: Connection
+) -> None:
     line = db.dedicated_session()
-    async with line.connection(5) as mine:
-        pid = mine.info.backend_pid
-    async with line.connection(5) as mine:
-        assert mine.info.backend_pid == pid
+    async with line.connection(5) as session_conn:
+        pid = session_conn.info.backend_pid
+    async with line.connection(5) as session_conn:
+        assert session_conn.info.backend_pid == pid
     await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
-    async with line.connection(5) as mine:
-        assert await value(mine, "SELECT 1") == 1
-        assert mine.info.backend_pid != pid
+    async with line.connection(5) as session_conn:
+        assert await value(session_conn, "SELECT 1") == 1
+        assert session_conn.info.backend_pid != pid
 
 
-async def test_a_line_that_is_cut_while_it_connects_is_told_as_unreachable(
+async def test_a_dedicated_session_dropped_while_it_connects_is_unreachable(
     db: Database, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure = db._configure
 
-    async def cut(mine: Connection) -> None:
-        await configure(mine)
-        await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (mine.info.backend_pid,))
+    async def cut(session_conn: Connection) -> None:
+        await configure(session_conn)
+        await conn.execute(
+            "SELECT pg_terminate_backend(%s, 10000)", (session_conn.info.backend_pid,)
+        )
 
     monkeypatch.setattr(db, "_configure", cut)
     with pytest.raises(DatabaseUnreachable):
@@ -188,13 +192,13 @@ async def test_a_session_is_lent_to_a_second_caller_after_the_first(
         await first
 
 
-async def test_a_line_plans_once_and_never_reads_a_table_whole(db: Database) -> None:
-    async with db.dedicated_session().connection(5) as mine:
-        assert await value(mine, "SHOW plan_cache_mode") == "force_generic_plan"
-        assert await value(mine, "SHOW enable_seqscan") == "off"
+async def test_a_dedicated_session_has_generic_plans_without_sequential_scans(db: Database) -> None:
+    async with db.dedicated_session().connection(5) as session_conn:
+        assert await value(session_conn, "SHOW plan_cache_mode") == "force_generic_plan"
+        assert await value(session_conn, "SHOW enable_seqscan") == "off"
 
 
-async def test_a_line_that_cannot_be_connected_in_time_is_told_as_unreachable(
+async def test_a_dedicated_session_that_times_out_is_unreachable(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db = Database(database_url, DatabaseSettings())
@@ -207,18 +211,18 @@ async def test_a_line_that_cannot_be_connected_in_time_is_told_as_unreachable(
     await db.close()
 
 
-async def test_a_connection_cut_in_the_middle_is_told_as_unreachable(
+async def test_a_connection_dropped_during_a_query_is_unreachable(
     db: Database, conn: Connection
 ) -> None:
-    async def cut(mine: Connection) -> None:
-        await conn.execute("SELECT pg_terminate_backend(%s)", (mine.info.backend_pid,))
-        await mine.execute("SELECT 1")
+    async def cut(session_conn: Connection) -> None:
+        await conn.execute("SELECT pg_terminate_backend(%s)", (session_conn.info.backend_pid,))
+        await session_conn.execute("SELECT 1")
 
     with pytest.raises(DatabaseUnreachable):
         await db.run_transaction(cut)
 
 
-async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> None:
+async def test_a_slow_statement_times_out(database_url: str) -> None:
     db = Database(database_url, DatabaseSettings(statement_timeout=0.05))
     await db.open()
     try:
@@ -243,9 +247,9 @@ async def test_a_read_only_session_cannot_write(database_url: str, make: Factory
         await db.close()
 
 
-async def test_a_transaction_that_fails_leaves_nothing(db: Database, conn: Connection) -> None:
-    async def work(mine: Connection) -> None:
-        await mine.execute("UPDATE draftsman.event_epoch SET epoch = 9")
+async def test_a_failed_transaction_changes_nothing(db: Database, conn: Connection) -> None:
+    async def work(session_conn: Connection) -> None:
+        await session_conn.execute("UPDATE draftsman.event_epoch SET epoch = 9")
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -253,7 +257,7 @@ async def test_a_transaction_that_fails_leaves_nothing(db: Database, conn: Conne
     assert await value(conn, "SELECT epoch FROM draftsman.event_epoch") == 1
 
 
-async def test_an_arrow_runs_again_after_a_deadlock(
+async def test_a_transaction_is_retried_after_a_deadlock(
     db: Database, make: Factory, conn: Connection
 ) -> None:
     """Two transactions lock two jobs crosswise; PostgreSQL aborts one, and both succeed."""
@@ -261,14 +265,14 @@ async def test_an_arrow_runs_again_after_a_deadlock(
     first_locks = asyncio.Barrier(2)
     tries = []
 
-    async def work(mine: Connection, mine_first: int, then: int) -> None:
-        tries.append(mine.info.backend_pid)
+    async def work(session_conn: Connection, mine_first: int, then: int) -> None:
+        tries.append(session_conn.info.backend_pid)
         lock = "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE"
-        await mine.execute("SET LOCAL deadlock_timeout = '10ms'")
-        await mine.execute(lock, (mine_first,))
+        await session_conn.execute("SET LOCAL deadlock_timeout = '10ms'")
+        await session_conn.execute(lock, (mine_first,))
         if len(tries) <= 2:
             await first_locks.wait()
-        await mine.execute(lock, (then,))
+        await session_conn.execute(lock, (then,))
 
     await asyncio.gather(
         db.run_transaction(lambda mine: work(mine, jobs[0], jobs[1])),
@@ -277,7 +281,7 @@ async def test_an_arrow_runs_again_after_a_deadlock(
     assert len(tries) == 3
 
 
-async def test_an_arrow_that_keeps_losing_says_so() -> None:
+async def test_a_transaction_that_fails_repeatedly_is_a_lost_race() -> None:
     tries = []
 
     async def work() -> None:
@@ -289,7 +293,7 @@ async def test_an_arrow_that_keeps_losing_says_so() -> None:
     assert len(tries) == 1 + CONFLICT_RETRIES
 
 
-async def test_other_errors_are_not_tried_again() -> None:
+async def test_other_errors_are_not_retried() -> None:
     tries = []
 
     async def work() -> None:
@@ -301,8 +305,8 @@ async def test_other_errors_are_not_tried_again() -> None:
     assert len(tries) == 1
 
 
-async def test_a_waiting_session_is_seen(db: Database, conn: Connection) -> None:
-    """The races depend on this: it shows which session waits for which."""
+async def test_a_waiting_session_is_detected(db: Database, conn: Connection) -> None:
+    """The races depend on this function, which reports the waiting sessions."""
     async with db.connection() as first, db.connection() as second:
         async with first.transaction():
             await first.execute("UPDATE draftsman.event_epoch SET epoch = 2")
@@ -331,12 +335,12 @@ async def test_a_waiting_session_is_seen(db: Database, conn: Connection) -> None
         (errors.UniqueViolation(""), DraftsmanError),
     ],
 )
-def test_an_error_of_the_database_becomes_one_of_ours(
+def test_database_errors_become_domain_errors(
     error: Exception, becomes: type[DraftsmanError]
 ) -> None:
-    ours = to_domain_error(error)
-    assert type(ours) is becomes
-    assert "\n" not in str(ours)
+    domain_error = to_domain_error(error)
+    assert type(domain_error) is becomes
+    assert "\n" not in str(domain_error)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ Cursor = tuple[int, int, int]
 
 async def _follow(rt: Runtime, cursor: Cursor, page: int = 200) -> list[Event]:
     """Return all that follows a cursor now, page by page."""
-    found: list[Event] = []
+    followed: list[Event] = []
     while events := await rt.read_model.events(cursor, page):
-        found += events
+        followed += events
         cursor = events[-1].cursor
-    return found
+    return followed
 
 
 async def _settled(rt: Runtime, conn: Connection) -> Cursor:
@@ -38,7 +38,7 @@ async def _settled(rt: Runtime, conn: Connection) -> Cursor:
         newest = await value(conn, "SELECT max(txid)::text::bigint FROM draftsman.job_events")
         return (await rt.read_model.end_cursor())[1] > (newest or 0)
 
-    await until(look, "an end of the feed behind all that is there")
+    await until(look, "the end of the feed after all events")
     return await rt.read_model.end_cursor()
 
 
@@ -55,7 +55,7 @@ async def test_an_event_that_commits_after_a_later_one_is_not_missed(
     assert [event.job for event in await _follow(rt, start)] == [1, 2]
 
 
-async def test_what_committed_before_an_open_transaction_began_is_seen(
+async def test_events_committed_before_an_open_transaction_are_visible(
     rt: Runtime, db: Database, conn: Connection
 ) -> None:
     start = await rt.read_model.end_cursor()
@@ -72,7 +72,7 @@ async def test_what_committed_before_an_open_transaction_began_is_seen(
     assert [event.job for event in rest] == [2, 3]
 
 
-async def test_a_transaction_that_rolls_back_leaves_nothing_and_holds_up_nothing(
+async def test_a_rolled_back_transaction_leaves_no_event_and_blocks_none(
     rt: Runtime, db: Database, conn: Connection
 ) -> None:
     start = await rt.read_model.end_cursor()
@@ -84,7 +84,7 @@ async def test_a_transaction_that_rolls_back_leaves_nothing_and_holds_up_nothing
 
 
 @pytest.mark.parametrize("page", [1, 2, 3])
-async def test_pages_of_any_size_give_every_event_once(
+async def test_pages_of_any_size_contain_every_event_once(
     make: Factory, rt: Runtime, conn: Connection, page: int
 ) -> None:
     await asyncio.gather(*(make.running() for _ in range(8)))
@@ -94,18 +94,18 @@ async def test_pages_of_any_size_give_every_event_once(
     assert all(before.cursor < after.cursor for before, after in pairwise(events))
 
 
-async def test_one_jobs_events_come_in_the_order_of_its_trail(
+async def test_events_of_a_job_are_in_the_same_order_in_the_feed(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     numbers = await asyncio.gather(*(make.completed() for _ in range(5)))
     await _settled(rt, conn)
     events = await _follow(rt, (0, 0, 0))
     for number in numbers:
-        mine = [event for event in events if event.job == number]
-        assert mine == await rt.read_model.job_events(number)
+        job_events = [event for event in events if event.job == number]
+        assert job_events == await rt.read_model.job_events(number)
 
 
-async def test_the_end_of_the_feed_leaves_out_what_was_there(
+async def test_the_end_cursor_skips_existing_events(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     await make.completed()
@@ -115,7 +115,7 @@ async def test_the_end_of_the_feed_leaves_out_what_was_there(
     assert [event.job for event in await _follow(rt, start)] == [number]
 
 
-async def test_a_restored_database_goes_on_in_a_new_epoch(
+async def test_a_restored_database_continues_in_a_new_epoch(
     make: Factory, rt: Runtime, conn: Connection, database_url: str
 ) -> None:
     """Transaction ids start low in a restored database: an epoch puts its events behind the old."""
@@ -138,7 +138,7 @@ async def _are(rt: Runtime, events: int) -> bool:
     return len(await _follow(rt, (0, 0, 0))) == events
 
 
-async def test_a_trail_is_paged_by_event_id(make: Factory, rt: Runtime) -> None:
+async def test_events_of_a_job_are_paged_by_id(make: Factory, rt: Runtime) -> None:
     number = await make.completed()
     whole = await rt.read_model.job_events(number)
     paged: list[Event] = []
@@ -151,16 +151,16 @@ async def test_following_a_job_yields_its_events_and_ends_with_it(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
-    seen = []
+    events = []
     async for event in rt.read_model.follow(work.number):
-        seen.append(event.kind)
+        events.append(event.kind)
         if event.kind == "job_started":
             await rt.settlement.release_run(work, "shutdown")
             await rt.job_control.cancel(work.number, make.owner)
-    assert seen == ["job_created", "job_claimed", "job_started", "job_released", "job_canceled"]
+    assert events == ["job_created", "job_claimed", "job_started", "job_released", "job_canceled"]
 
 
-async def test_following_everything_anew_yields_what_comes(
+async def test_following_without_a_cursor_yields_new_events(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     before = await make.completed()

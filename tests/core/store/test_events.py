@@ -1,4 +1,4 @@
-"""The trail: PostgreSQL itself writes an event for every step, with kind, actor and detail."""
+"""Events: a trigger writes an event for every transition, with kind, actor and detail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _steps(events: list[Event]) -> list[tuple[str | None, str | None, str]]:
 
 
 @pytest.mark.parametrize("status", S)
-async def test_every_step_of_a_job_is_in_its_trail_with_its_kind(
+async def test_every_transition_of_a_job_has_an_event_of_its_kind(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status)
@@ -47,7 +47,7 @@ async def test_version_is_the_number_of_status_events(
     assert (await rt.read_model.job(number)).version == len(events)
 
 
-async def test_a_fused_claim_leaves_both_events_and_only_the_second_is_of_the_run(
+async def test_a_fused_claim_writes_two_events_and_the_second_has_the_run(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -66,7 +66,7 @@ async def test_a_fused_claim_leaves_both_events_and_only_the_second_is_of_the_ru
     )
 
 
-async def test_an_event_names_who_did_it(make: Factory, rt: Runtime, people: People) -> None:
+async def test_an_event_names_its_actor(make: Factory, rt: Runtime, people: People) -> None:
     number = await make.queued(actor=people.anna)
     work = await make.running(number)
     await rt.settlement.failure(work, Failure("busy", http_status=503))
@@ -81,17 +81,19 @@ async def test_an_event_names_who_did_it(make: Factory, rt: Runtime, people: Peo
     ]
 
 
-async def test_the_systems_steps_are_its_own(make: Factory, rt: Runtime, conn: Connection) -> None:
+async def test_the_system_is_the_actor_of_its_transitions(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
     due = await make.scheduled(delay=0.000001)
-    gone = await make.expired()
+    expired = await make.expired()
     lost = await make.running()
     await rt.sweeps.promote(LeaderTerm())
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
-    for number in (due, gone, lost.number):
+    for number in (due, expired, lost.number):
         assert (await rt.read_model.job_events(number))[-1].actor == "system"
 
 
-async def test_somebody_with_psql_is_named_by_the_role(make: Factory, conn: Connection) -> None:
+async def test_a_psql_user_is_named_by_the_database_role(make: Factory, conn: Connection) -> None:
     number = await make.queued()
     await run(
         conn,
@@ -103,7 +105,9 @@ async def test_somebody_with_psql_is_named_by_the_role(make: Factory, conn: Conn
     assert await value(conn, query) is True
 
 
-async def test_the_details_say_why(make: Factory, rt: Runtime, people: People) -> None:
+async def test_the_details_of_an_event_have_the_reason(
+    make: Factory, rt: Runtime, people: People
+) -> None:
     failed = (await rt.read_model.job_events(await make.failed()))[-1].payload
     assert failed == {"error": "no such thing", "error_class": "PERMANENT"}
     retrying = (await rt.read_model.job_events(await make.retrying()))[-1].payload
@@ -123,14 +127,14 @@ async def test_the_details_say_why(make: Factory, rt: Runtime, people: People) -
     assert canceled == {"reason": "enough", "by": "cli:olga"}
 
 
-async def test_the_code_of_a_failure_is_in_the_trail(make: Factory, rt: Runtime) -> None:
+async def test_the_code_of_a_failure_is_in_its_event(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.settlement.failure(work, Failure("no such branch", origin="git", code="no_such_ref"))
     payload = (await rt.read_model.job_events(work.number))[-1].payload
     assert (payload["origin"], payload["code"]) == ("git", "no_such_ref")
 
 
-async def test_a_decision_is_in_the_trail_before_what_it_led_to(
+async def test_the_event_of_a_decision_precedes_its_consequences(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked(GATE)
@@ -156,7 +160,7 @@ async def test_actor_and_detail_do_not_reach_the_next_transaction(
     assert [event.payload for event in trail[-2:]] == [{}, {}]
 
 
-async def test_the_creation_says_what_was_asked_for(make: Factory, rt: Runtime) -> None:
+async def test_the_creation_event_has_the_request(make: Factory, rt: Runtime) -> None:
     number = await make.queued(agent="tidy", repo="https://host/acme/app.git", mode="investigate")
     payload = (await rt.read_model.job_events(number))[0].payload
     assert payload == {
@@ -168,7 +172,7 @@ async def test_the_creation_says_what_was_asked_for(make: Factory, rt: Runtime) 
     }
 
 
-async def test_one_statement_over_many_jobs_leaves_an_event_for_each(
+async def test_one_statement_over_many_jobs_writes_an_event_for_each(
     make: Factory, conn: Connection
 ) -> None:
     numbers = [await make.queued() for _ in range(5)]

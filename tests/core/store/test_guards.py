@@ -40,7 +40,7 @@ IMMUTABLE = {
 
 
 @pytest.mark.parametrize("column", IMMUTABLE)
-async def test_what_was_asked_stays_as_it_was_asked(
+async def test_the_request_of_a_job_is_immutable(
     make: Factory, conn: Connection, column: str
 ) -> None:
     number = await make.queued()
@@ -54,35 +54,33 @@ async def test_what_was_asked_stays_as_it_was_asked(
 
 
 @pytest.mark.parametrize("column", ["position = 1", "priority = 7", "queue = 'other'"])
-async def test_a_waiting_job_may_be_moved(make: Factory, conn: Connection, column: str) -> None:
+async def test_a_waiting_job_can_be_moved(make: Factory, conn: Connection, column: str) -> None:
     number = await make.queued()
     assert await run(conn, f"UPDATE draftsman.job_states SET {column} WHERE number = {number}") == 1
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
-async def test_a_finished_job_stays_as_it_ended(
-    make: Factory, conn: Connection, status: Status
-) -> None:
+async def test_a_finished_job_is_immutable(make: Factory, conn: Connection, status: Status) -> None:
     number = await make.job_in(status)
     for change in ("result = '{}'", "position = 1", "finished_at = now()", "last_error = 'other'"):
         async with refused(CHANGE, "a finished job is immutable"):
             await run(conn, f"UPDATE draftsman.job_states SET {change} WHERE number = {number}")
 
 
-async def test_repository_of_a_finished_job_stays(make: Factory, conn: Connection) -> None:
-    found = "UPDATE draftsman.job_requests SET repo_name = 'pay' WHERE number = %s"
-    assert await run(conn, found, ((await make.running()).number,)) == 1
+async def test_repository_of_a_finished_job_is_immutable(make: Factory, conn: Connection) -> None:
+    statement = "UPDATE draftsman.job_requests SET repo_name = 'pay' WHERE number = %s"
+    assert await run(conn, statement, ((await make.running()).number,)) == 1
     async with refused(CHANGE, "a finished job is immutable"):
-        await run(conn, found, (await make.completed(),))
+        await run(conn, statement, (await make.completed(),))
 
 
-async def test_a_finished_run_stays_as_it_ended(make: Factory, conn: Connection) -> None:
+async def test_a_finished_run_is_immutable(make: Factory, conn: Connection) -> None:
     await make.completed()
     async with refused(CHANGE, "a finished run is immutable"):
         await conn.execute("UPDATE draftsman.job_runs SET usage = '{}'")
 
 
-async def test_an_open_run_may_change(make: Factory, conn: Connection) -> None:
+async def test_an_open_run_can_change(make: Factory, conn: Connection) -> None:
     await make.running()
     assert await run(conn, "UPDATE draftsman.job_runs SET usage = '{}'") == 1
 
@@ -110,7 +108,7 @@ async def test_only_an_answered_or_expired_question_can_be_superseded(
         await conn.execute(close, ("superseded",))
 
 
-async def test_an_answer_stays_as_it_was_given(make: Factory, conn: Connection) -> None:
+async def test_an_answer_is_immutable(make: Factory, conn: Connection) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
     async with refused(CHANGE, "answers are immutable"):
@@ -140,7 +138,7 @@ async def test_history_cannot_be_truncated(make: Factory, conn: Connection, tabl
 
 
 async def _partition(conn: Connection) -> str:
-    """Return the partition that holds the events of now."""
+    """Return the partition of the current month."""
     query = (
         "SELECT DISTINCT 'draftsman.' || c.relname FROM draftsman.job_events e"
         " JOIN pg_class c ON c.oid = e.tableoid"
@@ -149,7 +147,7 @@ async def _partition(conn: Connection) -> str:
 
 
 @pytest.mark.parametrize("statement", ["UPDATE {} SET actor = 'other'", "DELETE FROM {}"])
-async def test_the_trail_is_append_only(make: Factory, conn: Connection, statement: str) -> None:
+async def test_events_are_append_only(make: Factory, conn: Connection, statement: str) -> None:
     await make.queued()
     partition = await _partition(conn)
     assert partition != "draftsman.job_events_default"
@@ -158,7 +156,7 @@ async def test_the_trail_is_append_only(make: Factory, conn: Connection, stateme
             await run(conn, statement.format(table))
 
 
-async def test_no_partition_of_the_trail_can_be_truncated(conn: Connection) -> None:
+async def test_no_partition_of_events_can_be_truncated(conn: Connection) -> None:
     tables = await rows(
         conn,
         "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
@@ -173,7 +171,7 @@ async def test_no_partition_of_the_trail_can_be_truncated(conn: Connection) -> N
 async def test_a_new_partition_is_guarded_like_the_others(conn: Connection) -> None:
     before = await value(conn, "SELECT draftsman.make_event_partitions(3)")
     assert (before, await value(conn, "SELECT draftsman.make_event_partitions(4)")) == (0, 1)
-    await test_no_partition_of_the_trail_can_be_truncated(conn)
+    await test_no_partition_of_events_can_be_truncated(conn)
 
 
 async def test_a_job_has_at_most_one_open_run_and_one_open_question(
@@ -239,7 +237,7 @@ INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,
 VALUES (%(job)s, 1, %(kind)s, 'cli', %(event)s, 'ben', 'ben', '{}', %(accepted)s, 'why')"""
 
 
-async def test_only_a_person_who_denied_the_gate_makes_a_job_denied(
+async def test_only_a_denial_by_a_person_makes_a_job_denied(
     make: Factory, rt: Runtime, conn: Connection, people: People
 ) -> None:
     denied = (

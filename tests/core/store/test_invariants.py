@@ -91,10 +91,14 @@ BREAK = {
 
 
 @pytest.mark.parametrize("status", Status)
-async def test_data_made_by_the_arrows_is_sound(make: Factory, rt: Runtime, status: Status) -> None:
+async def test_data_of_the_transitions_satisfies_the_invariants(
+    make: Factory, rt: Runtime, status: Status
+) -> None:
     await make.job_in(status)
     assert {
-        name: found for name, found in (await rt.read_model.invariants()).items() if found
+        name: violations
+        for name, violations in (await rt.read_model.invariants()).items()
+        if violations
     } == {}
 
 

@@ -19,13 +19,13 @@ from tests.support.clock import Clock
 A, B = uuid4(), uuid4()
 
 
-async def test_one_takes_a_free_lease_and_the_other_does_not(conn: Connection) -> None:
+async def test_a_free_lease_is_acquired_once(conn: Connection) -> None:
     assert await workers.acquire(conn, "leader", A, 30) == 1
     assert await workers.acquire(conn, "leader", B, 30) is None
     assert await workers.acquire(conn, "other", B, 30) == 1
 
 
-async def test_a_lease_that_is_over_is_taken_with_the_next_term(db: Database, clock: Clock) -> None:
+async def test_an_expired_lease_is_acquired_with_the_next_term(db: Database, clock: Clock) -> None:
     async with db.connection() as conn:
         assert await workers.acquire(conn, "leader", A, 30) == 1
     await clock.forward(29)
@@ -36,7 +36,7 @@ async def test_a_lease_that_is_over_is_taken_with_the_next_term(db: Database, cl
         assert await workers.acquire(conn, "leader", B, 30) == 2
 
 
-async def test_a_lease_lasts_the_seconds_that_were_asked_for(conn: Connection) -> None:
+async def test_a_lease_lasts_the_requested_seconds(conn: Connection) -> None:
     await workers.acquire(conn, "leader", A, 30)
     query = "SELECT extract(epoch FROM expires_at - draftsman.now())::float8 FROM draftsman.leases"
     ((seconds,),) = await (await conn.execute(query)).fetchall()
@@ -56,7 +56,7 @@ async def test_only_the_owner_of_the_term_renews_and_resigns(
     assert await workers.acquire(conn, "leader", B, 30) == (2 if own else None)
 
 
-async def test_a_lease_that_is_over_is_not_renewed(db: Database, clock: Clock) -> None:
+async def test_an_expired_lease_is_not_renewed(db: Database, clock: Clock) -> None:
     async with db.connection() as conn:
         await workers.acquire(conn, "leader", A, 30)
     await clock.forward(31)
@@ -64,7 +64,7 @@ async def test_a_lease_that_is_over_is_not_renewed(db: Database, clock: Clock) -
         assert await workers.renew(conn, "leader", A, 1, 30) is False
 
 
-async def test_of_many_at_once_one_becomes_leader(db: Database) -> None:
+async def test_one_of_many_concurrent_candidates_becomes_leader(db: Database) -> None:
     async def try_it(owner: UUID) -> int | None:
         async with db.connection() as conn:
             return await workers.acquire(conn, "leader", owner, 30)
@@ -73,7 +73,7 @@ async def test_of_many_at_once_one_becomes_leader(db: Database) -> None:
     assert sorted(term for term in terms if term is not None) == [1]
 
 
-SWEEPS = ("expire", "promote", "rescue", "reap", "partitions")
+SWEEPS = ("expire", "promote", "rescue", "deregister", "partitions")
 
 
 def _sweep(rt: Runtime, name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
@@ -81,7 +81,7 @@ def _sweep(rt: Runtime, name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
 
 
 async def _work_for_all(make: Factory, clock: Clock) -> list[int]:
-    """Leave something to do for every sweep."""
+    """Create work for every sweep."""
     expiring = await make.asked(QUESTION.model_copy(update={"expires_in": 60}))
     lost = await make.running(worker=await make.worker_row())
     await make.worker_row()
@@ -106,7 +106,7 @@ async def test_a_sweep_without_the_lease_does_nothing(
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-async def test_a_sweep_with_the_lease_does_its_work(
+async def test_a_sweep_with_the_lease_makes_its_changes(
     make: Factory, rt: Runtime, db: Database, clock: Clock, name: str
 ) -> None:
     await _work_for_all(make, clock)
@@ -117,7 +117,7 @@ async def test_a_sweep_with_the_lease_does_its_work(
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-async def test_a_sweep_whose_lease_ran_out_does_nothing(
+async def test_a_sweep_with_an_expired_lease_does_nothing(
     make: Factory, rt: Runtime, db: Database, clock: Clock, name: str
 ) -> None:
     async with db.connection() as conn:

@@ -1,4 +1,4 @@
-"""The trail is partitioned by month, in UTC, wherever the session thinks it is."""
+"""Partitions of events by month, in UTC, in any time zone of the session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_new_database_has_this_month_and_three_ahead(conn: Connection) -
     assert list(await _partitions(conn)) == [*await _months(conn, 3), "job_events_default"]
 
 
-async def test_partitions_are_made_once(rt: Runtime, conn: Connection) -> None:
+async def test_partitions_are_created_once(rt: Runtime, conn: Connection) -> None:
     assert await rt.sweeps.partitions(LeaderTerm()) == 0
     assert await value(conn, "SELECT draftsman.make_event_partitions(5)") == 2
     assert await value(conn, "SELECT draftsman.make_event_partitions(5)") == 0
@@ -86,7 +86,7 @@ async def test_the_month_is_that_of_utc_around_its_turn(
     assert (await _partitions(conn)).keys() - before.keys() == {f"job_events_{month}"}
 
 
-async def test_an_event_goes_into_its_month_and_one_beyond_all_into_the_default(
+async def test_an_event_is_stored_in_its_month_or_in_the_default_partition(
     conn: Connection,
 ) -> None:
     insert = (
@@ -106,19 +106,19 @@ async def test_a_month_with_rows_in_the_default_partition_stays_there(
         "INSERT INTO draftsman.job_events (job, kind, actor, created_at)"
         " VALUES (1, 'k', 'a', now() + interval '6 months')"
     )
-    made = await value(conn, "SELECT draftsman.make_event_partitions(8)")
-    assert made == 4
+    count = await value(conn, "SELECT draftsman.make_event_partitions(8)")
+    assert count == 4
     assert await value(conn, "SELECT count(*) FROM draftsman.job_events_default") == 1
 
 
-async def test_a_leader_without_the_lease_makes_none(
+async def test_a_leader_without_the_lease_creates_no_partition(
     rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(100 * 86_400)
     assert await rt.sweeps.partitions(LeaderTerm(uuid4(), 1)) == 0
 
 
-async def test_the_trail_of_a_job_spans_partitions(
+async def test_events_of_a_job_span_partitions(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     work = await make.running()

@@ -27,13 +27,13 @@ UPDATE draftsman.job_states
  WHERE number = ANY (%(jobs)s)"""
 
 
-async def _take(
+async def _claim_and_settle(
     conn: Connection, worker: UUID, free: int, done: list[ClaimedJob]
 ) -> list[ClaimedJob]:
     """Settle and claim as a worker does."""
     return await claim.exchange(
         conn,
-        [(one.lease, {}) for one in done],
+        [(job.lease, {}) for job in done],
         worker=worker,
         queues=["default"],
         types=["noop"],
@@ -52,16 +52,16 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
     async with db.dedicated_session().connection(5) as conn, planned(conn) as plans:
         done: list[ClaimedJob] = []
         for size in sizes:
-            taken = await _take(conn, make.worker, size, done)
-            done = [one for one in taken if one.status is Status.RUNNING]
+            claimed = await _claim_and_settle(conn, make.worker, size, done)
+            done = [job for job in claimed if job.status is Status.RUNNING]
             assert len(done) == size
-        await _take(conn, make.worker, 0, done)
+        await _claim_and_settle(conn, make.worker, 0, done)
     assert plans.wrong() == []
-    assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
+    assert plans.linear("old_states"), "a batch of a thousand uses the plan of a batch of one"
 
 
 @pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
-async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
+async def test_a_psql_session_needs_no_disabled_node_and_no_compilation(
     conn: Connection, make: Factory, sizes: tuple[int, int]
 ) -> None:
     async with planned(conn) as plans:
@@ -69,7 +69,7 @@ async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
             jobs = [await make.queued() for _ in range(size)]
             assert await run(conn, CANCEL, {"jobs": jobs}) == size
     assert plans.wrong() == []
-    assert plans.linear("old_states"), "the plan of a batch of one serves one of a thousand"
+    assert plans.linear("old_states"), "a batch of a thousand uses the plan of a batch of one"
 
 
 @pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
@@ -88,15 +88,15 @@ async def test_submission_needs_no_disabled_node_and_no_compilation(
         assert plans.linear(table), "the plan of a single job serves a batch"
 
 
-async def test_a_session_of_ours_compiles_nothing(server: Server, own_database: str) -> None:
+async def test_a_session_of_draftsman_compiles_nothing(server: Server, own_database: str) -> None:
     server.set(own_database, "jit", "on")
     db = Database(server.url(own_database), DatabaseSettings())
     await db.open()
     try:
         async with db.connection() as pooled, db.dedicated_session().connection(5) as pinned:
             dedicated = await db.dedicated_connection()
-            found = [await value(conn, "SHOW jit") for conn in (pooled, pinned, dedicated)]
+            settings = [await value(conn, "SHOW jit") for conn in (pooled, pinned, dedicated)]
             await dedicated.close()
     finally:
         await db.close()
-    assert found == ["off", "off", "off"]
+    assert settings == ["off", "off", "off"]

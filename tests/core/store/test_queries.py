@@ -1,4 +1,4 @@
-"""The named queries: each fits the schema, has a function of its name, and few indexes serve."""
+"""The named queries: each matches the schema, has a function of its name, and uses its index."""
 
 from __future__ import annotations
 
@@ -88,29 +88,33 @@ def _users(family: str) -> list[ModuleType]:
     """Return the modules of the store that run queries of a family."""
     names = [module.name for module in walk_packages(store.__path__, "draftsman.store.")]
     modules = [import_module(name) for name in names]
-    return [one for one in modules if f'_Q = load("{family}")' in inspect.getsource(one)]
+    return [
+        candidate
+        for candidate in modules
+        if f'_Q = load("{family}")' in inspect.getsource(candidate)
+    ]
 
 
 @pytest.mark.parametrize(("family", "name"), [one for one in QUERIES if one[0] != "invariants"])
 def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> None:
     function = OTHER_NAMES.get(f"{family}.{name}", name)
-    found = [getattr(module, function, None) for module in _users(family)]
-    assert any(one and f'_Q["{name}"]' in inspect.getsource(one) for one in found)
+    callers = [getattr(module, function, None) for module in _users(family)]
+    assert any(caller and f'_Q["{name}"]' in inspect.getsource(caller) for caller in callers)
 
 
-def test_every_query_has_a_case_over_a_long_past() -> None:
+def test_every_query_has_a_case_over_a_long_history() -> None:
     covered = {query_of(key) for key in CALLS}
     assert covered == {f"{family}.{name}" for family, name in QUERIES}
 
 
-def test_only_checks_of_everything_and_what_moves_a_month_may_read_that_much() -> None:
+def test_only_invariants_and_archives_may_read_whole_tables() -> None:
     free = {query_of(key) for key, call in CALLS.items() if call.everything}
     month = {f"archives.{name}" for name in ("count", "holders", "copy_out", "drop", "forget")}
     assert free == month | {f"invariants.{name}" for name in queries.load("invariants")}
 
 
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"invariants"}))
-def test_no_query_is_run_that_its_file_lacks(family: str) -> None:
+def test_every_executed_query_is_in_its_file(family: str) -> None:
     used = {
         part.split('"')[0]
         for module in _users(family)
@@ -121,12 +125,12 @@ def test_no_query_is_run_that_its_file_lacks(family: str) -> None:
 
 @pytest.mark.parametrize("table", INDEXES)
 async def test_a_table_has_the_listed_indexes_and_no_more(conn: Connection, table: str) -> None:
-    found = await rows(
+    indexes = await rows(
         conn,
         "SELECT indexname FROM pg_indexes WHERE schemaname = 'draftsman' AND tablename = %s",
         (table,),
     )
-    assert {name for (name,) in found} == INDEXES[table]
+    assert {name for (name,) in indexes} == INDEXES[table]
 
 
 async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connection) -> None:
@@ -172,7 +176,7 @@ async def test_a_hot_query_uses_the_index_made_for_it(
     assert index in await explain(conn, queries.load(family)[name], values)
 
 
-async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
+async def test_a_page_of_jobs_is_read_by_status_with_any_statistics(
     conn: Connection,
 ) -> None:
     await seed_draftsman(conn, Backlog(2000, 200))
@@ -189,19 +193,19 @@ async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
     [
         ("delivery_claims.claim", "deliveries_due"),
         ("delivery_claims.claim", "deliveries_urgent"),
-        ("delivery_claims.reclaim", "deliveries_status"),
+        ("delivery_claims.rescue", "deliveries_status"),
         ("delivery_claims.next_due", "deliveries_due"),
         ("deliveries.of_job", "deliveries_job"),
-        ("deliveries.dead_count", "deliveries_status"),
+        ("deliveries.dead_letter_count", "deliveries_status"),
         ("deliveries.page", "deliveries_status"),
     ],
 )
-async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, query: str, index: str) -> None:
+async def test_the_outbox_is_read_by_its_indexes(conn: Connection, query: str, index: str) -> None:
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
-    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
-    given |= {"busy": [], "reserved": [], "channels": ["slack"]}
+    params = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
+    params |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
-    plan = await explain(conn, queries.load(family)[name], numbers | given)
+    plan = await explain(conn, queries.load(family)[name], numbers | params)
     assert f"using {index} " in plan, plan

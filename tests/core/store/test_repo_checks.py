@@ -37,7 +37,7 @@ REPO: Final = {
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), REPOS)
-async def test_a_repository_is_one(
+async def test_a_repository_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
     async with refused(CHECK, f'"{constraint}"'):
@@ -45,7 +45,7 @@ async def test_a_repository_is_one(
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), MAPPINGS)
-async def test_a_label_stands_for_something(
+async def test_a_label_mapping_has_valid_columns(
     conn: Connection, wrong: dict[str, str], constraint: str
 ) -> None:
     columns = {"trello_label_id": "'L'", "added_by": "'anna'"} | wrong
@@ -53,7 +53,9 @@ async def test_a_label_stands_for_something(
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), PROFILES)
-async def test_a_profile_is_one(conn: Connection, wrong: dict[str, str], constraint: str) -> None:
+async def test_a_profile_has_valid_columns(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
     await _refused(conn, "repo_profiles", {"updated_by": "'anna'"} | wrong, constraint)
 
 

@@ -22,14 +22,14 @@ SITUATIONS = [*S, "paused", "claimed again"]
 """Every status, and the two whose past matters: scheduled after a run, claimed from `resumed`."""
 
 
-def test_the_steps_in_the_guard_are_rendered_from_the_table() -> None:
+def test_transitions_in_the_guard_are_rendered_from_the_table() -> None:
     lines = []
     for before in S:
-        ones = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
+        allowed = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
         twos = [after for (start, after) in FUSED if start is before]
-        if ones:
+        if allowed:
             fused = "".join(f" WHEN n.status = '{after}' THEN 2" for after in twos)
-            rule = f"CASE WHEN n.status IN ({ones}) THEN 1{fused} END"
+            rule = f"CASE WHEN n.status IN ({allowed}) THEN 1{fused} END"
             lines.append(f"                WHEN '{before}' THEN {rule}\n")
     guard = MIGRATION.split("FUNCTION draftsman.record_transitions()")[1]
     cases = guard.split("CASE o.status\n")[1].split("            END\n")[0]
@@ -50,12 +50,12 @@ def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
 async def test_the_function_knows_the_kind_of_every_pair(conn: Connection) -> None:
     query = "SELECT draftsman.transition_kind(%(a)s, %(b)s)"
     for before, after in product(S, S):
-        found = await value(conn, query, {"a": before, "b": after})
-        assert found == TRANSITIONS.get((before, after)), (before, after)
+        result = await value(conn, query, {"a": before, "b": after})
+        assert result == TRANSITIONS.get((before, after)), (before, after)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-async def test_the_database_allows_exactly_the_steps_of_the_table(
+async def test_the_database_allows_exactly_the_transitions_of_the_table(
     make: Factory, conn: Connection, situation: str
 ) -> None:
     number = await _situation(make, situation)
@@ -67,9 +67,9 @@ async def test_the_database_allows_exactly_the_steps_of_the_table(
             allowed = steps(before, after) == growth > 0 and _past_allows(
                 before, after, claimed_from, ran
             )
-        ended = await _try(conn, number, before, after, growth)
+        result = await _try(conn, number, before, after, growth)
         refusal = CHANGE if before is after and growth == 0 else TRANSITION
-        assert ended == ("ok" if allowed else refusal), f"{before} -> {after} by {growth}"
+        assert result == ("ok" if allowed else refusal), f"{before} -> {after} by {growth}"
 
 
 def _past_allows(before: Status, after: Status, claimed_from: Status | None, ran: bool) -> bool:
@@ -91,12 +91,12 @@ async def _situation(make: Factory, situation: str) -> int:
 
 async def _where(conn: Connection, number: int) -> tuple[Status, Status | None, bool]:
     query = "SELECT status, claimed_from, run_count > 0 FROM draftsman.jobs WHERE number = %s"
-    (found,) = await (await conn.execute(query, (number,))).fetchall()
-    return found[0], found[1], found[2]
+    (result,) = await (await conn.execute(query, (number,))).fetchall()
+    return result[0], result[1], result[2]
 
 
 async def _try(conn: Connection, number: int, before: Status, after: Status, growth: int) -> str:
-    """Write a status with all that belongs to it, take it back, and return how that ended."""
+    """Write a status with its columns, roll back, and return the outcome."""
     try:
         async with conn.transaction(force_rollback=True):
             await _prepare(conn, number, before, after)
@@ -172,7 +172,7 @@ async def test_a_lease_changes_with_a_status_only(make: Factory, conn: Connectio
         await conn.execute(steal, (work.number,))
 
 
-async def test_a_claimed_job_starts_with_the_lease_it_was_claimed_with(
+async def test_a_claimed_job_starts_with_the_lease_of_its_claim(
     make: Factory, conn: Connection
 ) -> None:
     work = await make.claimed()
@@ -182,14 +182,14 @@ async def test_a_claimed_job_starts_with_the_lease_it_was_claimed_with(
         assert await outcome(conn, _UPDATE, columns | {"same_lease": False}) == TRANSITION
 
 
-async def test_what_ran_wakes_as_resumed_and_what_did_not_as_queued(
+async def test_a_job_that_ran_is_resumed_and_another_is_queued(
     make: Factory, conn: Connection
 ) -> None:
     allowed = {await make.paused(): S.RESUMED, await make.scheduled(): S.QUEUED}
     for number, right in allowed.items():
         for after in (S.RESUMED, S.QUEUED):
-            ended = await outcome(conn, _UPDATE, _columns(number, S.SCHEDULED, after, 1))
-            assert ended == ("ok" if after is right else TRANSITION)
+            result = await outcome(conn, _UPDATE, _columns(number, S.SCHEDULED, after, 1))
+            assert result == ("ok" if after is right else TRANSITION)
 
 
 @pytest.mark.parametrize(("before", "after"), [(S.CLAIMED, S.RUNNING), (S.RUNNING, S.RESUMED)])
@@ -277,9 +277,7 @@ async def test_a_retry_names_an_existing_job(make: Factory, conn: Connection) ->
         await run(conn, copy, {"job": number})
 
 
-async def test_a_key_that_draftsman_makes_is_that_of_the_job_alone(
-    make: Factory, conn: Connection
-) -> None:
+async def test_a_reserved_key_belongs_to_its_job_only(make: Factory, conn: Connection) -> None:
     number, id = await make.queued(), f"'{UUID(int=7)}'"
     for key in (f"'auto:{UUID(int=8)}'", "'auto:'"):
         copy = _copy(id=id, idempotency_key=key)
@@ -304,7 +302,7 @@ def _copy(**changed: str) -> str:
         "cancel_requested_at": "NULL",
         "cancel_requested_by": "NULL",
     } | changed
-    kept = [
+    copied = [
         "type",
         "request_digest",
         "status",
@@ -318,7 +316,7 @@ def _copy(**changed: str) -> str:
         "lease_token",
         "finished_at",
     ]
-    columns = {name: name for name in kept} | named
+    columns = {name: name for name in copied} | named
     return insert_job(columns, "draftsman.jobs WHERE number = %(job)s")
 
 

@@ -30,13 +30,17 @@ TABLES: Final = (BOARDS, LABELS)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), BOARDS)
-async def test_a_board_is_one(conn: Connection, wrong: dict[str, str], constraint: str) -> None:
+async def test_a_board_has_valid_columns(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
     columns = {"board_id": "'B'", "name": "'Work'"}
     await _refused(conn, "trello_board_configs", columns | wrong, constraint)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), LABELS)
-async def test_an_episode_is_one(conn: Connection, wrong: dict[str, str], constraint: str) -> None:
+async def test_an_episode_has_valid_columns(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
     columns = {
         "card": "'C'",
         "label": "'L'",

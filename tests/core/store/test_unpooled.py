@@ -24,9 +24,11 @@ async def unpooled(database_url: str) -> AsyncIterator[Database]:
 async def test_queries_one_after_the_other_need_no_pool(unpooled: Database) -> None:
     pids = set()
     for _ in range(3):
-        async with unpooled.connection() as mine, mine.transaction():
-            pids.add(mine.info.backend_pid)
-            assert await value(mine, "SELECT 'queued'::draftsman.job_status") is Status.QUEUED
+        async with unpooled.connection() as session_conn, session_conn.transaction():
+            pids.add(session_conn.info.backend_pid)
+            assert (
+                await value(session_conn, "SELECT 'queued'::draftsman.job_status") is Status.QUEUED
+            )
     assert len(pids) == 1
     assert unpooled._pool is None
 
@@ -40,8 +42,8 @@ async def test_overlapping_queries_open_a_pool(unpooled: Database) -> None:
 async def test_a_lost_first_connection_is_replaced_by_a_pool(
     unpooled: Database, conn: Connection
 ) -> None:
-    async with unpooled.connection() as mine:
-        pid = mine.info.backend_pid
+    async with unpooled.connection() as session_conn:
+        pid = session_conn.info.backend_pid
     await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with unpooled.connection() as other:
         assert await value(other, "SELECT 1") == 1
@@ -50,17 +52,17 @@ async def test_a_lost_first_connection_is_replaced_by_a_pool(
 async def test_a_first_connection_inside_a_transaction_is_not_lent_again(
     unpooled: Database,
 ) -> None:
-    async with unpooled.connection() as mine:
-        await mine.execute("BEGIN")
-    assert mine.closed
+    async with unpooled.connection() as session_conn:
+        await session_conn.execute("BEGIN")
+    assert session_conn.closed
     async with unpooled.connection() as other:
         assert await value(other, "SELECT 1") == 1
 
 
 async def test_closing_while_the_first_connection_is_lent_closes_it(unpooled: Database) -> None:
-    async with unpooled.connection() as mine:
+    async with unpooled.connection() as session_conn:
         await unpooled.close()
-    assert mine.closed
+    assert session_conn.closed
     with pytest.raises(DatabaseUnreachable, match="not open"):
         async with unpooled.connection():
             raise AssertionError

@@ -38,10 +38,10 @@ def _with(work: Callable[[Connection, ClaimedDelivery], Awaitable[object]]) -> C
     """Call it with a claimed delivery."""
 
     async def call(conn: Connection) -> object:
-        taken = await delivery_claims.claim(
+        claimed = await delivery_claims.claim(
             conn, ChannelName.SLACK, free=1, share=1, busy=(), after="", lease=60
         )
-        return await work(conn, taken[0])
+        return await work(conn, claimed[0])
 
     return Call(call)
 
@@ -56,12 +56,12 @@ def _notify(*targets: str) -> Call:
     return Call(lambda conn: deliveries.notify(conn, RUNNING[0], "n", {"text": "hello"}, at))
 
 
-async def _reclaim(conn: Connection) -> None:
-    """Reclaim deliveries claimed by a process without a session lock."""
+async def _rescue(conn: Connection) -> None:
+    """Rescue deliveries claimed by a process without a session lock."""
     await delivery_claims.claim(
         conn, ChannelName.SLACK, free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
     )
-    assert await delivery_claims.reclaim(conn, [ChannelName.SLACK]) == 16
+    assert await delivery_claims.rescue(conn, [ChannelName.SLACK]) == 16
 
 
 async def _dead(conn: Connection) -> list[int]:
@@ -72,7 +72,7 @@ async def _revive(conn: Connection) -> object:
     return await deliveries.redeliver(conn, await _dead(conn), "soak")
 
 
-async def _let_go(conn: Connection) -> None:
+async def _release(conn: Connection) -> None:
     await deliveries.pause(conn, "slack", 60.0, "token_revoked")
     await deliveries.resume(conn, ChannelName.SLACK)
 
@@ -112,7 +112,7 @@ CALLS: Final[dict[str, Call]] = {
             sender=1,
         )
     ),
-    "delivery_claims.reclaim": Call(_reclaim),
+    "delivery_claims.rescue": Call(_rescue),
     "delivery_claims.begin_call": _with(
         lambda conn, item: delivery_claims.begin_call(conn, item, 10)
     ),
@@ -130,7 +130,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.consume_tokens": Call(lambda conn: deliveries.consume_tokens(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
-    "deliveries.resume": Call(_let_go, 2500, "all that waits in the channel, once"),
+    "deliveries.resume": Call(_release, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
     "deliveries.page: further on": Call(
@@ -141,13 +141,15 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "deliveries.of_job": Call(lambda conn: deliveries.of_job(conn, TOLD, None, 50)),
     "deliveries.of_job: dead": Call(lambda conn: deliveries.of_job(conn, TOLD, DEAD, 50)),
-    "deliveries.dead": Call(lambda conn: deliveries.dead(conn, [1, 2, 3])),
-    "deliveries.dead_of_job": Call(lambda conn: deliveries.dead_of_job(conn, TOLD, 100)),
+    "deliveries.dead_letters": Call(lambda conn: deliveries.dead_letters(conn, [1, 2, 3])),
+    "deliveries.dead_letters_of_job": Call(
+        lambda conn: deliveries.dead_letters_of_job(conn, TOLD, 100)
+    ),
     "deliveries.all_dead": Call(_dead),
     "deliveries.redeliver": Call(_revive, 600),
     "deliveries.statuses_of": Call(lambda conn: deliveries.statuses_of(conn, [1, 2, 3])),
     "deliveries.unnotified": Call(
         lambda conn: deliveries.unnotified(conn, 100), 2000, "a page of each status, for doctor"
     ),
-    "deliveries.dead_count": Call(lambda conn: deliveries.dead_count(conn, 100)),
+    "deliveries.dead_letter_count": Call(lambda conn: deliveries.dead_letter_count(conn, 100)),
 }

@@ -18,7 +18,7 @@ ENDINGS: Final = {
         *(Status.RETRYING, RunStatus.FAILED), error="busy", error_class="TRANSIENT_INFRA", delay=9
     ),
     "snoozed": RunEnd(Status.SCHEDULED, RunStatus.PAUSED, delay=9),
-    "handed back": RunEnd(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": "shutdown"}),
+    "released": RunEnd(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": "shutdown"}),
 }
 
 

@@ -53,7 +53,7 @@ def _invariant(query: LiteralString) -> Call:
 Sweep = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
 
 
-def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
+def _combined(name: str, work: Sweep, rows: int) -> dict[str, Call]:
     """Sweep manually, and as the leader."""
     return {
         f"sweeps.{name}: by hand": Call(lambda conn: work(conn, HAND, 200), rows),
@@ -62,9 +62,9 @@ def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
 
 
 CALLS: Final[dict[str, Call]] = {
-    **_both("expire", sweeps.expire, 600),
-    **_both("escalate", sweeps.escalate, 600),
-    **_both("promote", sweeps.promote, 1200),
+    **_combined("expire", sweeps.expire, 600),
+    **_combined("escalate", sweeps.escalate, 600),
+    **_combined("promote", sweeps.promote, 1200),
     "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),
@@ -72,8 +72,8 @@ CALLS: Final[dict[str, Call]] = {
     "sweeps.not_followed": Call(lambda conn: sweeps.not_followed(conn, MIDDLE, "reason")),
     "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
     "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),
-    "sweeps.reap": Call(
-        lambda conn: sweeps.reap(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
+    "sweeps.deregister": Call(
+        lambda conn: sweeps.deregister(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
     ),
     "sweeps.partitions": Call(lambda conn: sweeps.partitions(conn, LEADER, 3)),
     "workers.register": Call(_register),

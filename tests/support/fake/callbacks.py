@@ -9,7 +9,7 @@ import aiohttp
 
 @dataclass(frozen=True, slots=True)
 class CallbackResponse:
-    """The app's response; the status is None without one in time. Header names are lowercase."""
+    """The app's response; the status is None if it is late. Header names are lowercase."""
 
     status: int | None = None
     text: str = ""

@@ -19,7 +19,7 @@ HTML: Final = "<!DOCTYPE html><html><body><h1>503 Service Unavailable</h1></body
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of one call.
+    """A fault of a call.
 
     The faults named "after" happen after the call took effect, which the app cannot know.
     """
@@ -93,7 +93,7 @@ class Faults(ABC, Generic[CallName]):
         return sum(map(len, self._queues.values()))
 
     def take(self, call: CallName) -> Fault:
-        """Return the fault of one call."""
+        """Return the fault of a call."""
         fault = Fault.PASS
         if queue := self._queue(call):
             fault = queue.popleft()

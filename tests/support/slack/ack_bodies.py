@@ -69,7 +69,7 @@ def _errors(view: View, errors: Any) -> None:
 
 
 def close(world: World, view: View) -> None:
-    """Close one modal, which uncovers the one below it."""
+    """Close a modal, which uncovers the modal below it."""
     world.views.pop(view.content["id"], None)
     stack = world.stacks[view.user]
     if view.content["id"] in stack:

@@ -132,7 +132,7 @@ class EventDelivery:
         return replace(ack, attempts=delivery.attempt - first + 1)
 
     async def once(self, delivery: Delivery) -> Ack:
-        """Deliver one payload."""
+        """Deliver a payload."""
         began = time.monotonic()
         if self.request_url is None:
             ack = await self._by_socket(delivery)

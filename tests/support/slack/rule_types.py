@@ -10,7 +10,7 @@ Kind = Literal["text", "string", "url", "choice", "flag", "number", "strings", "
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """The rule of one property.
+    """The rule of a property.
 
     `most` counts characters of a text or string, items of a list; None is no limit. `of` names the
     types of a text, the values of a choice, or the shapes of one or many objects.

@@ -20,7 +20,7 @@ MAX_BODY: Final = 2**26
 
 
 class FakeSlack(Interactions, FakeServer[Call]):
-    """One workspace with one app.
+    """A workspace with an app.
 
     The app uses `api_url` and the tokens; people's interactions are methods; the rest is for
     inspection.

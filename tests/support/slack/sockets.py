@@ -20,7 +20,7 @@ LIFE: Final = 18_060
 
 @dataclass(eq=False)
 class Link:
-    """One socket. A silent socket is half-open: it neither receives nor sends."""
+    """A socket. A silent socket is half-open: it neither receives nor sends."""
 
     socket: web.WebSocketResponse
     transport: asyncio.Transport | None
@@ -64,7 +64,7 @@ class Sockets:
                 await self._changed.wait()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Serve one socket until it ends."""
+        """Serve a socket until it ends."""
         ticket = request.query.get("ticket", "")
         if ticket not in self._world.tickets:
             return web.Response(status=404, text="link not found")

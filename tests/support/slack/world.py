@@ -80,7 +80,7 @@ class Hook:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the Web API, a response_url ("response_url") or an upload ("upload")."""
+    """A call of the Web API, a response_url ("response_url") or an upload ("upload")."""
 
     method: str
     args: Json

@@ -128,7 +128,7 @@ class Webhook:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One POST to a webhook, signed when it was written: its bytes never change."""
+    """A POST to a webhook, signed when it was written: its bytes never change."""
 
     webhook: str
     url: str

@@ -32,17 +32,17 @@ class Tab:
         """Text of the screen."""
         return "\n".join(line.rstrip() for line in self._drawn.display)
 
-    async def see(self, *words: str) -> None:
-        """Look until all of it is on the screen."""
+    async def see(self, *text: str) -> None:
+        """Wait until all texts are on the screen."""
         try:
             async with asyncio.timeout(DEADLINE):
-                while not all(word in self.text for word in words):
+                while not all(word in self.text for word in text):
                     await self._look()
         except TimeoutError:
-            raise AssertionError(f"{words} is not on the screen:\n{self.text}") from None
+            raise AssertionError(f"{text} is not on the screen:\n{self.text}") from None
 
     async def ended(self) -> None:
-        """Look until it is closed from the other side."""
+        """Wait until the server closes it."""
         async with asyncio.timeout(DEADLINE):
             while not self.closed:
                 await self._look()
@@ -52,7 +52,7 @@ class Tab:
         await self._socket.send_json(["stdin", text])
 
     async def close(self) -> None:
-        """Close it, as a person does."""
+        """Close the tab."""
         await self._socket.close()
 
     async def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""Running the command line: in this process, as a process of its own, and on a terminal."""
+"""Runners of the command line: in this process, in another process, and on a terminal."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Result:
         """Return the JSON lines on stdout."""
         return [json.loads(line) for line in self.out.splitlines()]
 
-    def refused(self, code: int, *words: str) -> str:
+    def refused(self, code: int, *arguments: str) -> str:
         """Return the only line on stderr, after checking exit code and `words`."""
         assert self.code == code, self
         assert self.err.count("\n") == 1, self.err
         assert self.err.startswith("draftsman: "), self.err
         assert "Traceback" not in self.err
-        for word in words:
+        for word in arguments:
             assert word in self.err, self.err
         return self.err
 
@@ -76,13 +76,13 @@ class Cli:
 
     async def __call__(self, *args: object, stdin: str | bytes | None = None) -> Result:
         """Run a command."""
-        words = ["--config", str(self.config), *map(str, args)]
+        arguments = ["--config", str(self.config), *map(str, args)]
         self._capture.readouterr()
         before = sys.stdin
         data = stdin.encode() if isinstance(stdin, str) else stdin or b""
         sys.stdin = io.TextIOWrapper(io.BytesIO(data))
         try:
-            code = await asyncio.to_thread(main.run, words)
+            code = await asyncio.to_thread(main.run, arguments)
         finally:
             sys.stdin = before
         captured = self._capture.readouterr()
@@ -106,11 +106,11 @@ def process(
     )
 
 
-def until(look: Callable[[], bool], what: str) -> None:
+def until(look: Callable[[], bool], awaited: str) -> None:
     """Return once `look` says yes; fail with `what` was missing at the deadline."""
     deadline = time.monotonic() + DEADLINE
     while not look():
-        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE:.0f} s"
+        assert time.monotonic() < deadline, f"{awaited}: not within {DEADLINE:.0f} s"
         select.select([], [], [], 0.02)
 
 
@@ -148,11 +148,11 @@ class Terminal:
         assert text in self.plain, self.plain
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give it another size; the command hears of it."""
+        """Resize the terminal, and signal the command."""
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def type(self, text: str) -> None:
-        """Type, as a person does."""
+        """Type a text."""
         os.write(self._fd, text.encode())
 
     def end(self) -> int:
@@ -162,7 +162,7 @@ class Terminal:
         return code
 
     def hang_up(self) -> None:
-        """Close the terminal, as by its window."""
+        """Close the terminal like its window."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -179,7 +179,7 @@ class Terminal:
             return True
         try:
             data = os.read(self._fd, 65536)
-        except OSError:  # the terminal's other end is closed
+        except OSError:  # the command has closed the terminal
             return False
         self.show(data)
         return bool(data)

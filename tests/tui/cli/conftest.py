@@ -1,4 +1,4 @@
-"""A command line that talks to the database of the test, as any of its people."""
+"""A command line over the test's database, for each of its people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ As = Callable[[str | None], Cli]
 
 @pytest.fixture
 async def me(rt: Runtime) -> Actor:
-    """Give who runs this process, as the server sees it."""
+    """Give the identity of the current user."""
     return await rt.actor()
 
 
@@ -93,19 +93,19 @@ def window(cli: Cli) -> Iterator[Callable[..., TerminalScreen]]:
 
 @pytest.fixture
 async def trello() -> AsyncIterator[FakeTrello]:
-    """Give a Trello."""
+    """Give a fake Trello."""
     async with FakeTrello() as terminal_window:
         yield terminal_window
 
 
 @pytest.fixture
-def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBoard:
-    """Give a board there, and the commands about it."""
+def board(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBoard:
+    """Give a board, and a command line for it."""
     return CliBoard(trello, cli, monkeypatch)
 
 
 @pytest.fixture
-async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
+async def receiver(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
     async with receive_webhooks(trello) as terminal_window:
         yield terminal_window

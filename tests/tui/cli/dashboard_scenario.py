@@ -14,28 +14,28 @@ ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
 """Configuration of the scenario."""
 
 
-async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> None:
-    """See a question that waits, answer it, and see its job go on to the end."""
+async def answer_and_resume(view: ScreenView, make: Factory, rt: Runtime) -> None:
+    """Wait for a question, answer it, and wait for the end of its job."""
     number = await make.queued(type="ask", queue="default", title="Paint the shed")
-    see(seen, f"D-{number}", "question", "Paint the shed", "waiting 1")
-    seen.type("2")
-    see(seen, f"D-{number}/1", "Which color?")
-    seen.type("a")
-    see(seen, "1  red", "2  blue")
-    seen.type("2")
-    see(seen, "No open questions", "waiting 0")
+    see(view, f"D-{number}", "question", "Paint the shed", "waiting 1")
+    view.type("2")
+    see(view, f"D-{number}/1", "Which color?")
+    view.type("a")
+    see(view, "1  red", "2  blue")
+    view.type("2")
+    see(view, "No open questions", "waiting 0")
     assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
     assert (await rt.read_model.job(number)).result == {"color": "blue"}
-    seen.type("1")
-    see(seen, f"D-{number}", "completed")
+    view.type("1")
+    see(view, f"D-{number}", "completed")
 
 
-def change_size(seen: ScreenView, columns: int, lines: int) -> None:
-    """Make it as small as it may be, where a column has no room, and as it was."""
+def change_size(view: ScreenView, columns: int, lines: int) -> None:
+    """Resize it to its minimum, where a column is hidden, and back."""
     for width, height, by in ((80, 24, False), (columns, lines, True)):
-        seen.resize(width, height)
+        view.resize(width, height)
         see_that(
-            seen,
+            view,
             lambda shown, last=height - 1, by=by: (  # type: ignore[misc]
                 "jobs · 1" in shown[2]
                 and ("AGENT" in shown[3].split()) is by

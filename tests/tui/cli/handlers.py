@@ -7,7 +7,7 @@ from draftsman.domain.question import Answered
 
 
 async def ask(ctx: RunContext) -> Outcome:
-    """Ask for a color, and end with it."""
+    """Ask for a color, and return it."""
     answer = await ctx.ask("color", "Which color?", choices=["red", "blue"])
     assert isinstance(answer, Answered)
     return Done({"color": answer.value})

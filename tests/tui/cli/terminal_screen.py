@@ -24,7 +24,7 @@ class ScreenView(Protocol):
         """Type characters in sequence."""
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give it another size."""
+        """Resize it."""
 
 
 class TerminalScreen(Terminal):
@@ -52,26 +52,26 @@ class TerminalScreen(Terminal):
         super().resize(columns, lines)
 
     def show(self, data: bytes) -> None:
-        """Draw it."""
+        """Draw the screen."""
         super().show(data)
         self._stream.feed(data)
 
 
-def see(seen: ScreenView, *words: str) -> None:
-    """Look until all of it is on the screen at once."""
-    see_that(seen, lambda lines: all(word in "\n".join(lines) for word in words), repr(words))
+def see(view: ScreenView, *text: str) -> None:
+    """Wait until all texts are on the screen at once."""
+    see_that(view, lambda lines: all(word in "\n".join(lines) for word in text), repr(text))
 
 
-def see_that(seen: ScreenView, holds: Callable[[list[str]], bool], what: str) -> None:
-    """Look until something holds of the lines of the screen."""
+def see_that(view: ScreenView, holds: Callable[[list[str]], bool], awaited: str) -> None:
+    """Wait until a condition holds for the lines of the screen."""
 
     def there() -> bool:
-        if holds(seen.lines):
+        if holds(view.lines):
             return True
-        seen.look()
+        view.look()
         return False
 
     try:
-        until(there, what)
+        until(there, awaited)
     except AssertionError as error:
-        raise AssertionError(f"{error}; on the screen:\n" + "\n".join(seen.lines)) from None
+        raise AssertionError(f"{error}; on the screen:\n" + "\n".join(view.lines)) from None

@@ -47,8 +47,11 @@ def test_a_former_option_is_replaced_with_a_warning(
     assert former not in options
     flag = getattr(options[current], "is_flag", False)
     arguments = ["x"] if command.params and command.params[0].required else []
-    for given in ([former], [former, "v"]) if not flag else ([former],):
-        command.parse_args(context, [*arguments, *given, *([] if flag or "v" in given else ["v"])])
+    for given_arguments in ([former], [former, "v"]) if not flag else ([former],):
+        command.parse_args(
+            context,
+            [*arguments, *given_arguments, *([] if flag or "v" in given_arguments else ["v"])],
+        )
         assert context.params[str(options[current].name)] is not None
         text = f"draftsman: {former} is deprecated; use {current}\n"
         assert capsys.readouterr().err == text
@@ -62,8 +65,8 @@ def test_a_former_option_is_replaced_with_a_warning(
 async def test_a_former_value_is_replaced_with_a_warning(
     cli: Cli, option: str, former: str
 ) -> None:
-    *words, name = option.split()
-    output = await cli(*words, name, former, "--json")
+    *arguments, name = option.split()
+    output = await cli(*arguments, name, former, "--json")
     assert output.code == 0
     assert output.err == f"draftsman: {name} {former} is deprecated; use {VALUES[option][former]}\n"
 

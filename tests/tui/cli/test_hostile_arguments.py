@@ -19,7 +19,7 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (["show", "9" * 26], 3, "no job id starts with '99999999999999999999999999'"),
         (["show", HUGE], 2, "is not a job; use D-142"),
@@ -35,25 +35,25 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
         ),
     ],
 )
-async def test_an_argument_that_nobody_means_is_one_line(
-    cli: Cli, words: list[str], code: int, says: str
+async def test_an_invalid_argument_is_refused_in_one_line(
+    cli: Cli, arguments: list[str], code: int, message: str
 ) -> None:
-    error = (await cli(*words)).refused(code, says)
+    error = (await cli(*arguments)).refused(code, message)
     assert "s3cret" not in error
-    assert len(error) < 300 or words[-2] == "--priority"
+    assert len(error) < 300 or arguments[-2] == "--priority"
 
 
 @pytest.mark.parametrize(
     "shell", [{"COMP_CWORD": "x", "COMP_WORDS": "draftsman "}, {"COMP_CWORD": "1"}]
 )
-def test_a_completion_that_no_shell_asks_for_is_one_line(shell: dict[str, str]) -> None:
+def test_an_invalid_completion_is_refused_in_one_line(shell: dict[str, str]) -> None:
     env = {"_DRAFTSMAN_COMPLETE": "bash_complete", **shell}
-    asked = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
-    assert asked.returncode == 2
-    assert asked.stderr == ("draftsman: shell completion requires COMP_WORDS and COMP_CWORD\n")
+    completed = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
+    assert completed.returncode == 2
+    assert completed.stderr == ("draftsman: shell completion requires COMP_WORDS and COMP_CWORD\n")
 
 
-async def test_json_on_a_terminal_drives_nothing_and_means_the_same(
+async def test_json_on_a_terminal_is_escaped_and_equivalent(
     cli: Cli, make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.queued(title=BIDI)
@@ -62,9 +62,9 @@ async def test_json_on_a_terminal_drives_nothing_and_means_the_same(
     assert "\u202e" in piped.out
     screen = terminal("show", number, "--json")
     assert screen.end() == 0
-    shown = screen.screen
-    assert not set(shown) & set("\u202e\u2066\x7f\x9b\u200f\ufeff")
-    assert json.loads(shown) == piped.json
+    text = screen.screen
+    assert not set(text) & set("\u202e\u2066\x7f\x9b\u200f\ufeff")
+    assert json.loads(text) == piped.json
 
 
 async def test_config_shows_no_secret_of_a_tool(cli: Cli) -> None:
@@ -87,21 +87,21 @@ async def test_config_shows_no_secret_of_a_tool(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a'b", 'a"b', "a$b", "a`b", "a\\b", "a\x1bb"])
-def test_a_folder_that_postgresql_cannot_run_in_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a direct") as told:
+def test_a_data_directory_that_postgresql_cannot_use_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a direct") as caught:
         EmbeddedServer(tmp_path / name, 60).ensure()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_home_of_nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_of_another_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", "~nobody-here/x")
     with pytest.raises(ConfigError, match=r"DRAFTSMAN_DATA_DIR: .*unknown user"):
         load()
 
 
 @pytest.mark.parametrize("kind", ["a file", "below a file", "too long"])
-def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path, kind: str) -> None:
+def test_an_invalid_data_directory_is_named(tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").touch()
     places = {"a file": "file", "below a file": "file/data", "too long": "x" * 300}
     with pytest.raises(EmbeddedServerError, match="to a writable directory with 100 MB"):

@@ -32,8 +32,8 @@ def _commands() -> Iterator[tuple[str, click.Command]]:
 
 def _with_its_own(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     yield name, command
-    for sub, found in command.commands.items() if isinstance(command, click.Group) else ():
-        yield from _with_its_own(f"{name} {sub}", found)
+    for sub, nested in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _with_its_own(f"{name} {sub}", nested)
 
 
 def test_help_names_every_command_in_its_section() -> None:
@@ -61,10 +61,10 @@ def test_help_loads_nothing_heavy() -> None:
     assert heavy & loaded == set()
 
 
-def test_every_command_explains_itself_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    found = dict(_commands())
-    assert len(found) > len(main.COMMANDS)
-    for name, command in found.items():
+def test_every_command_has_a_description_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = dict(_commands())
+    assert len(commands) > len(main.COMMANDS)
+    for name, command in commands.items():
         assert main.run([*name.split(), "--help"]) == 0, name
         text = capsys.readouterr().out
         assert "Usage:" in text, name
@@ -74,12 +74,12 @@ def test_every_command_explains_itself_with_examples(capsys: pytest.CaptureFixtu
 
 
 WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
-"""They take nothing to show; their group has the example."""
+"""Commands without arguments; their group has the example."""
 
 
-def test_the_list_says_the_same_as_the_command() -> None:
-    found = dict(_commands())
-    summaries = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
+def test_the_list_has_the_same_summary_as_the_command() -> None:
+    commands = dict(_commands())
+    summaries = {name: (commands[name].help or "").splitlines()[0] for name in main.COMMANDS}
     assert summaries == {name: main.COMMANDS[name][1] for name in summaries}
 
 
@@ -90,13 +90,13 @@ def test_every_command_takes_json_and_the_global_options() -> None:
             assert {"--json", "--config", "--verbose", "--no-color"} <= options, name
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     done = process("--version")
     assert done.stdout.startswith("draftsman 0.")
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["jbos"], "unknown command 'jbos'; did you mean jobs"),
         (["zzz"], "unknown command 'zzz'; see: draftsman --help"),
@@ -107,17 +107,17 @@ def test_the_version_is_told() -> None:
         (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),
     ],
 )
-def test_a_typing_error_is_one_line_and_2(words: list[str], says: str) -> None:
-    done = process(*words)
+def test_an_unknown_command_is_one_line_and_2(arguments: list[str], message: str) -> None:
+    done = process(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("draftsman: ")
-    assert says in done.stderr
+    assert message in done.stderr
 
 
 def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
     file = tmp_path / "draftsman.toml"
-    for text, says in (
+    for text, message in (
         ("[worker]\nslotz = 1", "unknown key 'worker.slotz'; allowed here: abort"),
         ("worker.slots = 'many'", "worker.slots"),
         ("[worker", "not valid TOML"),
@@ -126,7 +126,7 @@ def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
         done = process("--config", file, "jobs")
         assert done.returncode == 2
         assert done.stderr.startswith(f"draftsman: {file}: ")
-        assert says in done.stderr
+        assert message in done.stderr
         assert done.stderr.count("\n") == 1
 
 
@@ -134,13 +134,13 @@ async def test_a_database_that_is_down_or_empty_is_6(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
-    for words in (["jobs"], ["submit", "x"], ["answer", "D-1/1", "x"], ["events"], ["migrate"]):
-        assert "hush" not in (await cli(*words)).refused(6, "cannot be reached")
+    for arguments in (["jobs"], ["submit", "x"], ["answer", "D-1/1", "x"], ["events"], ["migrate"]):
+        assert "hush" not in (await cli(*arguments)).refused(6, "cannot be reached")
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
     (await cli("jobs")).refused(6, "run: draftsman migrate")
 
 
-def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
+def test_an_unexpected_error_is_one_line_and_a_traceback_only_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A broken installation: the module of a command is gone.
@@ -157,18 +157,18 @@ def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
     assert "run with -v" not in error
 
 
-async def test_what_an_error_repeats_is_made_safe(cli: Cli) -> None:
+async def test_quoted_input_in_an_error_is_escaped(cli: Cli) -> None:
     done = await cli("why", "x\x1b[2J\ny\x07")
     assert not set(done.refused(2, "is not a job")[:-1]) & set("\x1b\x07\n")
     assert "hush" not in (await cli("why", "postgresql://me:hush@db/x")).refused(2, "is not a job")
 
 
-async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make: Factory) -> None:
+async def test_a_full_disk_at_stdout_is_reported_without_data_loss(cli: Cli, make: Factory) -> None:
     work = await make.asked()
     full = os.open("/dev/full", os.O_WRONLY)
-    for words in (["jobs"], ["show", work.name, "--json"], ["jobs", "--help"], ["--version"]):
-        done = process("--config", cli.config, *words, stdout=full)
-        assert done.returncode == 1, words
+    for arguments in (["jobs"], ["show", work.name, "--json"], ["jobs", "--help"], ["--version"]):
+        done = process("--config", cli.config, *arguments, stdout=full)
+        assert done.returncode == 1, arguments
         assert done.stderr.count("\n") == 1, done.stderr
         assert "No space left on device" in done.stderr
     request = ["submit", "--type", "noop", "--key", "k"]
@@ -182,17 +182,17 @@ async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make
     assert (await cli(*request)).out == "D-2 deduplicated\n"
 
 
-async def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, make: Factory) -> None:
+async def test_a_closed_pipe_ends_the_command_quietly(cli: Cli, make: Factory) -> None:
     await make.queued()
-    for words in (["events"], ["jobs", "--json"], ["--help"]):
+    for arguments in (["events"], ["jobs", "--json"], ["--help"]):
         reader, writer = os.pipe()
         os.close(reader)
-        done = process("--config", cli.config, *words, stdout=writer)
+        done = process("--config", cli.config, *arguments, stdout=writer)
         os.close(writer)
-        assert (done.returncode, done.stderr) == (141, ""), words
+        assert (done.returncode, done.stderr) == (141, ""), arguments
 
 
-async def test_closed_streams_do_no_harm(cli: Cli, make: Factory) -> None:
+async def test_closed_streams_cause_no_error(cli: Cli, make: Factory) -> None:
     request = ["submit", "--type", "noop", "--key", "k"]
     done = process("--config", cli.config, *request, shell='exec "$@" <&- >&- 2>&-')
     assert done.returncode == 0
@@ -206,22 +206,24 @@ async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: C
     )
 
     async def waits() -> bool:
-        found = await conn.execute(
+        cursor = await conn.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND state = 'idle' AND query LIKE 'SELECT status, version FROM draftsman.job_states%'"
         )
-        return bool((await found.fetchall())[0][0])
+        return bool((await cursor.fetchall())[0][0])
 
-    await until(waits, "the command's look at the job")
+    await until(waits, "the command's query of the job")
     waiting.send_signal(signal.SIGINT)
     out, error = await asyncio.wait_for(waiting.communicate(), DEADLINE)
     assert (waiting.returncode, out, error) == (130, b"", b"draftsman: interrupted\n")
 
 
-async def test_ctrl_c_ends_what_follows(make: Factory, terminal: Callable[..., Terminal]) -> None:
+async def test_ctrl_c_ends_a_following_command(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
     number = await make.queued()
-    shown = terminal("events", "-f", number)
-    shown.expect("job_created")
-    shown.type("\x03")
-    assert shown.end() == 130
-    assert "Traceback" not in shown.screen
+    screen = terminal("events", "-f", number)
+    screen.expect("job_created")
+    screen.type("\x03")
+    assert screen.end() == 130
+    assert "Traceback" not in screen.screen

@@ -66,10 +66,10 @@ def test_json_has_columns_iso_times_and_plain_values() -> None:
 
 
 @given(st.text())
-def test_nothing_that_is_printed_drives_a_terminal(text: str) -> None:
-    shown = plain(text)
-    assert all(char in "\n\t" or ord(char) >= 32 for char in shown)
-    assert not set(shown) & set("\x7f\x9b\u2028\u202e\u2066")
+def test_no_output_controls_the_terminal(text: str) -> None:
+    output = plain(text)
+    assert all(char in "\n\t" or ord(char) >= 32 for char in output)
+    assert not set(output) & set("\x7f\x9b\u2028\u202e\u2066")
     assert "\n" not in one_line(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from draftsman_tui.common.value_format import MAX_VALUE_LENGTH, fields, sum_usage, usage_lines
 
 
-def test_a_value_of_any_shape_is_lines() -> None:
+def test_a_value_of_any_shape_is_displayed_as_lines() -> None:
     value = {
         "pr_url": "https://example.org/1",
         "counts": {"files": 1, "binary": False, "owner": None, "empty": [], "said": ""},
@@ -47,7 +47,7 @@ def test_a_value_of_any_shape_is_lines() -> None:
     assert fields({}, "more") == []
 
 
-def test_what_is_long_is_cut_and_says_so() -> None:
+def test_a_long_value_is_truncated_and_marked() -> None:
     (line,) = fields({"x": "y" * (MAX_VALUE_LENGTH + 7)}, "more")
     assert line == f"x  {'y' * MAX_VALUE_LENGTH}… 7 more characters"
     assert fields({"x": ["y" * 60] * 90}, "draftsman show D-1 --json")[-2:] == [
@@ -56,7 +56,7 @@ def test_what_is_long_is_cut_and_says_so() -> None:
     ]
 
 
-def test_usage_is_added_up_and_put_in_words() -> None:
+def test_usage_is_summed_and_displayed() -> None:
     first = {"cost_usd": 0.5, "input_tokens": 1000, "models": ["b"]}
     second = {"cost_usd": 1, "calls": 2, "models": ["a", "b"]}
     assert usage_lines(first) == "input tokens 1,000 · cost $0.5000 · models b"

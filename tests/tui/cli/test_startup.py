@@ -1,4 +1,4 @@
-"""Start-up of the command line: what a command imports before it does its work."""
+"""Start-up of the command line: the modules that a command imports."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def job(make: Factory) -> str:
 
 
 @pytest.mark.parametrize("line", ["extend {job}/1 1h", "submit --unchecked --type noop"])
-async def test_a_command_that_writes_loads_what_it_needs_alone(
+async def test_a_writing_command_loads_only_required_modules(
     database_url: str, config: Callable[[str | None], Path], job: str, line: str
 ) -> None:
     line = f"{line.format(job=job)} --json --config {config('root')}"

@@ -30,20 +30,20 @@ NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
         ("0.2s", 0.2),
     ],
 )
-def test_a_duration_is_read(text: str, seconds: float) -> None:
+def test_a_duration_is_parsed(text: str, seconds: float) -> None:
     assert times.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "h", "5x", "-5m", "0s", "1h-2m", "367d", "1e9", "٣h", "5 m x"]
 )
-def test_what_is_no_duration_is_told_with_examples(text: str) -> None:
+def test_an_invalid_duration_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match=r"90s|1s to 366d"):
         times.parse_duration(text)
 
 
 @given(st.text(max_size=20))
-def test_no_text_breaks_the_readers(text: str) -> None:
+def test_no_text_breaks_the_time_parsers(text: str) -> None:
     for read in (times.parse_duration, times.parse_instant):
         with contextlib.suppress(UsageError):
             read(text)
@@ -57,7 +57,7 @@ def test_a_time_without_an_offset_is_local() -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "0001-01-01", "9999-12-31T23:59-12:00", "2030-13-01"])
-def test_what_is_no_time_is_told(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="2030-12-31T18:00"):
         times.parse_instant(text)
 
@@ -75,11 +75,11 @@ def test_what_is_no_time_is_told(text: str) -> None:
         (86_400 * 4, "4 d"),
     ],
 )
-def test_a_span_is_short(seconds: float, text: str) -> None:
+def test_a_duration_is_displayed_shortly(seconds: float, text: str) -> None:
     assert times.span(seconds) == text
 
 
-def test_ago_and_left() -> None:
+def test_elapsed_and_remaining_times_are_displayed() -> None:
     assert times.ago(NOW - timedelta(minutes=12), NOW) == "12 min ago"
     assert times.ago(NOW + timedelta(seconds=5), NOW) == "now"
     assert times.left(NOW + timedelta(hours=2), NOW) == "in 2.0 h"

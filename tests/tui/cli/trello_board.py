@@ -42,9 +42,9 @@ class CliBoard:
         return await self.cli("boards", *args)
 
     async def added(self, *args: object) -> dict[str, Any]:
-        """Watch the board; return how."""
-        found: dict[str, Any] = (await self("add", self.url, *args, "--json")).json
-        return found
+        """Watch the board; return its configuration."""
+        document: dict[str, Any] = (await self("add", self.url, *args, "--json")).json
+        return document
 
     @property
     def writes(self) -> list[str]:

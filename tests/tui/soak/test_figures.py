@@ -33,11 +33,11 @@ RAN = JobRecord(
 
 
 def _ledger() -> Ledger:
-    given = SubmittedAnswer(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
+    submitted = SubmittedAnswer(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
     return Ledger(
         jobs={1: "soak:steps", 2: "soak:ask"},
         submitted_answers=[
-            given,
+            submitted,
             SubmittedAnswer(1, 1, "f", "cleo", "no", accepted=False, resolved=True),
         ],
         faults=[Fault("worker killed", 2, worker="a"), Fault("connections cut", 9)],
@@ -63,12 +63,12 @@ def test_seeds_add_up() -> None:
     assert figures.findings == ["seed 1: D-2 is queued", "seed 2: D-2 is queued"]
 
 
-def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_person_reads_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
     figures.add(1, FinalState({1: RAN}), _ledger(), Violations())
     print_figures(CommandOutput(), figures)
-    said = capsys.readouterr().out
-    for words in (
+    output = capsys.readouterr().out
+    for text in (
         "jobs                               2  completed 1",
         "answers                            2  1 accepted",
         "kills                              1",
@@ -81,10 +81,10 @@ def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
         "  worker killed                    1  p50 2.0 s, p95 2.0 s",
         "not supported                      1  time namespace: Operation not permitted",
     ):
-        assert words in said
+        assert text in output
 
 
-def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_soak_without_a_fault_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
     figures.add(1, FinalState(), Ledger(), Violations())
     print_figures(CommandOutput(), figures)
@@ -94,17 +94,21 @@ def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == ""
 
 
-def test_programs_read_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_report_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures(failed={1: "/tmp/soak/seed-1"})
     figures.add(1, FinalState({1: RAN}), _ledger(), Violations(doubled=("D-1: twice",)))
     with pytest.raises(click.exceptions.Exit) as end:
         print_figures(CommandOutput(json=True), figures)
     assert end.value.exit_code == 1
-    said = capsys.readouterr()
-    found = json.loads(said.out)
-    assert (found["passed"], found["effects_duplicated"], found["jobs_stuck"]) == (False, 1, 0)
-    assert found["faults"] == {"worker killed": 1, "connections cut": 1}
-    assert found["finished"] == {"completed": 1}
-    assert found["findings"] == ["seed 1: D-1: twice"]
-    assert "/tmp/soak/seed-1" in said.err
-    assert not [key for key in found if key.startswith("_")]
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert (document["passed"], document["effects_duplicated"], document["jobs_stuck"]) == (
+        False,
+        1,
+        0,
+    )
+    assert document["faults"] == {"worker killed": 1, "connections cut": 1}
+    assert document["finished"] == {"completed": 1}
+    assert document["findings"] == ["seed 1: D-1: twice"]
+    assert "/tmp/soak/seed-1" in captured.err
+    assert not [key for key in document if key.startswith("_")]

@@ -41,17 +41,19 @@ KILLED = JobRecord(
         (Fault("clock put on", 20, interrupts=False), []),
     ],
 )
-def test_recovery_is_from_the_hit_to_the_next_work(fault: Fault, seconds: list[float]) -> None:
+def test_recovery_time_is_from_the_fault_to_the_next_work(
+    fault: Fault, seconds: list[float]
+) -> None:
     assert recoveries([KILLED], [fault]) == [(fault.kind, value) for value in seconds]
 
 
-def test_every_hit_counts() -> None:
+def test_every_fault_counts() -> None:
     faults = [Fault("worker killed", 20, worker="a"), Fault("connections cut", 24)]
     assert recoveries([KILLED], faults) == [("worker killed", 3), ("connections cut", 1)]
 
 
 @pytest.mark.parametrize(
-    ("values", "share", "found"),
+    ("values", "share", "expected"),
     [
         ([], 0.5, None),
         ([4.0], 0.95, 4.0),
@@ -60,5 +62,7 @@ def test_every_hit_counts() -> None:
         ([float(value) for value in range(1, 101)], 0.95, 95.0),
     ],
 )
-def test_percentiles(values: list[float], share: float, found: float | None) -> None:
-    assert percentile(values, share) == found
+def test_percentiles_of_recovery_times(
+    values: list[float], share: float, expected: float | None
+) -> None:
+    assert percentile(values, share) == expected

@@ -1,4 +1,4 @@
-"""Violations: each broken guarantee in a sound final state gives a finding."""
+"""Violations: each broken guarantee in a valid final state gives a finding."""
 
 from __future__ import annotations
 
@@ -81,23 +81,23 @@ AGENT = JobRecord(6, "run_agent", "completed", {"summary": "tidy"})
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Return the ledger of a sound final state."""
-    made = Ledger(
+    """Return the ledger of a valid final state."""
+    built = Ledger(
         requests={f"request-{job}": {job} for job in (1, 2, 3, 4, 5, 6)},
         jobs={job.number: job.type for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)},
         cancels={4},
         cancel_tries={4, 5},
     )
-    made.submitted_answers = [
+    built.submitted_answers = [
         SubmittedAnswer(1, 1, "ben:D-1/1:yes", "ben", "yes", accepted=True, resolved=True),
         SubmittedAnswer(1, 1, "cleo:D-1/1:no", "cleo", "no", accepted=False, resolved=True),
         SubmittedAnswer(2, 1, "ben:D-2/1:True", "ben", "approve", accepted=True, resolved=False),
     ]
-    return made
+    return built
 
 
 def world(**changes: JobRecord | None) -> FinalState:
-    """Return the sound final state, with jobs replaced or removed: `D1=…`."""
+    """Return the valid final state, with jobs replaced or removed: `D1=…`."""
     jobs = {job.number: job for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)}
     for name, job in changes.items():
         number = int(name.removeprefix("D"))
@@ -107,10 +107,10 @@ def world(**changes: JobRecord | None) -> FinalState:
     return FinalState(jobs)
 
 
-def finish(verdict: Violations, ledger: Ledger, seen: FinalState) -> int:
+def finish(verdict: Violations, ledger: Ledger, state: FinalState) -> int:
     """Conclude as the command does; return its exit code."""
     figures = Figures()
-    figures.add(SEED, seen, ledger, verdict)
+    figures.add(SEED, state, ledger, verdict)
     try:
         print_figures(CommandOutput(), figures)
     except click.exceptions.Exit as end:
@@ -118,20 +118,20 @@ def finish(verdict: Violations, ledger: Ledger, seen: FinalState) -> int:
     return 0
 
 
-def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    seen = world()
-    verdict = find_violations(seen, ledger)
+def test_valid_data_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    state = world()
+    verdict = find_violations(state, ledger)
     assert verdict.findings == ()
-    assert finish(verdict, ledger, seen) == 0
+    assert finish(verdict, ledger, state) == 0
     assert "duplicate effects                  0" in capsys.readouterr().out
 
 
-def asked(**changes: object) -> FinalState:
+def job_with(**changes: object) -> FinalState:
     """Return the final state with changed fields of D-1."""
     return world(D1=replace(ASKED, **changes))  # type: ignore[arg-type]
 
 
-def made(**also: tuple[str, str]) -> Effects:
+def effects_with(**also: tuple[str, str]) -> Effects:
     """Return the effects of D-1 with added or replaced effects."""
     return replace(ASKED.effects, made={**ASKED.effects.made, **also})
 
@@ -141,14 +141,14 @@ def requests(*also: EffectRequest) -> Effects:
     return replace(ASKED.effects, requests=(*ASKED.effects.requests, *also))
 
 
-def said(**result: dict[str, str]) -> FinalState:
+def result_with(**result: dict[str, str]) -> FinalState:
     """Return the final state with another result of D-1."""
-    return asked(result={**ASKED.result, **result})
+    return job_with(result={**ASKED.result, **result})
 
 
 def trail(*order: int) -> FinalState:
     """Return the final state with the events of D-1 in another order."""
-    return asked(job_events=tuple(TRAIL[place] for place in order))
+    return job_with(job_events=tuple(TRAIL[place] for place in order))
 
 
 STEPS = ASKED.steps
@@ -156,53 +156,53 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
 
 
 @pytest.mark.parametrize(
-    ("field", "seen", "says"),
+    ("field", "state", "message"),
     [
         (
             "doubled",
-            asked(effects=made(i9=("before", "v9"))),
+            job_with(effects=effects_with(i9=("before", "v9"))),
             "D-1: effect before was created 2 times",
         ),
         (
             "doubled",
-            asked(effects=made(i1=("before", "v9"))),
+            job_with(effects=effects_with(i1=("before", "v9"))),
             "recorded as 'v1', but was created as 'v9'",
         ),
         (
             "doubled",
-            asked(effects=made(i9=("other", "v9"))),
+            job_with(effects=effects_with(i9=("other", "v9"))),
             "other was created, but no step recorded",
         ),
-        ("doubled", asked(steps=STEPS[:1]), "after-0 was created, but no step recorded it"),
+        ("doubled", job_with(steps=STEPS[:1]), "after-0 was created, but no step recorded it"),
         (
             "doubled",
-            said(effects={"before": "v2"}),
+            result_with(effects={"before": "v2"}),
             "effect before has another value than the handler",
         ),
         (
             "doubled",
-            asked(effects=requests(EffectRequest(3, "before", recorded=False))),
+            job_with(effects=requests(EffectRequest(3, "before", recorded=False))),
             "run 3 requested effect before, which run 1 had recorded",
         ),
-        ("answers_lost", asked(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
+        ("answers_lost", job_with(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
         (
             "answers_lost",
-            asked(answers=(replace(ASKED.answers[0], value="no"),)),
+            job_with(answers=(replace(ASKED.answers[0], value="no"),)),
             "the answer 'yes' of ben is missing",
         ),
         (
             "answers_lost",
-            asked(questions=(replace(ASKED.questions[0], value="no"),)),
+            job_with(questions=(replace(ASKED.questions[0], value="no"),)),
             "did not resolve it: answered 'no'",
         ),
         (
             "answers_lost",
-            asked(questions=(replace(ASKED.questions[0], status="expired"),)),
+            job_with(questions=(replace(ASKED.questions[0], status="expired"),)),
             "did not resolve it: expired",
         ),
-        ("answers_lost", said(answers={"go-0": "later"}), "the handler received later"),
-        ("answers_lost", said(answers={}), "the handler received nothing"),
-        ("answers_lost", asked(questions=()), "no longer has a question"),
+        ("answers_lost", result_with(answers={"go-0": "later"}), "the handler received later"),
+        ("answers_lost", result_with(answers={}), "the handler received nothing"),
+        ("answers_lost", job_with(questions=()), "no longer has a question"),
         ("answers_lost", world(D2=replace(GATED, answers=())), "'approve' of ben is missing"),
         (
             "answers_lost",
@@ -236,42 +236,42 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ("broken", FinalState(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
     ],
 )
-def test_a_broken_promise_is_found_and_fails(
-    field: str, seen: FinalState, says: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+def test_a_violated_guarantee_is_detected(
+    field: str, state: FinalState, message: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = find_violations(seen, ledger)
-    assert says in "\n".join(getattr(verdict, field)), verdict
-    assert set(verdict.findings) == set(getattr(verdict, field)), "one cause, one promise"
-    assert finish(verdict, ledger, seen) == 1
-    shown = capsys.readouterr().out
-    assert f"seed {SEED}: " in shown
-    assert says in shown
+    verdict = find_violations(state, ledger)
+    assert message in "\n".join(getattr(verdict, field)), verdict
+    assert set(verdict.findings) == set(getattr(verdict, field)), "one cause violates one guarantee"
+    assert finish(verdict, ledger, state) == 1
+    output = capsys.readouterr().out
+    assert f"seed {SEED}: " in output
+    assert message in output
 
 
 @pytest.mark.parametrize(
-    ("break_it", "says"),
+    ("break_it", "message"),
     [
         (lambda ledger: ledger.requests["request-1"].add(9), "request-1 created 2 jobs: [1, 9]"),
         (lambda ledger: ledger.retries.update({3: {7, 8}}), "D-3 was retried 2 times: [7, 8]"),
     ],
 )
-def test_one_request_that_made_two_jobs_is_found(
-    break_it: Callable[[Ledger], object], says: str, ledger: Ledger
+def test_a_request_with_two_jobs_is_detected(
+    break_it: Callable[[Ledger], object], message: str, ledger: Ledger
 ) -> None:
     break_it(ledger)
-    assert says in find_violations(world(), ledger).jobs_lost
+    assert message in find_violations(world(), ledger).jobs_lost
 
 
-def test_an_undecided_gate_keeps_its_votes(ledger: Ledger) -> None:
-    seen = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
+def test_an_undecided_approval_keeps_its_votes(ledger: Ledger) -> None:
+    state = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
     ledger.cancel_tries.add(2)
-    assert find_violations(seen, ledger).findings == ()
+    assert find_violations(state, ledger).findings == ()
     decided = replace(ledger.submitted_answers[2], resolved=True)
     ledger.submitted_answers[2] = decided
-    assert "did not decide it: open" in find_violations(seen, ledger).answers_lost[0]
+    assert "did not decide it: open" in find_violations(state, ledger).answers_lost[0]
 
 
-def test_a_surprise_fails(ledger: Ledger) -> None:
+def test_an_unexpected_error_fails_the_soak(ledger: Ledger) -> None:
     ledger.unexpected_errors.append("unexpected Refused: no")
     assert find_violations(world(), ledger).findings == ("unexpected Refused: no",)
 
@@ -280,7 +280,7 @@ def test_a_surprise_fails(ledger: Ledger) -> None:
     ("outcome", "resolved", "counts"),
     [("approved", True, True), ("canceled", True, False), (None, False, False)],
 )
-def test_a_vote_that_is_handed_in_again_after_a_cancel_decided_nothing(
+def test_a_vote_repeated_after_a_cancel_decides_nothing(
     outcome: str | None, resolved: bool, counts: bool
 ) -> None:
     resolution = None if outcome is None else {"outcome": outcome}

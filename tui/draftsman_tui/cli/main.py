@@ -44,7 +44,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "cancel": ("job.cancel", "Cancel a job."),
         "retry": ("job.retry", "Retry finished jobs."),
         "deliveries": ("job.deliveries", "List deliveries, newest first."),
-        "redeliver": ("job.deliveries", "Retry dead deliveries."),
+        "redeliver": ("job.deliveries", "Retry dead-letter deliveries."),
     },
     "Questions": {
         "questions": ("question.questions", "List open questions and approvals."),

@@ -47,7 +47,7 @@ def patch_line(text: str) -> Text:
 
 
 def file_text(artifact: Any) -> Text:
-    """Render an artifact on one line."""
+    """Render an artifact as a line."""
     return line(
         styled(f"  {artifact.name}", "bold"),
         f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",

@@ -39,7 +39,7 @@ def no_log(number: int, retention: int | None) -> str:
 
 
 def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
-    """Render an event on one line; `name` includes the name of its job."""
+    """Render an event as a line; `name` includes the name of its job."""
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
     denied = event.payload.get("error_class") == ErrorClass.DENIED
     style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")

@@ -59,7 +59,7 @@ def reason_data(reason: WaitReason) -> dict[str, Any]:
 def run_text(
     run: Run, now: datetime | None = None, *, error: bool = True, style: str = "red"
 ) -> Text:
-    """Render a run on one line: status, exit code, duration, start and error.
+    """Render a run as a line: status, exit code, duration, start and error.
 
     `style` applies to the error and the status `failed`.
     """

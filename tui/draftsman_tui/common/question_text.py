@@ -38,7 +38,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
 
 
 def heading(question: Question, names: str, now: datetime | None = None) -> Text:
-    """Render name, kind, answerers, age and deadline on one line."""
+    """Render name, kind, answerers, age and deadline as a line."""
     approval = question.kind is QuestionKind.APPROVAL
     return line(
         styled(question.name, "bold yellow"),

@@ -93,7 +93,7 @@ def _cut(text: str) -> str:
 
 
 def usage_lines(usage: Mapping[str, Any]) -> str:
-    """Render the usage of a run on one line: tokens, cost, models, other figures."""
+    """Render the usage of a run as a line: tokens, cost, models, other figures."""
     known = [name for name in USED if name in usage]
     names = [*known, *sorted(usage.keys() - set(known))]
     return one_line(

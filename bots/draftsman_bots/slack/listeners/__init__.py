@@ -1,4 +1,4 @@
-"""Listeners of Slack's payloads, one module for each kind."""
+"""Listeners of Slack's payloads, a module for each kind."""
 
 from __future__ import annotations
 

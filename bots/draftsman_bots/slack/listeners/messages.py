@@ -89,7 +89,7 @@ def _send_reply(ctx: BotContext, message: MessageEvent, reply: Reply | None) -> 
 
 
 async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
-    """Return the reply to a message, if there is one."""
+    """Return the reply to a message, if any."""
     if message.change is not MessageChange.POSTED and await thread_replies.record_edit(
         ctx, message
     ):

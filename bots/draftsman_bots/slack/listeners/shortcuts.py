@@ -31,7 +31,7 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
 
 
 def on_shortcut(ctx: BotContext, body: dict[str, Any]) -> None:
-    """Open the modal, with the text of the message if there is one."""
+    """Open the modal, with the text of the message, if any."""
     shortcut = payloads.parse_shortcut(body)
     if shortcut is None or shortcut.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
         return

@@ -1,4 +1,4 @@
-"""The size of a message: what Slack accepts of all its blocks together. Pure.
+"""The size of a message: the limits of Slack for all its blocks together. Pure.
 
 Slack refuses a message whose blocks are too large together with `msg_blocks_too_long`. The limit is
 not documented; public reports of the error begin at 11,341 characters (bolt-js issue 2867) and

@@ -80,7 +80,7 @@ class SlackChannel:
         return self._web_api.trouble
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Return the rate limit of the method; posts have one for each channel."""
+        """Return the rate limit of the method; posts have a limit for each channel."""
         interval, burst = OTHERS
         if message.edits is not None:
             interval, burst = EDITS

@@ -88,5 +88,5 @@ def is_person(target: str) -> bool:
 
 
 def is_direct(target: str) -> bool:
-    """Return whether only one person reads it."""
+    """Return whether it has a single reader."""
     return is_person(target) or target.startswith("D")

@@ -1,7 +1,7 @@
 """Rendering of messages: blocks, and `text` for clients that cannot show them. Pure.
 
 The result is valid for any text. Only the people whom a question is for are mentioned, and notified
-by its first copy only: an edit notifies no one.
+by its first copy only: an edit sends no notification.
 """
 
 from __future__ import annotations

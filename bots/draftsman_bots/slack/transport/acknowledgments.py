@@ -77,7 +77,7 @@ def internal_error(kind: PayloadKind, body: Mapping[str, Any]) -> Acknowledgment
 def _visible_response(
     kind: PayloadKind, body: Mapping[str, Any], outcome: str, text: str
 ) -> Acknowledgment | None:
-    """Return a response that shows the text to the user, if the kind of request has one."""
+    """Return a response that shows the text to the user, if the kind of request has a reply."""
     if kind is PayloadKind.COMMAND:
         message = {"response_type": "ephemeral", "text": escape_truncated(text)}
         return Acknowledgment(outcome, body=message)

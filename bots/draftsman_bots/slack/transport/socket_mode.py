@@ -1,4 +1,4 @@
-"""Socket Mode client with two connections, so that one is open while the other is replaced.
+"""Socket Mode client with two connections, which are replaced in turn.
 
 Slack announces that it will close a connection. Its replacement is opened before it is closed, and
 envelopes that arrived through it are still acknowledged on it. Envelopes without an acknowledgment
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 class SocketModeClient:
-    """The connections of one process; `run` returns after `stop` and all replies."""
+    """The connections of a process; `run` returns after `stop` and all replies."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class SocketModeClient:
                 await asyncio.gather(*self._readers, return_exceptions=True)
 
     async def _keep_connected(self, session: aiohttp.ClientSession, number: int) -> None:
-        """Keep one connection, and replace it before or after it ends."""
+        """Keep a connection, and replace it before or after it ends."""
         problem, failures = f"socket {number + 1}", 0
         connection: Connection | None = None
         while not self.stop:
@@ -234,7 +234,7 @@ class SocketModeClient:
 
 
 class Connection:
-    """One connection, from connecting to its end."""
+    """A connection, from connecting to its end."""
 
     def __init__(self, ws: aiohttp.ClientWebSocketResponse, hello_timeout: float) -> None:
         self.ws = ws
@@ -269,7 +269,7 @@ class Connection:
                 return None
 
     def parse_envelope(self, text: str) -> dict[str, Any] | None:
-        """Return the envelope in a text, if there is one to acknowledge."""
+        """Return the envelope in a text, if it is to be acknowledged."""
         envelope = parse_object(text)
         if envelope is None:
             _log.warning("ignored a frame that is not a JSON object")

@@ -38,7 +38,7 @@ EventHandler = Callable[[dict[str, Any], bool], Awaitable[None]]
 
 
 class Backfill:
-    """Reads threads on request, one after another and within Slack's rate limits."""
+    """Reads threads on request, in their order and within Slack's rate limits."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ def modal_error(error: DraftsmanError, user: str) -> str:
 
 
 def send_ephemeral(ctx: BotContext, target: ReplyTarget, reply: Reply) -> None:
-    """Send it to one user: in the channel, else to the response_url, else directly."""
+    """Send it to a single user: in the channel, else to the response_url, else directly."""
     ctx.background.spawn(_send(ctx, target, reply))
 
 

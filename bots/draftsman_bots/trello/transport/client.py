@@ -1,7 +1,7 @@
 """Asynchronous Trello API client: py-trello in threads, over our HTTP service.
 
 Boards, cards, lists and labels are py-trello objects, whose methods `read` and `write` call where
-one request suffices and the reply has what the bot needs. The other requests use `fetch_json`:
+a single request suffices and its reply has all the data. The other requests use `fetch_json`:
 
 - Cards: see `transport.cards` and `usecases.card_ticket`.
 - A list with its board: `List` does not keep `idBoard`.

@@ -51,7 +51,7 @@ async def notify_answer_edited(
 
 
 async def _live_job(context: BotContext, card: str) -> Job | None:
-    """Return the live job that was created from a card; a card has only one at a time."""
+    """Return the live job that was created from a card; a card has a single live job at a time."""
     for number in sorted(
         {copy.job for copy in await context.rt.threads.trello(card)}, reverse=True
     ):

@@ -244,7 +244,8 @@ def after_attempt(
     """Return the transition after an attempt; `attempts` includes it.
 
     The delay has full jitter below a growing limit; after `policy.max_retries` attempts the
-    delivery is dead. A failure with `retry_after` (429, or a closed bucket) does not count.
+    delivery is a dead letter. A failure with `retry_after` (429, or a closed bucket) does not
+    count.
     """
     match outcome:
         case Receipt(ref):

@@ -104,10 +104,10 @@ class DeliverySender:
         async with self._db.connection() as conn:
             return await delivery_claims.claim(conn, channel, **params)  # type: ignore[arg-type]
 
-    async def reclaim(self, channels: Sequence[ChannelName]) -> int:
+    async def rescue(self, channels: Sequence[ChannelName]) -> int:
         """Make the claims of processes that ended due again; return their number."""
         async with self._db.connection() as conn:
-            return await delivery_claims.reclaim(conn, channels)
+            return await delivery_claims.rescue(conn, channels)
 
     async def next_due(self, channel: ChannelName) -> float | None:
         """Return the seconds until a delivery of the channel is due; None without any."""
@@ -120,7 +120,7 @@ class DeliverySender:
         """Send a delivery, unless it was sent before or is obsolete.
 
         Nothing is sent after `until`, by the monotonic clock: another process may have claimed the
-        delivery while this one was suspended.
+        delivery while this process was suspended.
         """
         async with self._db.connection() as conn:
             facts = await store.message_facts(conn, item.seq)

@@ -59,17 +59,17 @@ class Outbox:
         async with self._db.connection() as conn:
             return await store.targets(conn, job)
 
-    async def dead(self, job: int | None = None) -> list[int]:
+    async def dead_letters(self, job: int | None = None) -> list[int]:
         """Return the oldest dead letters of a job or of all jobs, at most 1,000."""
         async with self._db.connection() as conn:
             if job is not None:
-                return [seq for seq, _ in await store.dead_of_job(conn, job, MAX_DEAD)]
+                return [seq for seq, _ in await store.dead_letters_of_job(conn, job, MAX_DEAD)]
             return [seq for seq, _ in await store.all_dead(conn, MAX_DEAD)]
 
-    async def dead_count(self) -> int:
+    async def dead_letter_count(self) -> int:
         """Return how many of the newest 10,000 dead letters have no replacement."""
         async with self._db.connection() as conn:
-            return await store.dead_count(conn, COUNT_LIMIT)
+            return await store.dead_letter_count(conn, COUNT_LIMIT)
 
     async def unnotified(self) -> list[tuple[str, bool, int]]:
         """Return (invoker, opted out, count) of unfinished jobs without targets."""
@@ -89,7 +89,7 @@ class Outbox:
             statuses = await store.statuses_of(conn, seqs)
             if missing := [seq for seq in seqs if seq not in statuses]:
                 raise NotFound(f"there is no delivery {missing[0]}", hint=CommandHint("deliveries"))
-            dead = await store.dead(conn, seqs)
+            dead = await store.dead_letters(conn, seqs)
             if not dead:
                 problem = f"delivery {seqs[0]} is {statuses[seqs[0]]}, not a dead letter"
                 raise Refused(f"{problem}; nothing to redeliver")

@@ -53,7 +53,7 @@ def build_request(fields: Mapping[str, Any], settings: Settings) -> Invocation:
 
 
 def default_agent(settings: Settings) -> str:
-    """Return the default agent; raises RejectedField if a request must name one of several."""
+    """Return the default agent; raises RejectedField if it has to be named."""
     if (name := settings.agent_by_default) is not None:
         return name
     known = tuple(sorted(settings.agents))

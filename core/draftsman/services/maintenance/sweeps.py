@@ -60,7 +60,7 @@ class Sweeps:
             "remind": reminders.remind,
             "promote": self.promote,
             "rescue": self.rescue,
-            "reap": self.reap,
+            "deregister": self.deregister,
             "notify": self.notify,
             "partitions": self.partitions,
             "prune": archives.prune,
@@ -121,11 +121,13 @@ class Sweeps:
             )
         return len(letters)
 
-    async def reap(self, term: LeaderTerm) -> int:
+    async def deregister(self, term: LeaderTerm) -> int:
         """Delete dead workers that hold no jobs."""
         dead = await self._dead()
-        after = self._settings.reap_after
-        return await self._bounded(lambda conn: store.reap(conn, term, dead=dead, after=after))
+        after = self._settings.deregister_after
+        return await self._bounded(
+            lambda conn: store.deregister(conn, term, dead=dead, after=after)
+        )
 
     async def partitions(self, term: LeaderTerm) -> int:
         """Create the event partitions of the coming months."""

@@ -126,7 +126,7 @@ class Checkpoints:
         return event_id
 
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
-        """Store a file of at most 25 MB by name, replacing one of the same name."""
+        """Store a file of at most 25 MB by name, replacing a file of the same name."""
         _check_size(name, data)
 
         async def work(conn: Connection) -> bool:

@@ -82,7 +82,7 @@ class Settlement:
         return await self._write(work, ending)
 
     async def canceled(self, work: ClaimedJob) -> Status | None:
-        """Settle a run whose job has a cancel request; without one, write nothing."""
+        """Settle a run whose job has a cancel request; otherwise write nothing."""
         ending = store.RunEnd(Status.CANCELED, RunStatus.CANCELED, only_canceled=True)
         return await self._write(work, ending)
 

@@ -290,12 +290,12 @@ SELECT seq, id, job, question, original, channel, target, thread, kind, status, 
  LIMIT %(limit)s
 
 -- Dead letters to redeliver: these, those of a job, or all, in pages.
--- name: dead
+-- name: dead_letters
 SELECT seq, job FROM draftsman.deliveries
  WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[])
  ORDER BY seq
 
--- name: dead_of_job
+-- name: dead_letters_of_job
 SELECT seq, job FROM draftsman.deliveries
  WHERE job = %(job)s AND status = 'dead_letter'
  ORDER BY seq
@@ -329,7 +329,7 @@ SELECT seq FROM revived ORDER BY seq
 -- name: statuses_of
 SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])
 
--- name: dead_count
+-- name: dead_letter_count
 SELECT count(*)
   FROM (SELECT job, seq FROM draftsman.deliveries
          WHERE status = 'dead_letter'

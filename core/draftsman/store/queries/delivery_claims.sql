@@ -77,7 +77,7 @@ RETURNING d.seq, d.id, d.job, d.question, d.original, d.channel, d.target, d.thr
 
 -- Claims of a process whose session lock is free are due at once: the token is valid until another
 -- process claims the delivery.
--- name: reclaim
+-- name: rescue
 UPDATE draftsman.deliveries d
    SET next_attempt_at = draftsman.now()
   FROM (SELECT o.seq FROM draftsman.deliveries o

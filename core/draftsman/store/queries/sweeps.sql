@@ -301,7 +301,7 @@ SELECT id FROM draftsman.workers
  WHERE unlocked_at < draftsman.now() - make_interval(secs => %(seconds)s)
    AND heartbeat_at < draftsman.now() - make_interval(secs => %(seconds)s)
 
--- name: reap
+-- name: deregister
 DELETE FROM draftsman.workers w
  WHERE (w.id = ANY (%(dead)s::uuid[])
         OR w.heartbeat_at < draftsman.now() - make_interval(secs => %(after)s))

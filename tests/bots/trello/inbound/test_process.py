@@ -88,7 +88,7 @@ async def test_label_creates_a_job_that_comments_on_the_card(
     assert trello.key not in bots.output_text
     assert "Traceback" not in bots.output_text
     assert "warning" not in bots.output_text.lower(), "a start like any other is no trouble"
-    assert await rt.boards.acquire(job.id, 1) is not None, "the lease was given back"
+    assert await rt.boards.acquire(job.id, 1) is not None, "the lease was released"
 
 
 async def test_lease_of_a_killed_poller_is_released_at_once(

@@ -10,7 +10,7 @@ from draftsman.domain.messages.action_text import action_text
 
 
 @pytest.mark.parametrize(
-    ("action", "words"),
+    ("action", "text"),
     [
         ({"to": "origin", "push": "draftsman/D-13"}, "push draftsman/D-13 to origin"),
         ({"do": "deploy", "to": "live", "service": "pay"}, "deploy service pay to live"),
@@ -24,7 +24,7 @@ from draftsman.domain.messages.action_text import action_text
         ({"action": {"push": "x"}}, "action (push x)"),
     ],
 )
-def test_an_action_is_said_in_words_and_no_value_reads_as_a_key(
-    action: dict[str, Any], words: str
+def test_an_action_is_displayed_in_words_and_no_value_looks_like_a_key(
+    action: dict[str, Any], text: str
 ) -> None:
-    assert action_text(action) == words
+    assert action_text(action) == text

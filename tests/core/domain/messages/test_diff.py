@@ -22,7 +22,7 @@ ONE = """diff --git a/x.py b/x.py
 """
 
 
-def test_what_looks_like_a_header_in_a_hunk_is_a_line() -> None:
+def test_a_hunk_line_that_looks_like_a_header_is_a_line() -> None:
     assert diffstat(ONE) == "x.py | +2 -1\n1 file changed, +2 -1"
 
 
@@ -32,7 +32,7 @@ def test_a_diff_without_git_headers_is_counted_too() -> None:
     assert diffstat(plain) == "x | +1 -1\ny | +1 -0\n2 files changed, +2 -1"
 
 
-def test_it_is_as_git_counts(tmp_path: Path) -> None:
+def test_counts_are_those_of_git(tmp_path: Path) -> None:
     git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     for name in ("kept", "gone", "moved"):
@@ -48,18 +48,18 @@ def test_it_is_as_git_counts(tmp_path: Path) -> None:
     show = [*git, "diff", "--cached"]
     diff = subprocess.run(show, check=True, capture_output=True, text=True).stdout
     counted = subprocess.run([*show, "--numstat"], check=True, capture_output=True, text=True)
-    wanted = [line.split("\t") for line in counted.stdout.splitlines()]
+    expected = [line.split("\t") for line in counted.stdout.splitlines()]
     lines = diffstat(diff).splitlines()
-    assert len(lines) == len(wanted) + 1
-    for line, (plus, minus, _) in zip(lines, wanted, strict=False):
+    assert len(lines) == len(expected) + 1
+    for line, (plus, minus, _) in zip(lines, expected, strict=False):
         assert line.endswith(f"| +{plus} -{minus}"), lines
 
 
 @pytest.mark.parametrize("text", ["", "--- a\n", "no diff\n+ at all"])
-def test_other_text_is_none(text: str) -> None:
+def test_text_without_a_diff_has_no_counts(text: str) -> None:
     assert not is_diff(text)
 
 
 @given(st.text("+-@ a/b\n0123,diffgit", max_size=300))
-def test_nothing_is_too_odd(text: str) -> None:
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
     assert diffstat(text).endswith(("changed, +0 -0",)) or "changed, +" in diffstat(text)

@@ -48,11 +48,11 @@ RESULT = {
 
 
 def _message(result: dict[str, Any], kind: DeliveryKind = DeliveryKind.RESULT) -> Message:
-    made = contract.message(kind)
-    return replace(made, subject=replace(made.subject, status=Status.COMPLETED, result=result))
+    built = contract.message(kind)
+    return replace(built, subject=replace(built.subject, status=Status.COMPLETED, result=result))
 
 
-def test_a_result_is_told_in_words_and_its_data_is_in_a_file() -> None:
+def test_a_result_is_displayed_as_text_and_its_data_is_attached() -> None:
     message = _message(RESULT)
     for text in (render_plain(message), spans_text(brief_spans(message))):
         assert "Tidied.\nhttps://git.example/pr/7" in text
@@ -64,10 +64,10 @@ def test_a_result_is_told_in_words_and_its_data_is_in_a_file() -> None:
     assert lines[-1] == "validation 1 of 2 passed, fixed 3, tests passed 4, tests failed 0"
     [file] = overflow_files(message)
     held = file_content(replace(message, kind=DeliveryKind.FILE, payload=file)) or ""
-    words, _, data = held.partition("```json\n")
-    assert words.strip() == render_plain(message)
-    kept = {key: RESULT["data"][key] for key in ("report", "before")}  # type: ignore[index]
-    assert json.loads(data.removesuffix("```\n")) == {"data": kept}
+    plain, _, data = held.partition("```json\n")
+    assert plain.strip() == render_plain(message)
+    attached = {key: RESULT["data"][key] for key in ("report", "before")}  # type: ignore[index]
+    assert json.loads(data.removesuffix("```\n")) == {"data": attached}
 
 
 def test_a_result_without_data_has_no_file() -> None:
@@ -77,7 +77,7 @@ def test_a_result_without_data_has_no_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "found"),
+    ("result", "url"),
     [
         ({"pr_url": " https://x.org/1 "}, "https://x.org/1"),
         ({"data": {"pr_url": "http://x.org/2"}}, "http://x.org/2"),
@@ -87,8 +87,8 @@ def test_a_result_without_data_has_no_file() -> None:
         ({}, None),
     ],
 )
-def test_a_pull_request_is_a_page(result: dict[str, Any], found: str | None) -> None:
-    assert pr_url(result) == found
+def test_a_pull_request_is_a_page(result: dict[str, Any], url: str | None) -> None:
+    assert pr_url(result) == url
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_a_pull_request_is_a_page(result: dict[str, Any], found: str | None) -> 
         {"many": {f"n{number}": number for number in range(13)}},
     ],
 )
-def test_what_has_no_words_is_in_the_file(result: dict[str, Any]) -> None:
+def test_a_result_without_text_is_attached(result: dict[str, Any]) -> None:
     assert raw_data(result)
-    said = change_summary(result) + counts_summary(result)
-    assert "/root" not in said
-    assert "{" not in said
+    lines = change_summary(result) + counts_summary(result)
+    assert "/root" not in lines
+    assert "{" not in lines
 
 
 def test_a_denial_names_its_people_from_data_and_never_from_the_error() -> None:

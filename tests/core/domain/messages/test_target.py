@@ -15,12 +15,12 @@ from draftsman.errors import UsageError
         "trello:5f1e0c9a8b7d6e5f4a3b2c1d",
     ],
 )
-def test_what_can_be_meant_is_called_the_same(text: str) -> None:
+def test_a_parsed_target_keeps_its_name(text: str) -> None:
     assert parse(text).name == text
 
 
 @pytest.mark.parametrize("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
-def test_a_name_in_slack_is_refused_with_what_to_give(text: str) -> None:
+def test_a_slack_channel_name_is_refused_with_the_expected_form(text: str) -> None:
     with pytest.raises(UsageError, match="use the channel's id, C0"):
         parse(text)
 
@@ -32,12 +32,12 @@ def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
-def test_what_cannot_be_meant_is_refused(text: str) -> None:
+def test_an_invalid_target_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL or trello:CARD"):
         parse(text)
 
 
 @pytest.mark.parametrize("card", ["c1", "AbCdEf12", "5F1E0C9A8B7D6E5F4A3B2C1D"])
-def test_a_card_is_given_by_its_id(card: str) -> None:
+def test_a_card_is_identified_by_its_id(card: str) -> None:
     with pytest.raises(UsageError, match="use the card's id, 24 hex"):
         parse(f"trello:{card}")

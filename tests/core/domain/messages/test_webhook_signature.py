@@ -19,7 +19,7 @@ BODY = b'{"test": 2432232314}'
 SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_it_signs_as_the_specification_shows() -> None:
+def test_signature_matches_the_example_of_the_specification() -> None:
     headers = sign(keys(SECRET), ID, AT, BODY)
     assert headers == {
         "webhook-id": ID,
@@ -28,14 +28,14 @@ def test_it_signs_as_the_specification_shows() -> None:
     }
 
 
-def test_another_receiver_comes_to_the_same() -> None:
+def test_another_implementation_computes_the_same_signature() -> None:
     secret = base64.b64encode(b"0123456789abcdef0123").decode()
     headers = sign(keys(secret), "id", 7, b"\x00body")
-    wanted = hmac.new(b"0123456789abcdef0123", b"id.7.\x00body", hashlib.sha256).digest()
-    assert headers["webhook-signature"] == "v1," + base64.b64encode(wanted).decode()
+    expected = hmac.new(b"0123456789abcdef0123", b"id.7.\x00body", hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(expected).decode()
 
 
-def test_what_was_changed_is_refused() -> None:
+def test_a_changed_message_is_refused() -> None:
     known, headers = keys(SECRET), sign(keys(SECRET), ID, AT, BODY)
     assert verify(known, headers, BODY, AT + 300)
     assert not verify(known, headers, BODY + b" ", AT)
@@ -55,7 +55,7 @@ def test_two_secrets_sign_while_one_replaces_the_other() -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "  \n", "short", "whsec_", "not base64 at all!", "YWJj"])
-def test_a_secret_that_is_none_is_told(secret: str) -> None:
+def test_an_invalid_secret_is_refused_in_one_line(secret: str) -> None:
     with pytest.raises(UsageError, match=r"secret is .*openssl rand -base64 32") as raised:
         keys(secret)
     assert "\n" not in str(raised.value)

@@ -42,7 +42,7 @@ def _actor(role: str) -> Actor:
 
 @pytest.mark.parametrize("verb", Verb)
 @pytest.mark.parametrize("role", sorted(ROLES))
-def test_a_role_may_do_what_it_is_for_and_nothing_else(verb: Verb, role: str) -> None:
+def test_a_role_has_exactly_its_permissions(verb: Verb, role: str) -> None:
     if ROLE_OF[verb] == role:
         POLICY.check(_actor(role), verb)
     else:
@@ -51,7 +51,7 @@ def test_a_role_may_do_what_it_is_for_and_nothing_else(verb: Verb, role: str) ->
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_an_invoker_may_do_to_his_own_job_what_does_not_decide_it(verb: Verb) -> None:
+def test_an_invoker_may_control_but_not_approve_an_own_job(verb: Verb) -> None:
     actor = _actor("invoker")
     if verb in OWN or verb is Verb.SUBMIT:
         POLICY.check(actor, verb, invoker="invoker")
@@ -65,33 +65,33 @@ def test_an_invoker_may_do_to_his_own_job_what_does_not_decide_it(verb: Verb) ->
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_without_people_nobody_may_do_anything_but_the_owner_of_the_data(verb: Verb) -> None:
+def test_without_people_only_the_owner_of_the_database_has_permissions(verb: Verb) -> None:
     empty = Policy()
     with pytest.raises(NotPermitted, match="no people are configured"):
         empty.check(empty.resolve(Actor(Source.CLI, "root", "Root")), verb)
     empty.check(empty.resolve(Actor(Source.CLI, "root", "Root", owner=True)), verb)
 
 
-def test_an_actor_becomes_the_person_of_the_channel_and_of_no_other() -> None:
+def test_an_actor_is_mapped_to_the_person_of_its_channel_only() -> None:
     people = configured(Settings.model_validate({"people": PEOPLE, "groups": GROUPS}))
     same = [(Source.CLI, "carol"), (Source.TUI, "carol"), (Source.API, "carol")]
     for channel, id in (*same, (Source.SLACK, "U-CAROL")):
         actor = people.resolve(Actor(channel, id, "C"))
         assert (actor.person, {*actor.roles}, actor.voter) == ("carol", {"approver"}, "carol")
     for channel, id in ((Source.SLACK, "carol"), (Source.API, "U-CAROL"), (Source.MCP, "carol")):
-        stranger = people.resolve(Actor(channel, id, "C"))
-        assert (stranger.person, stranger.roles) == (None, frozenset())
-        assert stranger.voter == f"{channel}:{id}"
+        unlinked = people.resolve(Actor(channel, id, "C"))
+        assert (unlinked.person, unlinked.roles) == (None, frozenset())
+        assert unlinked.voter == f"{channel}:{id}"
 
 
-def test_somebody_cannot_name_himself_into_a_role() -> None:
+def test_an_actors_name_gives_no_role() -> None:
     claimed = Actor(Source.SLACK, "x", "X", person="operator", roles=ROLES)
     resolved = POLICY.resolve(replace(claimed, roles=frozenset()))
     with pytest.raises(NotPermitted):
         POLICY.check(resolved, Verb.SWEEP)
 
 
-def test_the_system_is_nobody_in_particular() -> None:
+def test_the_system_is_neither_an_owner_nor_in_a_role() -> None:
     assert (SYSTEM.name, SYSTEM.owner, SYSTEM.roles) == ("internal:system", False, frozenset())
 
 
@@ -119,12 +119,12 @@ def test_a_list_of_approvers_is_people_and_groups() -> None:
     assert not _votes("erin", ["leads"])
 
 
-def test_a_gate_fails_closed() -> None:
+def test_approval_fails_closed() -> None:
     assert not any(_votes(name, []) for name in ("carol", "dave", "erin"))
     assert not _votes("stranger", ["stranger"])
 
 
-def test_who_asked_does_not_decide_unless_that_is_configured() -> None:
+def test_a_self_approval_is_refused_unless_configured() -> None:
     assert not _votes("erin", ["erin"])
     assert _votes("erin", ["erin"], replace(PEOPLE_OF_GATES, self_approval=True))
 
@@ -143,7 +143,7 @@ def test_a_name_on_the_list_does_not_replace_the_role() -> None:
         lenient.check_vote(ben, ["ben"], invoker="anna")
 
 
-def test_a_refusal_to_decide_names_only_those_who_may_decide_this_job() -> None:
+def test_a_refused_decision_names_the_approvers_of_this_job_only() -> None:
     names = ("responder", "approver")
     with pytest.raises(NotPermitted, match=r"needs the role approver\); allowed: responder$"):
         POLICY.check_vote(_actor("operator"), names, invoker="approver")
@@ -160,15 +160,15 @@ def test_a_refusal_to_decide_names_only_those_who_may_decide_this_job() -> None:
         ("anna", "the database owner anna", ""),
     ],
 )
-def test_a_refusal_names_the_role_that_nobody_has_and_who_can_give_it(
+def test_a_refusal_names_the_unassigned_role_and_the_people_who_can_assign_it(
     login: str | None, giver: str, then: str
 ) -> None:
     people = {"ben": Person("ben", frozenset({"responder"}), {Source.CLI: "ben"})}
     policy = Policy(people, login=login)
     ben = policy.resolve(Actor(Source.CLI, "ben", "Ben"))
     table = f'roles = ["approver"] in [people.NAME]{then}'
-    says = f"needs the role approver); no person has it; {giver} can grant it: {table}"
-    with pytest.raises(NotPermitted, match=re.escape(says)):
+    message = f"needs the role approver); no person has it; {giver} can grant it: {table}"
+    with pytest.raises(NotPermitted, match=re.escape(message)):
         policy.check(ben, Verb.APPROVE)
-    with pytest.raises(NotPermitted, match=re.escape(says)):
+    with pytest.raises(NotPermitted, match=re.escape(message)):
         policy.check_vote(ben, ["ben"], invoker="anna")

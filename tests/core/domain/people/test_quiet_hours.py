@@ -1,4 +1,4 @@
-"""Quiet hours by the clock on the wall: over midnight, and where clocks are set on or back."""
+"""Quiet hours in local time: over midnight, and where clocks are set forward or back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ changes = st.sampled_from(
         ("America/Nuuk", datetime(2026, 3, 29, 1, tzinfo=UTC)),
     ]
 )
-"""Instants at which the clocks of a zone jump: one skips a whole day."""
+"""Instants at which the clocks of a zone jump, in one case by a whole day."""
 near = st.builds(
     lambda change, off: (change[0], change[1] + off * MINUTE), changes, st.integers(-2000, 2000)
 )
@@ -38,35 +38,33 @@ def berlin(hours: str) -> QuietHours:
     return parsed
 
 
-def shown(quiet: QuietHours, at: datetime) -> bool:
-    """Return whether the clock on the wall shows a quiet time."""
-    wall = at.astimezone(quiet.zone).time()
+def is_quiet(quiet: QuietHours, at: datetime) -> bool:
+    """Return whether the local time is within the quiet hours."""
+    local_time = at.astimezone(quiet.zone).time()
     if quiet.start < quiet.end:
-        return quiet.start <= wall < quiet.end
-    return wall >= quiet.start or wall < quiet.end
+        return quiet.start <= local_time < quiet.end
+    return local_time >= quiet.start or local_time < quiet.end
 
 
 @given(st.one_of(anywhere, near), hours)
-def test_what_the_clock_shows_when_they_are_over_is_not_quiet(
-    where: tuple[str, datetime], text: str
-) -> None:
+def test_quiet_hours_end_at_a_time_outside_them(where: tuple[str, datetime], text: str) -> None:
     (zone, now), quiet = where, parse(text, where[0])
     assert quiet is not None
     over = quiet.over(now)
-    assert not shown(quiet, over), f"{over.astimezone(ZoneInfo(zone))} is quiet"
-    assert over == now or shown(quiet, now) or _shown_again(quiet, now, over)
+    assert not is_quiet(quiet, over), f"{over.astimezone(ZoneInfo(zone))} is quiet"
+    assert over == now or is_quiet(quiet, now) or _is_repeated_hour(quiet, now, over)
     assert over == now or quiet.over(over - timedelta(seconds=1)) == over, "not the first"
     assert now <= over <= now + timedelta(days=3)
 
 
-def _shown_again(quiet: QuietHours, now: datetime, over: datetime) -> bool:
-    """Return whether the clocks are set back to a quiet time between the two."""
+def _is_repeated_hour(quiet: QuietHours, now: datetime, over: datetime) -> bool:
+    """Return whether the clocks are set back to a quiet time between two instants."""
     steps = int((over - now) / MINUTE) + 1
-    return any(shown(quiet, now + step * MINUTE) for step in range(steps))
+    return any(is_quiet(quiet, now + step * MINUTE) for step in range(steps))
 
 
 @given(st.one_of(anywhere, near), hours)
-def test_nobody_is_woken_in_between(where: tuple[str, datetime], text: str) -> None:
+def test_no_time_within_quiet_hours_is_allowed(where: tuple[str, datetime], text: str) -> None:
     (_, now), quiet = where, parse(text, where[0])
     assert quiet is not None
     over = quiet.over(now)
@@ -96,7 +94,7 @@ def test_in_berlin(hours: str, now: str, over: str | None) -> None:
     assert berlin(hours).over(at) == datetime.fromisoformat(over or now)
 
 
-def test_the_first_who_wakes_counts() -> None:
+def test_the_earliest_end_of_quiet_hours_is_the_next_allowed_time() -> None:
     now = datetime(2026, 1, 10, 23, tzinfo=UTC)  # 0:00 in Berlin, 8:00 in Tokyo
     west, east = parse("22:00-07:00", "Europe/Berlin"), parse("22:00-07:00", "Asia/Tokyo")
     assert next_allowed(now, [west]) == datetime(2026, 1, 11, 6, tzinfo=UTC)
@@ -106,6 +104,6 @@ def test_the_first_who_wakes_counts() -> None:
     assert next_allowed(now, []) == now
 
 
-def test_none_is_none() -> None:
+def test_no_quiet_hours_parse_to_none() -> None:
     assert parse(None, "UTC") is None
     assert parse("none", "UTC") is None

@@ -56,7 +56,7 @@ DEFAULT = Catalog([replace(PAY, is_default=True), *REPOS[1:]], MAPPINGS, CATALOG
 URL = "https://github.com/acme/shop"
 
 
-def found(
+def resolved(
     explicit: str | None = None,
     ids: tuple[str, ...] = (),
     names: tuple[str, ...] = (),
@@ -71,28 +71,31 @@ def found(
     return result.method, RepoLocation(result.repo, result.path).name
 
 
-def test_each_method_gives_way_to_those_before_it() -> None:
-    everything = {"ids": ("L-pay",), "names": ("api",), "text": URL, "catalog": DEFAULT}
-    assert found("zoe/pay", **everything) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
-    assert found(None, ("L-pay",), ("api",), URL, DEFAULT) == ("label_id", "acme/pay")
-    assert found(None, (), ("api",), URL, DEFAULT) == ("label_name", "acme/sub/mono//services/api")
-    assert found(None, (), (), URL, DEFAULT) == ("url", "acme/shop")
-    assert found(None, (), (), "no URL", DEFAULT) == ("default", "acme/pay")
+def test_methods_are_tried_in_their_order() -> None:
+    sources = {"ids": ("L-pay",), "names": ("api",), "text": URL, "catalog": DEFAULT}
+    assert resolved("zoe/pay", **sources) == ("explicit", "zoe/pay")  # type: ignore[arg-type]
+    assert resolved(None, ("L-pay",), ("api",), URL, DEFAULT) == ("label_id", "acme/pay")
+    assert resolved(None, (), ("api",), URL, DEFAULT) == (
+        "label_name",
+        "acme/sub/mono//services/api",
+    )
+    assert resolved(None, (), (), URL, DEFAULT) == ("url", "acme/shop")
+    assert resolved(None, (), (), "no URL", DEFAULT) == ("default", "acme/pay")
     everything_there = "acme/pay, acme/shop, acme/sub/mono, acme/sub/mono//services/api, zoe/pay"
-    assert found() == ("ask", everything_there)
+    assert resolved() == ("ask", everything_there)
     assert [CONFIDENCE[method] for method in METHODS] == sorted(CONFIDENCE.values(), reverse=True)
 
 
-def test_where_a_method_finds_two_it_asks_and_guesses_nothing() -> None:
-    assert found(None, ("L-pay", "L-api")) == ("ask", "acme/pay, acme/sub/mono//services/api")
-    assert found(None, (), ("MONEY",), URL, DEFAULT) == ("ask", "acme/pay, zoe/pay")
+def test_two_matches_of_a_method_are_ambiguous() -> None:
+    assert resolved(None, ("L-pay", "L-api")) == ("ask", "acme/pay, acme/sub/mono//services/api")
+    assert resolved(None, (), ("MONEY",), URL, DEFAULT) == ("ask", "acme/pay, zoe/pay")
     text = f"{URL} or https://github.com/acme/pay/issues/1?"
-    assert found(None, (), (), text, DEFAULT) == ("ask", "acme/pay, acme/shop")
-    assert found("pay") == ("ask", "acme/pay, zoe/pay")
+    assert resolved(None, (), (), text, DEFAULT) == ("ask", "acme/pay, acme/shop")
+    assert resolved("pay") == ("ask", "acme/pay, zoe/pay")
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [
         ("acme/pay", "acme/pay"),
         ("ACME/Pay", "acme/pay"),
@@ -105,32 +108,32 @@ def test_where_a_method_finds_two_it_asks_and_guesses_nothing() -> None:
         ("/srv/git/thing", "thing"),
     ],
 )
-def test_an_explicit_name_or_address(name: str, wanted: str) -> None:
-    assert found(name) == ("explicit", wanted)
+def test_an_explicit_name_or_address(name: str, expected: str) -> None:
+    assert resolved(name) == ("explicit", expected)
 
 
 @pytest.mark.parametrize("name", ["nobody", "acme", "ay", "me/pay", "mono//services/web", "-x"])
-def test_a_name_that_nobody_knows_is_told_what_is_known(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_names(name: str) -> None:
     with pytest.raises(NotFound, match="known: acme/pay, acme/shop, acme/sub/mono,"):
-        found(name)
+        resolved(name)
 
 
 def test_an_explicit_address_with_a_secret_is_refused() -> None:
     with pytest.raises(UsageError, match="may not contain a password"):
-        found("https://t0ken@github.com/acme/pay")
+        resolved("https://t0ken@github.com/acme/pay")
 
 
 def test_urls_lead_into_known_repositories_only() -> None:
-    assert found(text="https://git.example.org/acme/sub/mono/-/merge_requests/3")[0] == "url"
-    assert found(text="https://github.com/acme/shop.git/tree/main")[1] == "acme/shop"
-    assert found(text="https://github.com/acme and https://evil.org/acme/pay")[0] == "ask"
-    assert found(text="https://github.com.evil.org/acme/pay")[0] == "ask"
-    assert found(text="https://github.com/acme/payments", catalog=DEFAULT)[0] == "default"
+    assert resolved(text="https://git.example.org/acme/sub/mono/-/merge_requests/3")[0] == "url"
+    assert resolved(text="https://github.com/acme/shop.git/tree/main")[1] == "acme/shop"
+    assert resolved(text="https://github.com/acme and https://evil.org/acme/pay")[0] == "ask"
+    assert resolved(text="https://github.com.evil.org/acme/pay")[0] == "ask"
+    assert resolved(text="https://github.com/acme/payments", catalog=DEFAULT)[0] == "default"
 
 
-def test_a_label_of_a_repository_that_is_gone_stands_for_nothing() -> None:
+def test_a_label_of_a_removed_repository_matches_nothing() -> None:
     catalog = Catalog([SHOP], MAPPINGS)
-    assert found(None, ("L-pay",), (), URL, catalog) == ("url", "acme/shop")
+    assert resolved(None, ("L-pay",), (), URL, catalog) == ("url", "acme/shop")
 
 
 IDS = st.sampled_from(["L-pay", "L-api", "other", ""])
@@ -144,13 +147,13 @@ WORDS = st.sampled_from(["Shop", "shop", "api", "money", "other", ""])
     st.randoms(),
 )
 def test_order_and_repetition_change_nothing(
-    labels: list[tuple[str, str]], words: list[str], default: bool, random: st.DataObject
+    labels: list[tuple[str, str]], names: list[str], default: bool, random: st.DataObject
 ) -> None:
     catalog = DEFAULT if default else CATALOG
-    first = resolve(catalog, labels=labels, text=" ".join(words))
+    first = resolve(catalog, labels=labels, text=" ".join(names))
     shuffled = [*labels, *labels]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = resolve(catalog, labels=shuffled, text="\n".join(reversed(words * 2)))
+    again = resolve(catalog, labels=shuffled, text="\n".join(reversed(names * 2)))
     if isinstance(first, ResolvedRepo):
         assert again == first
     else:
@@ -158,7 +161,7 @@ def test_order_and_repetition_change_nothing(
         assert set(again.choices) == set(first.choices)
 
 
-def test_what_was_found_goes_into_the_request() -> None:
+def test_the_resolution_is_stored_in_the_request() -> None:
     result = resolve(CATALOG, labels=[("L-api", "api")])
     assert isinstance(result, ResolvedRepo)
     assert result.request == {

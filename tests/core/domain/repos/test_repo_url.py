@@ -1,4 +1,4 @@
-"""Addresses of repositories, in every shape that people write."""
+"""URLs of repositories, in every form that people write."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_every_shape_names_the_same_repository(
         f"{host}.:/{path}",
         f"  https://{host}.//{path} ",
     ]
-    wanted = (host.lower(), "/".join(owner).casefold(), name.casefold())
-    assert {parse(shape).key for shape in shapes} == {wanted}
+    expected = (host.lower(), "/".join(owner).casefold(), name.casefold())
+    assert {parse(shape).key for shape in shapes} == {expected}
     assert all(is_repo_url(shape) for shape in shapes)
 
 
@@ -48,7 +48,7 @@ def test_a_port_of_its_own_is_another_server(
     own = port == PORTS[scheme]
     parsed = parse(f"{scheme}://{host}:{port}/{owner}/{name}")
     assert parsed.host == (host.lower() if own else f"{host.lower()}:{port}")
-    assert parse(parsed.url) == parsed, "what git is given is an address of the same repository"
+    assert parse(parsed.url) == parsed, "the URL for git names the same repository"
 
 
 @given(SECRET, HOST, NAME, NAME, st.data())
@@ -75,7 +75,7 @@ def test_a_secret_is_refused_and_not_repeated(
 
 
 @pytest.mark.parametrize("text", ["git:t0ken@host:a/b", "https://t@host/a/b", "ssh://a:b@host/c"])
-def test_who_gives_a_secret_is_told_what_to_give(text: str) -> None:
+def test_a_url_with_a_secret_is_refused_with_an_alternative(text: str) -> None:
     with pytest.raises(UsageError, match="may not contain a password; use git@HOST:OWNER/NAME"):
         parse(text)
 
@@ -94,7 +94,7 @@ def test_who_gives_a_secret_is_told_what_to_give(text: str) -> None:
         *("ssh://git@ho|st/a/b", "ssh://a b@host/a/b", "host:a b", "https://host/\ufffd/b"),
     ],
 )
-def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
+def test_an_invalid_url_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(text)
     assert len(str(refused.value).splitlines()) == 1
@@ -102,7 +102,7 @@ def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
 
 
 @given(st.text())
-def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
+def test_no_text_breaks_the_parsers(text: str) -> None:
     list(find_repo_urls(text))
     is_repo_url(text)
     try:
@@ -114,7 +114,7 @@ def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("/home/anna/pay", ("", "pay", "/home/anna/pay")),
         ("/home/anna//pay.git/", ("", "pay", "/home/anna/pay.git")),
@@ -125,9 +125,9 @@ def test_nothing_that_is_written_breaks_the_parsers(text: str) -> None:
         ("host:/srv/git/pay.git", ("srv/git", "pay", "host:/srv/git/pay.git")),
     ],
 )
-def test_less_common_shapes(text: str, wanted: tuple[str, str, str | None]) -> None:
+def test_less_common_urls_are_parsed(text: str, expected: tuple[str, str, str | None]) -> None:
     parsed = parse(text)
-    assert (parsed.owner, parsed.name, parsed.url) == (*wanted[:2], wanted[2] or text)
+    assert (parsed.owner, parsed.name, parsed.url) == (*expected[:2], expected[2] or text)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_less_common_shapes(text: str, wanted: tuple[str, str, str | None]) -> N
         ),
     ],
 )
-def test_a_mention_is_found_wherever_it_stands(text: str) -> None:
+def test_a_mention_is_found_anywhere_in_a_text(text: str) -> None:
     [(host, path)] = find_repo_urls(text)
     assert (host, path[0], path[1].removesuffix(".git")) == ("github.com", "acme", "pay")
 
@@ -164,4 +164,4 @@ def test_a_mention_keeps_what_follows_the_repository() -> None:
     "piece", ["a", "a@", "a@b", "https:/", "https://", "git@a:", "é.", "(", "/"]
 )
 def test_a_long_text_costs_no_more_than_its_length(piece: str) -> None:
-    list(find_repo_urls(piece * 200_000))  # quadratic time would not come to an end here
+    list(find_repo_urls(piece * 200_000))  # quadratic time would take hours here

@@ -1,4 +1,4 @@
-"""Which class an error is of: the origin's own word, its code, the status, then the safe guess."""
+"""Error classes: by the declared class, the code, the status, else the safe default."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ E = ErrorClass
         ({"origin": "handler", "code": "timeout"}, E.PERMANENT),
         ({"origin": "handler", "code": "call_timeout"}, E.TRANSIENT_APP),
         ({"origin": "handler", "code": "unknown_type"}, E.PERMANENT),
-        # A code decides before a status, and the origin's own word before both.
+        # A code precedes a status, and a declared class precedes both.
         ({"origin": "git", "code": "no_such_ref", "http_status": 503}, E.PERMANENT),
         ({"origin": "slack", "code": "ratelimited", "http_status": 429}, E.TRANSIENT_APP),
         ({"declared": "TRANSIENT_APP", "http_status": 400}, E.TRANSIENT_APP),
@@ -57,7 +57,9 @@ E = ErrorClass
     ],
     ids=str,
 )
-def test_the_table(given_as: dict[str, Any], expected: ErrorClass) -> None:
+def test_failures_have_the_error_class_of_the_table(
+    given_as: dict[str, Any], expected: ErrorClass
+) -> None:
     assert classify(Failure("auth error: 503 not found", **given_as)) is expected
 
 
@@ -88,7 +90,7 @@ def test_every_status_has_a_class(status: int) -> None:
     ],
     ids=repr,
 )
-def test_what_a_handler_raised(
+def test_an_exception_of_a_handler_has_an_error_class(
     error: BaseException, expected: ErrorClass, code: str | None
 ) -> None:
     failure = as_failure(error)
@@ -96,6 +98,6 @@ def test_what_a_handler_raised(
     assert str(failure)
 
 
-def test_a_failure_stays_as_it_is() -> None:
+def test_a_failure_is_classified_unchanged() -> None:
     failure = Failure("x", origin="git", code="no_such_ref", retry_after=3)
     assert as_failure(failure) is failure

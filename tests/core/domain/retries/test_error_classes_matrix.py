@@ -76,16 +76,16 @@ FLAT = [
 
 
 @pytest.mark.parametrize(("origin", "code", "expected"), FLAT)
-def test_every_code(origin: str, code: str, expected: ErrorClass) -> None:
+def test_every_code_has_an_error_class(origin: str, code: str, expected: ErrorClass) -> None:
     assert classify(Failure("x", origin=origin, code=code)) is expected
 
 
-def test_no_row_of_the_table_is_missing_here() -> None:
+def test_every_row_of_the_table_is_tested() -> None:
     tested = {(origin, code) for origin, code, _ in FLAT}
     assert table._CODES.keys() - tested == set()
 
 
-def test_a_code_that_nobody_knows_leaves_it_to_the_status() -> None:
+def test_an_unknown_code_is_classified_by_its_status() -> None:
     assert classify(Failure("x", origin="llm", code="odd", http_status=418)) is E.PERMANENT
     assert classify(Failure("x", origin="http", code="odd", http_status=429)) is E.TRANSIENT_APP
 
@@ -97,7 +97,9 @@ def test_a_code_that_nobody_knows_leaves_it_to_the_status() -> None:
         (socket.EAI_AGAIN, "EAI_AGAIN", E.TRANSIENT_INFRA),
     ],
 )
-def test_names_that_are_not_found(number: int, name: str, expected: ErrorClass) -> None:
+def test_name_resolution_errors_have_their_code(
+    number: int, name: str, expected: ErrorClass
+) -> None:
     failure = as_failure(socket.gaierror(number, "x"))
     assert (failure.code, classify(failure)) == (name, expected)
     assert as_failure(OSError(errno.EPIPE, "x")).code == "EPIPE"
@@ -112,7 +114,7 @@ def test_names_that_are_not_found(number: int, name: str, expected: ErrorClass) 
         (E.TRANSIENT_INFRA, Status.RETRYING),
     ],
 )
-def test_what_follows_a_class(kind: ErrorClass, status: Status) -> None:
+def test_an_error_class_determines_the_next_status(kind: ErrorClass, status: Status) -> None:
     after = after_failure(
         kind, RetryPolicy(), attempts=0, max_attempts=1, retry_count=0, max_retries=1
     )
@@ -148,5 +150,5 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     ],
     ids=str,
 )
-def test_when_to_come_again(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_parsed(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, NOW) == seconds

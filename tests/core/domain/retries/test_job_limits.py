@@ -1,4 +1,4 @@
-"""Whose limits count: the type's, the agent's or the tool's, and then the job's own."""
+"""Precedence of limits: of the job, the agent or tool, and the type."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
-def test_each_layer_wins_over_the_one_below() -> None:
+def test_each_layer_overrides_the_layer_below() -> None:
     assert LIMITS.of("unheard of") == RetryPolicy()
     assert LIMITS.of("run_agent").call_timeout == 300
     slow = LIMITS.of("run_agent", "slow")
@@ -48,7 +48,7 @@ def test_each_layer_wins_over_the_one_below() -> None:
     assert LIMITS.of("http_request", None, {"tool": "hammer"}).call_timeout == 120
 
 
-def test_what_is_inside_never_outlasts_what_is_around_it() -> None:
+def test_nested_timeouts_are_no_longer_than_their_outer_timeout() -> None:
     assert LIMITS.of("short") == RetryPolicy(timeout=50).nested()
     assert LIMITS.of("short").call_timeout == 50
     own = LIMITS.of("http_request", None, {}, {"step_timeout": 5, "call_timeout": 99})
@@ -56,20 +56,20 @@ def test_what_is_inside_never_outlasts_what_is_around_it() -> None:
 
 
 @given(CHANGES, CHANGES, CHANGES)
-def test_each_layer_changes_what_it_names_and_leaves_the_rest(
+def test_each_layer_changes_only_its_own_limits(
     of_type: dict[str, Any], of_agent: dict[str, Any], own: dict[str, Any]
 ) -> None:
     limits = JobLimits({"t": RetryPolicy(**of_type)}, {"a": of_agent})
-    found = limits.of("t", "a", {}, own | {"colour": "red"})
+    policy = limits.of("t", "a", {}, own | {"colour": "red"})
     expected = {name: getattr(RetryPolicy(), name) for name in RetryPolicy.__slots__}
     merged = RetryPolicy(**(expected | of_type | of_agent | own)).nested()
-    assert found == merged
+    assert policy == merged
     assert limits.of("t", "other") == RetryPolicy(**of_type).nested()
     assert limits.of("other") == RetryPolicy()
     assert isinstance(limits.of("t", None, {}, own).on_lost, str)
 
 
-def test_the_configuration_is_merged_over_what_is_built_in() -> None:
+def test_the_configuration_is_merged_over_the_built_in_limits() -> None:
     limits = configured_limits(
         Settings.model_validate(
             {
@@ -108,7 +108,7 @@ def test_the_configuration_is_merged_over_what_is_built_in() -> None:
         ("on_lost", "explode"),
     ],
 )
-def test_a_limit_that_cannot_be_meant_is_refused_in_one_line_and_ignored_in_an_older_row(
+def test_an_invalid_limit_is_refused_in_one_line_and_ignored_in_an_older_row(
     name: str, value: object
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -119,10 +119,10 @@ def test_a_limit_that_cannot_be_meant_is_refused_in_one_line_and_ignored_in_an_o
     assert JobLimits({}).of("t", None, {}, {name: value}) == RetryPolicy()
 
 
-def test_what_is_no_limit_is_the_handlers_own() -> None:
-    mine = {"colour": "red", "answers": {"timeout": "no"}, "max_iterations": 3}
-    assert invocation(overrides=mine).overrides == mine
-    assert JobLimits({}).of("t", None, {}, mine) == RetryPolicy()
+def test_other_overrides_are_left_to_the_handler() -> None:
+    overrides = {"colour": "red", "answers": {"timeout": "no"}, "max_iterations": 3}
+    assert invocation(overrides=overrides).overrides == overrides
+    assert JobLimits({}).of("t", None, {}, overrides) == RetryPolicy()
 
 
 def test_delays_that_do_not_fit_each_other_are_refused() -> None:

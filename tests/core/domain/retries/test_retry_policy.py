@@ -39,19 +39,17 @@ def test_an_application_delay_stays_within_its_limit(
 
 
 @given(POLICIES, st.integers(1, 1000))
-def test_it_grows_from_failure_to_failure_up_to_the_limit(
-    policy: RetryPolicy, failures: int
-) -> None:
+def test_delay_grows_with_each_failure_up_to_the_limit(policy: RetryPolicy, failures: int) -> None:
     now, then = (app_delay(policy, n, lambda: 1.0) for n in (failures, failures + 1))
     assert then >= now * (1 - 1e-9)
 
 
-def test_it_doubles_by_default_from_two_seconds_to_two_minutes() -> None:
+def test_delay_doubles_by_default_from_two_seconds_to_two_minutes() -> None:
     delays = [app_delay(RetryPolicy(), n, lambda: 1.0) for n in range(1, 9)]
     assert delays == pytest.approx([2, 4, 8, 16, 32, 64, 120, 120])
 
 
-def test_it_is_full_jitter() -> None:
+def test_application_delay_has_full_jitter() -> None:
     delays = [app_delay(RetryPolicy(), 5) for _ in range(200)]
     assert min(delays) < 8 < 24 < max(delays) <= 32
 
@@ -61,7 +59,7 @@ def test_an_infrastructure_delay_is_an_exponential_that_stops_growing(failures: 
     assert math.e <= infra_delay(failures) <= math.exp(MAX_EXPONENT)
 
 
-def test_it_is_e_to_the_number_of_failures() -> None:
+def test_infrastructure_delay_is_e_to_the_number_of_failures() -> None:
     assert [infra_delay(n) for n in (1, 2, 10, 11)] == pytest.approx(
         [2.718, 7.389, 22026.466, 22026.466], abs=0.001
     )
@@ -114,14 +112,14 @@ def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
     ],
     ids=str,
 )
-def test_what_follows_a_failure(
+def test_failures_lead_to_the_expected_status_and_counts(
     error: ErrorClass, counts: dict[str, float], expected: RetryDecision
 ) -> None:
     assert _after(error, **counts) == expected
 
 
 @given(st.sampled_from(E), st.floats(), st.integers(0, 100), st.integers(0, 100))
-def test_a_job_is_put_off_for_a_finite_time_of_at_most_a_day(
+def test_a_delay_is_finite_and_at_most_a_day(
     error: ErrorClass, retry_after: float, attempts: int, retry_count: int
 ) -> None:
     after = _after(error, retry_after=retry_after, attempts=attempts, retry_count=retry_count)
@@ -133,7 +131,7 @@ def test_a_job_is_put_off_for_a_finite_time_of_at_most_a_day(
         assert after == RetryDecision(after.status)
 
 
-def test_the_limits_of_the_types_that_are_built_in() -> None:
+def test_built_in_types_have_the_documented_limits() -> None:
     assert RetryPolicy() == RetryPolicy(3, 3, 2.0, 120.0, 2.0, 3600.0, OnLost.RETRY)
     table = {
         "run_agent": (3, 5, 5, 300, 3, 3600, OnLost.RESUME, 600, 300, 30, None),
@@ -147,7 +145,7 @@ def test_the_limits_of_the_types_that_are_built_in() -> None:
 
 
 @given(SECONDS, SECONDS, SECONDS, SECONDS, SECONDS)
-def test_every_time_out_fits_the_one_around_it(
+def test_every_timeout_fits_its_outer_timeout(
     job: float, step: float, call: float, connect: float, idle: float
 ) -> None:
     policy = RetryPolicy(
@@ -178,13 +176,13 @@ def test_no_count_overflows(policy: RetryPolicy, failures: int, jitter: float) -
 
 @given(POLICIES, st.integers(1, 10**6), UNIT, UNIT)
 def test_jitter_draws_evenly_from_the_whole_of_a_delay(
-    policy: RetryPolicy, failures: int, one: float, other: float
+    policy: RetryPolicy, failures: int, draw: float, other: float
 ) -> None:
-    """Full jitter: any part of the ceiling down to nothing, and as much of it as was drawn."""
+    """Full jitter: the delay is the drawn fraction of the limit, down to zero."""
     ceiling = app_delay(policy, failures, lambda: 1.0)
-    assert app_delay(policy, failures, lambda: one) == pytest.approx(ceiling * one)
-    if one <= other:
-        assert app_delay(policy, failures, lambda: one) <= app_delay(
+    assert app_delay(policy, failures, lambda: draw) == pytest.approx(ceiling * draw)
+    if draw <= other:
+        assert app_delay(policy, failures, lambda: draw) <= app_delay(
             policy, failures, lambda: other
         )
 
@@ -195,8 +193,8 @@ def test_jitter_draws_evenly_from_the_whole_of_a_delay(
     st.integers(0, 99),
     UNIT,
 )
-def test_what_the_other_side_wants_is_never_shortened_and_ends_at_a_day(
-    error: ErrorClass, wanted: float, spent: int, jitter: float
+def test_retry_after_is_a_minimum_of_at_most_a_day(
+    error: ErrorClass, retry_after: float, spent: int, jitter: float
 ) -> None:
     after = after_failure(
         error,
@@ -205,20 +203,18 @@ def test_what_the_other_side_wants_is_never_shortened_and_ends_at_a_day(
         retry_count=spent,
         max_attempts=100,
         max_retries=100,
-        retry_after=wanted,
+        retry_after=retry_after,
         jitter=lambda: jitter,
     )
     assert after.delay is not None
-    assert after.delay >= min(wanted, 86_400)
+    assert after.delay >= min(retry_after, 86_400)
     own = infra_delay(spent + 1) if error is E.TRANSIENT_INFRA else 120 * jitter
-    assert after.delay <= max(min(wanted, 86_400), own)
+    assert after.delay <= max(min(retry_after, 86_400), own)
 
 
 @given(st.booleans(), st.integers(0, 100), st.integers(0, 100))
-def test_a_layer_spends_its_own_budget_and_is_dead_when_that_is_gone(
-    app: bool, most: int, others: int
-) -> None:
-    """However much is left of the other one."""
+def test_a_job_is_a_dead_letter_when_a_budget_is_spent(app: bool, most: int, others: int) -> None:
+    """The other budget does not matter."""
     error, budgets = E.TRANSIENT_INFRA, (("attempts", most), ("retries", others))
     if app:
         error, budgets = E.TRANSIENT_APP, (("retries", most), ("attempts", others))

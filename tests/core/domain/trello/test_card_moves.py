@@ -1,4 +1,4 @@
-"""Where a card goes as its job goes on."""
+"""Moves of a card when the status of its job changes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from draftsman.domain.trello.card_moves import CardMove, moves
 A, B, C = "a" * 24, "b" * 24, "c" * 24
 
 
-def test_a_rule_names_a_list_and_out_of_which() -> None:
-    found = moves({"running": A, "failed": {"to": B, "from": [A]}})
-    assert found == {Status.RUNNING: CardMove(A), Status.FAILED: CardMove(B, (A,))}
+def test_a_rule_has_a_target_list_and_source_lists() -> None:
+    rules = moves({"running": A, "failed": {"to": B, "from": [A]}})
+    assert rules == {Status.RUNNING: CardMove(A), Status.FAILED: CardMove(B, (A,))}
 
 
-def test_what_is_ready_for_review_is_what_completed_unless_a_rule_says_else() -> None:
+def test_completed_jobs_are_ready_for_review_unless_a_rule_changes_it() -> None:
     assert moves({}, A) == {Status.COMPLETED: CardMove(A)}
     assert moves({"completed": B}, A) == {Status.COMPLETED: CardMove(B)}
 
 
-def test_a_card_is_moved_once_and_only_out_of_where_it_may_be() -> None:
+def test_a_card_is_moved_once_and_only_from_the_source_lists() -> None:
     assert CardMove(A).moves(B)
     assert not CardMove(A).moves(A)
     assert CardMove(A, (B,)).moves(B)
@@ -31,7 +31,7 @@ def test_a_card_is_moved_once_and_only_out_of_where_it_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "words"),
+    ("rules", "message"),
     [
         ({"done": A}, "'done': unknown status; use scheduled, queued"),
         ({"running": "Doing"}, "24 hexadecimal digits"),
@@ -41,6 +41,6 @@ def test_a_card_is_moved_once_and_only_out_of_where_it_may_be() -> None:
         ({"running": None}, "24 hexadecimal digits"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_is_refused(rules: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_an_invalid_rule_is_refused(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         BoardConfig(board_id=A, name="Work", transition_rules=rules)

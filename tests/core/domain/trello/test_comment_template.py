@@ -10,25 +10,25 @@ from draftsman.domain.trello.comment_template import FIELDS, check, fill
 A = "a" * 24
 
 
-def test_fields_are_replaced_and_a_line_of_empty_ones_is_left_out() -> None:
-    made = fill("**{job}**: {summary}\nSee {pr_url}\nThat is all", {"job": "D-7", "summary": "ok"})
-    assert made == "**D-7**: ok\nThat is all"
+def test_fields_are_replaced_and_a_line_of_empty_fields_is_omitted() -> None:
+    text = fill("**{job}**: {summary}\nSee {pr_url}\nThat is all", {"job": "D-7", "summary": "ok"})
+    assert text == "**D-7**: ok\nThat is all"
 
 
-def test_what_a_value_says_is_no_template() -> None:
+def test_values_are_not_expanded_as_templates() -> None:
     assert fill("{summary} {job}", {"summary": "{job} {{x}}", "job": "D-7"}) == "{job} {{x}} D-7"
 
 
-def test_braces_are_written_twice() -> None:
+def test_doubled_braces_are_literal_braces() -> None:
     assert fill(check("{{job}} {job}"), {"job": "D-7"}) == "{job} D-7"
 
 
-def test_every_field_can_be_named() -> None:
+def test_every_field_can_be_used() -> None:
     assert check(" ".join(f"{{{name}}}" for name in FIELDS))
 
 
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "message"),
     [
         ("{job.__class__}", "unknown field {job.__class__}; fields: job, title"),
         ("{job!r}", "unknown field"),
@@ -40,6 +40,6 @@ def test_every_field_can_be_named() -> None:
         (" \n", "the template is empty"),
     ],
 )
-def test_nothing_but_a_field_can_be_named(template: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_an_unknown_field_is_refused(template: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         BoardConfig(board_id=A, name="Work", comment_template=template)

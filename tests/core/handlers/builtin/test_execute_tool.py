@@ -36,7 +36,7 @@ async def run(
     return await done(asks, make, "execute_tool", payload, overrides=overrides or {})
 
 
-async def test_it_reads_json_and_prints_json(rt: Runtime, make: Factory) -> None:
+async def test_tool_gets_json_input_and_returns_json_output(rt: Runtime, make: Factory) -> None:
     code = "print(json.dumps({'sum': sum(json.load(sys.stdin))})); print('hm', file=sys.stderr)"
     schema = {"input_schema": {"items": {"type": "number"}}, "output_schema": {"required": ["sum"]}}
     job = await run(rt, make, code, [1, 2.5], **schema)
@@ -49,7 +49,7 @@ async def test_it_reads_json_and_prints_json(rt: Runtime, make: Factory) -> None
     assert "hm" in await log_of(rt, job.number)
 
 
-async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
+async def test_tool_gets_the_environment_of_an_agent_and_the_invocation(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://secret")
@@ -63,13 +63,15 @@ async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
     assert "secret" not in environment.values()
 
 
-async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> None:
+async def test_output_that_does_not_match_its_schema_is_stored(rt: Runtime, make: Factory) -> None:
     job = await run(rt, make, "print('[1')", output_schema={"type": "array"})
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert await result_of(rt, job.number) == {"invalid-output": b"[1\n"}
 
 
-async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) -> None:
+async def test_tool_is_not_started_with_input_that_does_not_match_its_schema(
+    rt: Runtime, make: Factory
+) -> None:
     job = await run(rt, make, "", "text", input_schema={"type": "object"})
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == (
@@ -87,7 +89,7 @@ async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) 
         (75, {}, "TRANSIENT_APP"),
     ],
 )
-async def test_exit_codes_have_a_class(
+async def test_exit_codes_have_an_error_class(
     rt: Runtime, make: Factory, code: int, exit_codes: dict[str, str], error_class: str
 ) -> None:
     job = await run(rt, make, f"sys.exit({code})", exit_codes=exit_codes)
@@ -96,7 +98,7 @@ async def test_exit_codes_have_a_class(
     assert (await run_of(rt, job.number)).exit_code == code
 
 
-async def test_it_has_a_limit_of_its_own_and_of_its_job(rt: Runtime, make: Factory) -> None:
+async def test_tool_has_its_own_timeout_and_that_of_its_job(rt: Runtime, make: Factory) -> None:
     code = "import time; time.sleep(600)"
     job = await run(rt, make, code, call_timeout=0.3)
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
@@ -105,7 +107,9 @@ async def test_it_has_a_limit_of_its_own_and_of_its_job(rt: Runtime, make: Facto
     assert own.last_error == "tool 'it' ran for 0.2 s (call limit)"
 
 
-async def test_a_tools_and_a_jobs_budget_are_fixed_at_intake(rt: Runtime, make: Factory) -> None:
+async def test_retry_budgets_of_a_tool_and_of_a_job_are_stored_at_submission(
+    rt: Runtime, make: Factory
+) -> None:
     asks = configured(rt, tools=tool("", max_attempts=7, max_retries=1))
     makes = Factory(asks, make.owner)
     payload = {"tool": "it"}
@@ -117,7 +121,7 @@ async def test_a_tools_and_a_jobs_budget_are_fixed_at_intake(rt: Runtime, make: 
     assert (job.max_attempts, job.max_retries) == (2, 1)
 
 
-async def test_endless_output_ends_with_the_cap(rt: Runtime, make: Factory) -> None:
+async def test_endless_output_is_stopped_at_the_size_limit(rt: Runtime, make: Factory) -> None:
     code = "while True: sys.stdout.write('x' * 65536)"
     job = await run(rt, make, code)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
@@ -126,7 +130,7 @@ async def test_endless_output_ends_with_the_cap(rt: Runtime, make: Factory) -> N
     assert len((await result_of(rt, job.number))["invalid-output"]) == 10_485_760
 
 
-async def test_a_tool_that_is_not_configured(rt: Runtime, make: Factory) -> None:
+async def test_a_tool_that_is_not_configured_fails_the_job(rt: Runtime, make: Factory) -> None:
     job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert job.last_error == "no tool 'it' on this worker; configured tools: none"

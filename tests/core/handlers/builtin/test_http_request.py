@@ -23,7 +23,9 @@ from tests.support.faulty_server import head, web
 S = Status
 
 
-async def test_the_answer_is_the_result(rt: Runtime, make: Factory, respx_mock: MockRouter) -> None:
+async def test_the_response_is_the_result(
+    rt: Runtime, make: Factory, respx_mock: MockRouter
+) -> None:
     headers = {"content-type": "application/json", "x-a": "b", "set-cookie": "s=1"}
     route = respx_mock.get(f"{SITE}a").respond(content=b'{"n": [1, 2]}', headers=headers)
     payload = {"url": f"{SITE}a", "query": {"q": "x y"}, "headers": {"X-Own": "1"}}
@@ -61,7 +63,7 @@ async def test_the_answer_is_the_result(rt: Runtime, make: Factory, respx_mock: 
     ],
     ids=str,
 )
-async def test_bytes_become_readable(
+async def test_binary_responses_are_encoded(
     rt: Runtime,
     make: Factory,
     respx_mock: MockRouter,
@@ -78,7 +80,7 @@ async def test_bytes_become_readable(
     assert result == (body, encoding, replaced)
 
 
-async def test_a_long_answer_is_an_artifact(
+async def test_a_long_response_is_an_artifact(
     rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(text="a" * 300_000)
@@ -88,7 +90,7 @@ async def test_a_long_answer_is_an_artifact(
     assert await result_of(rt, job.number) == {"response": b"a" * 300_000}
 
 
-async def test_an_answer_that_does_not_fit_fails_and_is_kept(
+async def test_a_response_that_does_not_match_its_schema_fails_and_is_stored(
     rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(content=b'{"n": "one"}', content_type="application/json")
@@ -102,7 +104,7 @@ async def test_an_answer_that_does_not_fit_fails_and_is_kept(
     assert await result_of(rt, job.number) == {"invalid-output": b'{"n": "one"}'}
 
 
-async def test_a_refusal_says_why_and_when_to_come_again(
+async def test_an_error_response_gives_the_error_and_the_retry_time(
     rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     respx_mock.get(SITE).respond(503, text="busy\nsee later", headers={"retry-after": "77"})
@@ -127,7 +129,7 @@ async def test_expected_statuses_count_as_done(
     assert (second.status, second.error_class) == (S.FAILED, "INVALID_OUTPUT")
 
 
-async def test_a_private_address_fails_for_good(
+async def test_a_private_address_is_a_permanent_failure(
     rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     job = await done(configured(rt, "127.0.0.1:2"), make, "http_request", {"url": SITE})
@@ -176,7 +178,7 @@ async def test_a_payload_is_checked_when_it_is_submitted(make: Factory) -> None:
     ],
     ids=str,
 )
-async def test_every_limit_fires_and_names_itself(
+async def test_every_timeout_is_named_in_its_error(
     rt: Runtime, make: Factory, limits: dict[str, Any], expected: str
 ) -> None:
     async with web() as site:
@@ -215,7 +217,7 @@ async def test_an_event_is_signed_and_repeated_with_its_id(
     assert request.headers["webhook-id"] == step.invocation_id
 
 
-async def test_a_receiver_that_is_gone_or_moved_is_an_end(
+async def test_a_receiver_that_is_gone_or_moved_fails_the_job(
     hook: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     route = respx_mock.post(f"{SITE}hook")

@@ -116,7 +116,7 @@ async def test_anthropic_streams(rt: Runtime, make: Factory, respx_mock: MockRou
     assert json.loads(request.content)["max_tokens"] == 9
 
 
-async def test_json_that_was_asked_for_is_checked(
+async def test_requested_json_is_checked(
     rt: Runtime, make: Factory, respx_mock: MockRouter
 ) -> None:
     asks = model(rt)
@@ -197,7 +197,7 @@ async def test_an_error_within_the_stream_counts(
     ],
     ids=["half", "no json", "nothing", "endless line", "empty"],
 )
-async def test_a_stream_that_is_none(
+async def test_a_response_that_is_not_a_valid_stream_fails(
     rt: Runtime,
     make: Factory,
     respx_mock: MockRouter,

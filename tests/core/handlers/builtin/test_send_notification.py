@@ -25,21 +25,21 @@ HOOK = {"url": "http://127.0.0.1:9/", "secret": {"env": "NO_SUCH_SECRET"}}
 
 
 @pytest.fixture
-def mine(rt: Runtime, tmp_path: Path) -> Runtime:
+def notifier(rt: Runtime, tmp_path: Path) -> Runtime:
     """Give services with a private log and a webhook."""
     changes = {"data_dir": tmp_path, "webhooks": {"ops": HOOK}}
     settings = Settings.model_validate(runtime_with(rt).settings.model_dump() | changes)
     return wire(settings, rt.db, False)
 
 
-def people(mine: Runtime, make: Factory) -> Factory:
+def people(notifier: Runtime, make: Factory) -> Factory:
     """Return a factory for these services."""
-    return Factory(mine, make.owner)
+    return Factory(notifier, make.owner)
 
 
-async def sent(mine: Runtime, make: Factory, payload: dict[str, Any], **fields: Any) -> Job:
+async def sent(notifier: Runtime, make: Factory, payload: dict[str, Any], **fields: Any) -> Job:
     """Run a notification job."""
-    return await done(mine, people(mine, make), "send_notification", payload, **fields)
+    return await done(notifier, people(notifier, make), "send_notification", payload, **fields)
 
 
 async def notices(rt: Runtime, job: int) -> list[tuple[str, str]]:
@@ -53,35 +53,39 @@ async def notices(rt: Runtime, job: int) -> list[tuple[str, str]]:
         return await rows.fetchall()
 
 
-async def test_it_tells_the_targets_that_it_names_and_no_other(
-    mine: Runtime, make: Factory
+async def test_notification_goes_to_its_named_targets_only(
+    notifier: Runtime, make: Factory
 ) -> None:
     payload = {"text": "the mill is down", "targets": ["log", "webhook:ops"]}
-    job = await sent(mine, make, payload, notify=("slack:C1",))
+    job = await sent(notifier, make, payload, notify=("slack:C1",))
     assert (job.status, job.last_error) == (S.COMPLETED, None)
     assert job.result is not None
     assert len(job.result["deliveries"]) == 2
-    assert await notices(mine, job.number) == [
+    assert await notices(notifier, job.number) == [
         ("log:log", "the mill is down"),
         ("webhook:ops", "the mill is down"),
     ]
 
 
-async def test_it_tells_the_targets_of_its_job(mine: Runtime, make: Factory) -> None:
-    job = await sent(mine, make, {"text": "up"}, notify=("slack:C1", "log"))
-    assert await notices(mine, job.number) == [("slack:C1", "up"), ("log:log", "up")]
+async def test_notification_goes_to_the_targets_of_its_job(
+    notifier: Runtime, make: Factory
+) -> None:
+    job = await sent(notifier, make, {"text": "up"}, notify=("slack:C1", "log"))
+    assert await notices(notifier, job.number) == [("slack:C1", "up"), ("log:log", "up")]
 
 
-async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> None:
-    job = await sent(mine, make, {"text": "a\u202e\x00b", "targets": ["log"]})
+async def test_notification_is_written_to_the_log(
+    notifier: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    job = await sent(notifier, make, {"text": "a\u202e\x00b", "targets": ["log"]})
     [number] = (job.result or {})["deliveries"]
     file = tmp_path / "notifications.jsonl"
 
     async def written() -> bool:
-        [row] = [item for item in await mine.outbox.all(job.number) if item.seq == number]
+        [row] = [item for item in await notifier.outbox.all(job.number) if item.seq == number]
         return row.status is DeliveryStatus.SENT
 
-    async with built_in(mine):
+    async with built_in(notifier):
         await until(written, "the notice")
     [line] = [json.loads(item) for item in file.read_text(encoding="utf-8").splitlines()]
     assert (line["type"], line["data"]["job"]["number"]) == ("job.notice", job.number)
@@ -90,12 +94,12 @@ async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("notify", [(), ("none",)])
 async def test_a_message_without_targets_is_refused(
-    mine: Runtime, make: Factory, notify: tuple[str, ...]
+    notifier: Runtime, make: Factory, notify: tuple[str, ...]
 ) -> None:
     with pytest.raises(
         UsageError, match="the notification has no targets; add targets to its payload"
     ):
-        await people(mine, make).queued(
+        await people(notifier, make).queued(
             type="send_notification", payload={"text": "up"}, notify=notify
         )
 
@@ -117,21 +121,21 @@ async def test_a_handler_without_targets_fails_with_a_hint(rt: Runtime, make: Fa
     ],
 )
 async def test_an_invalid_target_is_refused_at_submission(
-    mine: Runtime, make: Factory, targets: Any, expected: str
+    notifier: Runtime, make: Factory, targets: Any, expected: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        await people(mine, make).queued(
+        await people(notifier, make).queued(
             type="send_notification", payload={"text": "up", "targets": targets}
         )
     assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-async def test_a_webhook_that_this_worker_does_not_have_is_reported(
-    rt: Runtime, mine: Runtime, make: Factory
+async def test_a_webhook_that_the_worker_lacks_is_reported(
+    rt: Runtime, notifier: Runtime, make: Factory
 ) -> None:
     payload = {"text": "up", "targets": ["webhook:ops"]}
-    number = await people(mine, make).queued(
+    number = await people(notifier, make).queued(
         type="send_notification", queue="default", payload=payload
     )
     async with built_in(runtime_with(rt)):
@@ -154,27 +158,27 @@ async def test_a_key_notifies_once_and_only_with_the_lease(rt: Runtime, make: Fa
     ]
 
 
-async def test_a_run_that_died_before_its_record_is_followed_by_no_second_message(
-    mine: Runtime, make: Factory
+async def test_a_run_lost_before_its_step_was_recorded_sends_no_second_message(
+    notifier: Runtime, make: Factory
 ) -> None:
     payload = {"text": "up", "targets": ["log"]}
-    work = await people(mine, make).running(
+    work = await people(notifier, make).running(
         type="send_notification", queue="default", payload=payload
     )
-    step, _ = await mine.checkpoints.begin_step(work.lease, "notify")
-    first = await mine.outbox.notify(work.lease, step.invocation_id, ["log"], "up")
-    assert await mine.settlement.release_run(work, "shutdown") is S.RESUMED
-    async with built_in(mine):
-        job = await wait_for_status(mine, work.number, S.COMPLETED)
+    step, _ = await notifier.checkpoints.begin_step(work.lease, "notify")
+    first = await notifier.outbox.notify(work.lease, step.invocation_id, ["log"], "up")
+    assert await notifier.settlement.release_run(work, "shutdown") is S.RESUMED
+    async with built_in(notifier):
+        job = await wait_for_status(notifier, work.number, S.COMPLETED)
     assert job.result == {"deliveries": first}
-    assert await notices(mine, work.number) == [("log:log", "up")]
+    assert await notices(notifier, work.number) == [("log:log", "up")]
 
 
-async def test_any_handler_may_tell_people(mine: Runtime, make: Factory) -> None:
+async def test_any_handler_can_send_a_notification(notifier: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Done:
         return Done({"told": await ctx.notify("half way", ["log"])})
 
-    number = await people(mine, make).queued(type="mine", queue="default")
-    async with built_in(mine, {"mine": handler}):
-        await wait_for_status(mine, number, S.COMPLETED)
-    assert await notices(mine, number) == [("log:log", "half way")]
+    number = await people(notifier, make).queued(type="mine", queue="default")
+    async with built_in(notifier, {"mine": handler}):
+        await wait_for_status(notifier, number, S.COMPLETED)
+    assert await notices(notifier, number) == [("log:log", "half way")]

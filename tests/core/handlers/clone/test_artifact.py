@@ -21,7 +21,7 @@ def roots(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "repo", tmp_path / "home"
 
 
-def test_a_path_is_of_the_workspace_or_absolute_in_either(roots: tuple[Path, Path]) -> None:
+def test_a_path_is_relative_to_the_workspace_or_absolute(roots: tuple[Path, Path]) -> None:
     repo, home = roots
     (repo / "sub").mkdir()
     (repo / "sub" / "deep.bin").write_bytes(bytes(range(256)))
@@ -49,7 +49,7 @@ def test_no_link_is_followed(roots: tuple[Path, Path], tmp_path: Path) -> None:
             read_artifact(roots, path)
 
 
-def test_only_plain_files_of_a_bearable_size_are_kept(
+def test_only_regular_files_within_the_size_limit_are_stored(
     roots: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo, _ = roots

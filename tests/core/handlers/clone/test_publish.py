@@ -112,7 +112,7 @@ def canary() -> Iterator[Path]:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """Give a folder with access for other users, which `tmp_path` does not have."""
+    """Give a folder that other users can access, unlike `tmp_path`."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
@@ -199,7 +199,7 @@ async def test_a_branch_that_is_checked_out_is_left_alone(source: Path, tmp_path
     assert (source / "one.txt").read_text() == "one\n"
 
 
-async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
+async def test_a_conflicting_branch_and_a_missing_source_are_reported(
     source: Path, tmp_path: Path
 ) -> None:
     run("branch", "draftsman", cwd=source)
@@ -214,7 +214,7 @@ async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
     assert raised.value.code == "source_gone"
 
 
-async def test_nothing_that_the_source_configures_runs(
+async def test_no_hook_or_filter_of_the_source_runs(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     traps(source / ".git", canary)
@@ -224,7 +224,9 @@ async def test_nothing_that_the_source_configures_runs(
     assert not canary.exists()
 
 
-async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_path: Path) -> None:
+async def test_a_source_that_its_owner_cannot_read_is_reported(
+    source: Path, tmp_path: Path
+) -> None:
     own(source)
     tmp_path.chmod(0o700)
     if os.geteuid() == STRANGER:
@@ -235,7 +237,7 @@ async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_p
     assert raised.value.code == "permission"
 
 
-def test_the_error_of_a_source_that_its_owner_cannot_reach_says_what_to_do() -> None:
+def test_the_error_for_a_source_that_its_owner_cannot_read_has_a_remedy() -> None:
     errors = f"warning: x\n{NO_ENTRY} 7 /srv/a b\nfatal: Could not read from remote repository.\n"
     assert str(explain_error("fetch", errors)) == (
         "git: fetch: uid 7 owns /srv/a b and cannot enter it; give that user access to the parent"
@@ -243,13 +245,13 @@ def test_the_error_of_a_source_that_its_owner_cannot_reach_says_what_to_do() -> 
     )
 
 
-def test_the_traps_are_real(source: Path, canary: Path) -> None:
+def test_the_traps_work_without_protection(source: Path, canary: Path) -> None:
     traps(source / ".git", canary)
     subprocess.run(["git", "status"], cwd=source, check=False, capture_output=True)
     assert canary.exists()
 
 
-async def everything(workspace: Workspace) -> Snapshot:
+async def all_files(workspace: Workspace) -> Snapshot:
     snapshot = await workspace.snapshot("work")
     await workspace.diff(snapshot)
     await workspace.diffstat(snapshot)
@@ -260,19 +262,19 @@ async def everything(workspace: Workspace) -> Snapshot:
     return unchanged
 
 
-async def test_nothing_that_an_agent_configures_in_its_clone_runs(
+async def test_no_hook_or_filter_of_an_agents_clone_runs(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     workspace = await work(tmp_path, source)
     (workspace.path / ".gitattributes").write_text("* filter=trap diff=trap ident\n")
     (workspace.path / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ext::sh\n')
     traps(workspace.path / ".git", canary)
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.files_changed == 3
 
 
-async def test_a_repository_inside_is_neither_run_nor_taken(
+async def test_a_nested_repository_is_neither_run_nor_included(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     workspace = await work(tmp_path, source)
@@ -285,13 +287,13 @@ async def test_a_repository_inside_is_neither_run_nor_taken(
             run("commit", "-qm", "x", cwd=inner)
             (inner / "file.txt").write_text("y\n")
         traps(inner / ".git", canary)
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.skipped == ("clone", "deep/er\nclone", "unborn")
     assert snapshot.files_changed == 1
 
 
-async def test_a_submodule_stays_as_it_was_and_is_not_run(
+async def test_a_submodule_is_unchanged_and_not_run(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     other = tmp_path / "other"
@@ -307,13 +309,13 @@ async def test_a_submodule_stays_as_it_was_and_is_not_run(
     run("commit", "-qam", "moved on", cwd=sub)
     (sub / "one.txt").write_text("and changed\n")
     traps(sub / ".git", canary)
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.skipped == ("sub",)
     assert snapshot.files_changed == 1
 
 
-async def test_a_repository_made_within_a_tracked_folder_hides_nothing(
+async def test_a_repository_created_in_a_tracked_folder_hides_no_changes(
     source: Path, tmp_path: Path, canary: Path
 ) -> None:
     (source / "pkg").mkdir()
@@ -325,6 +327,6 @@ async def test_a_repository_made_within_a_tracked_folder_hides_nothing(
     traps(workspace.path / "pkg" / ".git", canary)
     (workspace.path / "pkg" / "code.py").write_text("2\n")
     (workspace.path / "pkg" / "new.py").write_text("3\n")
-    snapshot = await everything(workspace)
+    snapshot = await all_files(workspace)
     assert not canary.exists()
     assert snapshot.files_changed == 3

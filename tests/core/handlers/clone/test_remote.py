@@ -115,7 +115,7 @@ REFUSED = """
 
 
 @pytest.mark.parametrize("url", [line.strip() for line in REFUSED.strip().splitlines()])
-async def test_no_form_of_a_url_leads_inside(url: str) -> None:
+async def test_no_form_of_a_url_reaches_a_private_address(url: str) -> None:
     with pytest.raises(Failure) as refused:
         await route(url, HttpSettings(), fake)
     assert refused.value.code in {"address_refused", "url"}
@@ -123,7 +123,7 @@ async def test_no_form_of_a_url_leads_inside(url: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-async def test_what_is_allowed_is_pinned_to_the_address_that_was_checked() -> None:
+async def test_an_allowed_host_is_pinned_to_its_checked_address() -> None:
     allow = HttpSettings(allow=("internal.test",))
     web = await route("https://public.test/acme/pay", HttpSettings(), fake)
     assert web.url == "https://public.test/acme/pay"
@@ -142,13 +142,13 @@ async def test_what_is_allowed_is_pinned_to_the_address_that_was_checked() -> No
     assert plain.env["GIT_OVERRIDE_VIRTUAL_HOST"] == "internal.test:9418"
 
 
-async def test_a_name_without_an_address_is_tried_again_later() -> None:
+async def test_an_unresolved_name_is_retried() -> None:
     with pytest.raises(Failure, match=r"nowhere\.test: Name or service not known") as failed:
         await route("https://nowhere.test/a/b", HttpSettings(), fake)
     assert classify(failed.value) is ErrorClass.TRANSIENT_INFRA
 
 
-async def test_a_proxy_of_the_configuration_resolves_names_itself() -> None:
+async def test_a_configured_proxy_resolves_names() -> None:
     proxied = HttpSettings(proxy="http://proxy.test:3128")
     proxied_route = await route("https://nowhere.test/a/b", proxied, fake)
     assert "http://proxy.test:3128" in proxied_route.env.values()
@@ -178,7 +178,7 @@ async def fetched(at: RepoSource, tmp_path: Path) -> str:
     return await at.fetch(mirror, None, "refs/draftsman/test")
 
 
-async def test_what_the_setting_names_is_cloned_and_pushed_to(
+async def test_an_allowed_repository_is_cloned_and_pushed_to(
     forge: GitServer, tmp_path: Path
 ) -> None:
     url, http = f"http://127.0.0.1:{forge.port}/pay", HttpSettings(allow=("127.0.0.1",))
@@ -190,7 +190,7 @@ async def test_what_the_setting_names_is_cloned_and_pushed_to(
     assert pushed == snapshot.commit
 
 
-async def test_ssh_is_given_the_address_and_no_way_around_it(
+async def test_ssh_gets_the_checked_address_and_no_other_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = tmp_path / "bin"

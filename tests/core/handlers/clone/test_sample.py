@@ -14,7 +14,7 @@ from draftsman.handlers.clone.git import git
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 
 
-async def test_it_is_a_repository_with_one_commit_that_is_the_same_everywhere(
+async def test_sample_repository_has_a_single_reproducible_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await make_sample_repo(tmp_path / "a" / "deep")
@@ -34,7 +34,7 @@ async def test_it_is_a_repository_with_one_commit_that_is_the_same_everywhere(
     assert not any(name.endswith(".txt") for name in names)
 
 
-async def test_its_code_works_and_is_untidy_at_both_levels(tmp_path: Path) -> None:
+async def test_sample_code_works_and_has_findings_of_both_levels(tmp_path: Path) -> None:
     await make_sample_repo(tmp_path)
     assert run("-m", "unittest", "-q", "tests.test_stock", cwd=tmp_path).returncode == 0
     outputs = [run("-m", "ruff", "check", cwd=tmp_path)]
@@ -52,7 +52,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, check=False)
 
 
-async def test_it_is_not_made_over_something(tmp_path: Path) -> None:
+async def test_sample_repository_is_not_created_in_a_folder_with_files(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not empty; choose a new folder"):
         await make_sample_repo(tmp_path)

@@ -88,7 +88,7 @@ def tree_of(folder: Path) -> dict[str, bytes | str]:
     return entries
 
 
-async def test_the_clone_stands_alone_on_its_branch(data: Path, source: Path) -> None:
+async def test_the_clone_is_independent_and_on_its_own_branch(data: Path, source: Path) -> None:
     workspace = await prepare(data, source)
     assert run("status", "--porcelain", "--branch", cwd=workspace.path) == "## draftsman/D-7"
     assert run("rev-parse", "HEAD", cwd=workspace.path) == run("rev-parse", "main", cwd=source)
@@ -102,7 +102,7 @@ async def test_the_clone_stands_alone_on_its_branch(data: Path, source: Path) ->
     assert list(workspace.home.iterdir()) == []
 
 
-async def test_what_the_user_has_not_committed_is_not_part_of_it(data: Path, source: Path) -> None:
+async def test_uncommitted_changes_of_the_user_are_not_cloned(data: Path, source: Path) -> None:
     (source / "old.txt").write_text("changed\n")
     (source / "new.txt").write_text("new\n")
     workspace = await prepare(data, source)
@@ -163,7 +163,7 @@ async def test_every_kind_of_change_is_in_the_snapshot_and_in_its_patch(
     assert "13 files changed" in await workspace.diffstat(snapshot)
 
 
-async def test_names_that_are_no_text_are_kept(data: Path, source: Path) -> None:
+async def test_file_names_that_are_not_utf8_are_kept(data: Path, source: Path) -> None:
     workspace = await prepare(data, source)
     Path(os.fsdecode(os.fsencode(workspace.path) + b"/\xff\xfe")).write_text("x")
     snapshot = await workspace.snapshot("odd")
@@ -188,7 +188,9 @@ async def test_a_tree_emptied_by_its_agent_is_all_deletions(data: Path, source: 
     assert snapshot.files_changed == 6
 
 
-async def test_commits_and_branches_of_the_agent_change_nothing(data: Path, source: Path) -> None:
+async def test_commits_and_branches_of_the_agent_do_not_change_the_snapshot(
+    data: Path, source: Path
+) -> None:
     workspace = await prepare(data, source)
     (workspace.path / "old.txt").write_text("changed\n")
     before = await workspace.snapshot("work")
@@ -204,9 +206,9 @@ async def test_the_same_work_is_the_same_commit_in_every_run(data: Path, source:
         (workspace.path / "old.txt").write_text("changed\n")
         commits.add((await workspace.snapshot("work")).commit)
     assert len(commits) == 1
-    shown = run("show", "-s", "--format=%an %ae %ct %cn", commits.pop(), cwd=workspace.mirror)
+    author = run("show", "-s", "--format=%an %ae %ct %cn", commits.pop(), cwd=workspace.mirror)
     stamp = int(CREATED.timestamp())
-    assert shown == f"draftsman draftsman@localhost {stamp} draftsman"
+    assert author == f"draftsman draftsman@localhost {stamp} draftsman"
 
 
 async def test_work_moves_to_another_host_uncommitted(
@@ -235,7 +237,7 @@ async def test_work_moves_to_another_host_uncommitted(
     assert await elsewhere.snapshot("half done") == snapshot
 
 
-async def test_a_known_base_needs_no_source_any_more(data: Path, source: Path) -> None:
+async def test_a_mirrored_base_is_cloned_without_its_source(data: Path, source: Path) -> None:
     first = await prepare(data, source)
     snapshot = await first.snapshot("work")
     shutil.rmtree(source / ".git")
@@ -282,7 +284,7 @@ async def test_a_removed_workspace_leaves_only_the_mirror(data: Path, source: Pa
         ("", "no_such_ref", "invalid branch, tag or commit"),
     ],
 )
-async def test_a_wrong_base_is_named(
+async def test_an_unknown_base_is_reported(
     base: str, code: str, message: str, data: Path, source: Path
 ) -> None:
     with pytest.raises(Failure, match=message) as raised:
@@ -291,7 +293,7 @@ async def test_a_wrong_base_is_named(
     assert "\n" not in str(raised.value)
 
 
-async def test_a_wrong_source_is_named(data: Path, source: Path, tmp_path: Path) -> None:
+async def test_an_invalid_source_is_reported(data: Path, source: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     run("init", "-q", str(tmp_path / "empty"), cwd=tmp_path)
     cases = {
@@ -312,7 +314,7 @@ async def test_a_wrong_source_is_named(data: Path, source: Path, tmp_path: Path)
         assert "secret" not in str(raised.value)
 
 
-async def test_a_machine_without_git_says_so(
+async def test_a_missing_git_is_reported(
     data: Path, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -345,7 +347,7 @@ async def test_more_changes_than_an_artifact_may_have_are_refused(
         assert raised.value.code == "too_large"
 
 
-async def test_a_git_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
+async def test_a_hanging_git_is_killed_with_its_children(tmp_path: Path) -> None:
     alias = f"alias.hang=!echo $$ > {tmp_path}/pid; sleep 1000"
     with pytest.raises(Failure, match=r"took more than 0\.5 s") as raised:
         await git("-c", alias, "hang", cwd=tmp_path, timeout=0.5)

@@ -40,7 +40,7 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader, "TICK", 0.02)
 
 
-async def heard(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
+async def messages_of(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
     """Run an agent; return its job, and the replies in its variable `heard`."""
     number = await submit_agent_job(make, repo)
     end = '\nsay("result", summary="", data={"heard": heard})'
@@ -88,7 +88,7 @@ for line in [{", ".join(line for line, _, _ in UNREADABLE)}]:
     sys.stdout.flush()
     heard.append(hear())
 """
-    job, replies = await heard(rt, make, repo, code)
+    job, replies = await messages_of(rt, make, repo, code)
     for reply, (line, id, reason) in zip(replies, UNREADABLE, strict=True):
         assert (reply["type"], reply["id"]) == ("refused", id), line
         assert reason in reply["reason"], line
@@ -115,7 +115,7 @@ async def test_messages_that_cannot_be_stored_are_refused_logged_and_not_fatal(
         f"say({message}, id='{n}'); heard.append(hear())\n"
         for n, (message, _) in enumerate(UNSTORABLE)
     )
-    job, replies = await heard(rt, make, repo, code)
+    job, replies = await messages_of(rt, make, repo, code)
     log = await log_of(rt, job.number)
     for reply, (message, reason) in zip(replies, UNSTORABLE, strict=True):
         assert reply["type"] == "refused", message
@@ -138,11 +138,11 @@ say("usage", id="3", input_tokens=1)
 for _ in range(3):
     heard.append(hear())
 """
-    _, replies = await heard(rt, make, repo, code)
+    _, replies = await messages_of(rt, make, repo, code)
     assert replies == [{"type": "ack", "id": id} for id in ("1", "2", "3")]
 
 
-async def test_events_logs_files_and_usage_are_kept_with_the_run(
+async def test_events_logs_files_and_usage_are_stored_with_the_run(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -160,7 +160,7 @@ say("usage", input_tokens=10, output_tokens=1, cost_usd=0.5, model="small")
 say("usage", input_tokens=5, cost_usd=0.25, model="large")
 say("log", id="d", text="by message"); hear()
 """
-    job, _ = await heard(rt, make, repo, code)
+    job, _ = await messages_of(rt, make, repo, code)
     ran = await last_event(rt, job.number, "agent.validation_ran")
     assert (ran.payload, ran.run) == ({"name": "lint", "passed": True}, 1)
     assert (await last_event(rt, job.number, "agent.too_much")).payload["truncated"] is True
@@ -181,7 +181,7 @@ say("log", id="d", text="by message"); hear()
     assert (job.result or {})["files_changed"] == 0
 
 
-async def test_all_that_an_agent_writes_on_standard_error_is_kept(
+async def test_standard_error_of_an_agent_is_logged_completely(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     """The agent has to wait when it writes faster than the log is stored."""
@@ -190,7 +190,7 @@ for n in range(80_000):
     print(f"{n:049}", file=sys.stderr)
 print("\u20ac" * 50_000, file=sys.stderr)
 """
-    job, _ = await heard(rt, make, repo, code)
+    job, _ = await messages_of(rt, make, repo, code)
     lines = "".join(
         [chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000)]
     ).splitlines()
@@ -224,7 +224,7 @@ say("result", summary="", data=start["steps"])
 # --- questions -----------------------------------------------------------------------------------
 
 
-async def test_an_agent_that_ignores_its_parking_is_killed_and_its_question_asked(
+async def test_an_agent_that_ignores_the_park_is_killed_and_its_question_is_asked(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_session, "PARK_TIMEOUT", 0.05)
@@ -251,9 +251,7 @@ say("result", summary=start["answers"]["go"]["value"])
     assert ((job.result or {})["summary"], job.attempts) == ("blue", 0)
 
 
-async def test_a_parked_agent_may_still_save_its_work(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
+async def test_a_parked_agent_can_save_its_work(rt: Runtime, make: Factory, repo: Path) -> None:
     code = """
 if start["run"] == 1:
     open("half.txt", "w").write("half")
@@ -289,7 +287,7 @@ say("result", summary=" ".join(reply["value"] for reply in replies))
     assert ((job.result or {})["summary"], job.run_count) == ("b c", 3)
 
 
-async def test_the_same_key_with_another_text_is_asked_anew(
+async def test_the_same_key_with_another_text_is_a_new_question(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -305,7 +303,7 @@ say("result", summary=parked(ask("sure", text))["value"])
         assert ((await wait_for_end(rt, number)).result or {})["summary"] == "blue"
 
 
-async def test_free_text_and_its_question_without_an_end_are_passed_on_as_they_are(
+async def test_free_text_and_a_question_that_never_expires_are_passed_on_unchanged(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -362,7 +360,7 @@ def approve(key, on_deny):
 """
 
 
-async def test_an_approval_tells_the_agent_the_decision(
+async def test_an_approval_gives_the_agent_the_decision(
     rt: Runtime, make: Factory, people: People, repo: Path
 ) -> None:
     code = """

@@ -99,7 +99,7 @@ exec({ends!r}[int(start["request"]["title"])])
                 assert wait == pytest.approx(900, abs=1)
 
 
-async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
+async def test_an_agent_that_does_not_exit_after_its_result_is_killed(
     rt: Runtime, make: Factory, data: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_session, "PARK_TIMEOUT", 0.05)
@@ -121,7 +121,7 @@ IMPOSSIBLE: tuple[tuple[dict[str, Any], str], ...] = (
 """Fields of requests, and the errors of their jobs."""
 
 
-async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
+async def test_an_impossible_request_fails_at_once_with_the_reason(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     empty = tmp_path / "empty"
@@ -176,7 +176,7 @@ async def test_a_cancel_kills_the_agent_and_its_children(
     assert git("branch", "--list", "draftsman/*", cwd=repo) == ""
 
 
-async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
+async def test_an_agent_that_times_out_is_killed_and_its_job_fails(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo, text="pids")
@@ -189,7 +189,7 @@ async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
 
 
-async def test_a_shutdown_lets_the_agent_save_and_hands_the_job_back(
+async def test_a_shutdown_lets_the_agent_save_and_releases_the_job(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     code = """
@@ -204,9 +204,9 @@ if start["run"] == 1:
 say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
 """
     number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, data, code) as crew:
+    async with agent_worker(rt, data, code) as process:
         await made_by_agent(data, "half.ready")
-        crew.shut_down("test")
+        process.shut_down("test")
         job = await wait_for_status(rt, number, S.RESUMED)
     assert (job.attempts, job.retry_count) == (0, 0)
     async with agent_worker(rt, tmp_path / "elsewhere", code):
@@ -218,25 +218,25 @@ async def test_an_agent_that_ignores_the_shutdown_is_killed(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo, text="pids")
-    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as crew:
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as process:
         pids = await family(data)
-        crew.shut_down("test")
+        process.shut_down("test")
         await wait_for_status(rt, number, S.RESUMED)
         await wait_for_exit(*pids)
 
 
-async def test_a_run_that_lost_its_job_kills_its_agent(
+async def test_a_run_that_lost_its_lease_kills_its_agent(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     number = await submit_agent_job(make, repo, text="pids", on_lost="fail")
-    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)") as crew:
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)") as process:
         pids = await family(data)
-        await rt.sweeps.rescue(LeaderTerm(), [crew.id])
+        await rt.sweeps.rescue(LeaderTerm(), [process.id])
         await wait_for_exit(*pids)
     assert (await rt.read_model.job(number)).last_error == "the worker was lost"
 
 
-async def test_clones_that_a_killed_worker_left_behind_go_with_the_next_one(
+async def test_clones_of_a_killed_worker_are_removed_by_the_next_worker(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     over, running = await rt.read_model.job(await make.completed()), await make.running()

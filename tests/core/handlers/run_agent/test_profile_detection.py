@@ -67,7 +67,7 @@ def test_a_profile_is_detected_from_the_tree(
     assert proposed(tmp_path, files) == expected
 
 
-def test_a_file_that_leads_out_of_the_clone_is_not_read(tmp_path: Path) -> None:
+def test_a_link_out_of_the_clone_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("[tool.ruff]\n")
     clone = tmp_path / "clone"
     clone.mkdir()
@@ -75,7 +75,7 @@ def test_a_file_that_leads_out_of_the_clone_is_not_read(tmp_path: Path) -> None:
     assert proposed(clone, {}) == ("python", [])
 
 
-def test_dependencies_are_installed_as_they_are_locked(tmp_path: Path) -> None:
+def test_dependencies_are_installed_from_the_lock_file(tmp_path: Path) -> None:
     proposed(tmp_path, {"package.json": NPM, "package-lock.json": "{}"})
     assert [command.command for command in detect_profile(tmp_path).setup_commands] == [
         ("npm", "ci")

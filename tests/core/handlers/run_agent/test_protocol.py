@@ -67,7 +67,7 @@ def reason(**fields: Any) -> str:
 
 
 @given(some.binary() | some.text().map(str.encode))
-def test_no_bytes_make_it_raise(data: bytes) -> None:
+def test_no_bytes_make_the_parser_raise(data: bytes) -> None:
     result = parse_line(data)
     assert isinstance(result, MalformedLine)
     assert result.reason.isprintable()
@@ -119,7 +119,7 @@ def test_parsing_never_raises_and_parsed_messages_can_be_encoded(
         ),
     ],
 )
-def test_a_line_that_is_no_message_is_refused_with_its_reason(data: bytes, start: str) -> None:
+def test_an_invalid_message_is_refused_with_the_reason(data: bytes, start: str) -> None:
     result = parse_line(data)
     assert isinstance(result, MalformedLine)
     assert result.reason.startswith(start)
@@ -133,8 +133,8 @@ def test_the_longest_line_is_read() -> None:
 
 def test_a_refused_message_keeps_its_id_for_the_reply() -> None:
     assert parse_line(b'{"type":"log","id":"7"}') == MalformedLine("log.text: is required", "7")
-    for odd in (7, None, "", "x" * 201, ["7"]):
-        result = parse_line(line(type="log", id=odd))
+    for invalid in (7, None, "", "x" * 201, ["7"]):
+        result = parse_line(line(type="log", id=invalid))
         assert isinstance(result, MalformedLine)
         assert result.id is None
 
@@ -188,7 +188,9 @@ def test_expiry_is_seconds_never_or_as_configured(
         ({"expires_in": -1}, "ask.expires_in: must be at least 0"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(fields: dict[str, Any], start: str) -> None:
+def test_an_inconsistent_question_of_an_agent_is_refused(
+    fields: dict[str, Any], start: str
+) -> None:
     assert reason(**{"type": "ask", "id": "1", "key": "k", "text": "t", **fields}).startswith(start)
 
 
@@ -202,7 +204,7 @@ def test_an_approval_is_bound_to_its_action() -> None:
     assert len({gate.digest for gate in gates}) == 3
 
 
-def test_what_needs_no_reply_says_so_by_having_no_id() -> None:
+def test_a_message_without_an_id_needs_no_reply() -> None:
     assert read(type="checkpoint", data={"n": 1}) == CheckpointMessage(data={"n": 1})
     assert read(type="checkpoint", data=None, id="5").id == "5"
     assert read(type="event", kind="tests_ran").payload == {}
@@ -254,7 +256,7 @@ def test_messages_of_the_worker_are_single_lines() -> None:
     assert line["profile"]["fix_commands"][2]["level"] == "all"
 
 
-def test_an_event_is_as_it_was_sent() -> None:
+def test_an_event_is_parsed_unchanged() -> None:
     payload = {"a": [1, 2.5, None, True, {"b": "ü"}]}
     assert read(type="event", kind="a.b", payload=payload) == EventMessage(
         kind="a.b", payload=payload

@@ -60,7 +60,7 @@ async def answer(rt: Runtime, make: Factory, job: int, question: int, text: str)
     assert (await rt.questions.answer(job, question, response, make.owner)).accepted
 
 
-async def test_a_label_or_the_text_says_where_and_the_trail_says_how(
+async def test_a_label_or_the_text_selects_the_repository_and_an_event_records_it(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
 ) -> None:
     await rt.repos.map(RepoLocation(shop), make.owner, label="Shop")
@@ -76,7 +76,7 @@ async def test_a_label_or_the_text_says_where_and_the_trail_says_how(
     assert not git("branch", "--list", "draftsman/*", cwd=Path(pay.remote_url))
 
 
-async def test_who_is_unsure_asks_with_choices_and_remembers(
+async def test_an_ambiguous_repository_is_asked_for_once(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
 ) -> None:
     number = await submit_agent_job(make, None)
@@ -86,17 +86,17 @@ async def test_who_is_unsure_asks_with_choices_and_remembers(
             "Which repository is this job for?",
             ["pay", "shop"],
         )
-        await rt.repos.remove(pay, make.owner)  # other choices now: the answer counts still
+        await rt.repos.remove(pay, make.owner)  # the choices change; the answer stays valid
         await answer(rt, make, number, 1, "shop")
         job = await wait_for_end(rt, number)
     assert (job.status, job.repo_name) == (S.COMPLETED, "shop")
     resolved = (await last_event(rt, number, "repo_resolved")).payload
     assert (resolved["method"], resolved["confidence"], resolved["name"]) == ("asked", 1.0, "shop")
     start = (job.result or {})["data"]["start"]
-    assert (start["answers"], start["steps"]) == ({}, {}), "it is no business of the agent's"
+    assert (start["answers"], start["steps"]) == ({}, {}), "it is not passed to the agent"
 
 
-async def test_an_answer_that_names_nothing_is_asked_about_again(
+async def test_an_answer_without_a_known_repository_is_asked_for_again(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
 ) -> None:
     number = await submit_agent_job(make, None)
@@ -118,7 +118,7 @@ async def test_an_answer_that_names_nothing_is_asked_about_again(
     assert (job.status, job.repo_name) == (S.COMPLETED, "pay")
 
 
-async def test_what_was_found_stays_found(
+async def test_a_resolved_repository_does_not_change_between_runs(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
 ) -> None:
     await rt.repos.set_default(pay, make.owner)
@@ -181,10 +181,10 @@ async def test_a_profile_gives_the_defaults_and_validates_the_work(
     assert (kinds.count("validation_ran"), kinds.count("command_executed")) == (4, 1)
     branch, folder = str(result["branch"]), Path(repo.remote_url)
     files = git("ls-tree", "--name-only", branch, cwd=folder).split()
-    assert files == ["a.txt"], "what validation leaves is not the agent's work"
+    assert files == ["a.txt"], "files of the validation are not the agent's work"
 
 
-async def test_the_default_agent_works_where_neither_request_nor_repository_names_one(
+async def test_the_default_agent_is_used_without_an_agent_of_request_or_repository(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo
 ) -> None:
     settings = rt.settings.model_copy(update={"default_agent": "test"})
@@ -216,7 +216,7 @@ async def test_validators_that_are_not_installed_do_not_pass(
     )
 
 
-async def test_a_set_up_that_fails_stops_before_the_agent(
+async def test_a_failed_setup_prevents_the_start_of_the_agent(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     fields = {"setup_commands": [{"name": "install", "command": ["no-such-program"]}]}
@@ -226,7 +226,7 @@ async def test_a_set_up_that_fails_stops_before_the_agent(
     assert (job.last_error or "").startswith("setup command 'install' failed: program")
 
 
-async def test_a_folder_of_many_has_its_own_profile(
+async def test_a_folder_of_a_monorepo_has_its_own_profile(
     rt: Runtime, make: Factory, tmp_path: Path, pay: Repo
 ) -> None:
     top = Path(pay.remote_url)

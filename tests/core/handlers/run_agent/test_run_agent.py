@@ -63,7 +63,7 @@ async def log_of(rt: Runtime, number: int) -> str:
 # --- results ----------------------------------------------------------------------------
 
 
-async def test_the_work_becomes_a_branch_a_patch_and_the_result(
+async def test_work_is_published_as_branch_patch_and_result(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     before, tree = git("rev-parse", "HEAD", cwd=repo), contents(repo)
@@ -122,7 +122,7 @@ async def test_a_pull_request_of_the_agent_is_stored_and_its_paths_are_relative(
     assert created.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}
 
 
-async def test_work_that_changes_nothing_leaves_no_branch(
+async def test_work_without_changes_publishes_no_branch(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     job = await done(rt, make, data, repo, 'say("result", summary="all is fine")')
@@ -131,7 +131,7 @@ async def test_work_that_changes_nothing_leaves_no_branch(
     assert await rt.checkpoints.artifacts(job.number) == []
 
 
-async def test_to_investigate_leaves_a_patch_and_no_branch(
+async def test_investigate_mode_stores_a_patch_and_no_branch(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     code = f'assert start["mode"] == "investigate"\n{WORK}'
@@ -142,7 +142,7 @@ async def test_to_investigate_leaves_a_patch_and_no_branch(
     assert [item.name for item in await rt.checkpoints.artifacts(job.number)] == ["changes.patch"]
 
 
-async def test_a_branch_of_that_name_is_not_overwritten(
+async def test_an_existing_branch_is_not_overwritten(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     number = await submit_agent_job(make, repo)
@@ -156,13 +156,13 @@ async def test_a_branch_of_that_name_is_not_overwritten(
     assert [item.name for item in await rt.checkpoints.artifacts(number)] == ["changes.patch"]
 
 
-async def test_the_start_tells_all_there_is_to_know(
+async def test_the_start_message_has_all_data_of_the_job(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     folders = 'start |= {"cwd": os.getcwd().split("/"), "workspace": start["workspace"].split("/")}'
     code = f'{folders}; say("result", summary="", data=start)'
-    words: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
-    job = await done(rt, make, data, repo, code, **words)
+    fields: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
+    job = await done(rt, make, data, repo, code, **fields)
     message = (job.result or {})["data"]
     assert (message["v"], message["job"], message["run"], message["mode"]) == (
         1,
@@ -180,7 +180,7 @@ async def test_the_start_tells_all_there_is_to_know(
     assert [command["name"] for command in message["profile"]["validation_commands"]]
 
 
-async def test_a_ref_is_worked_on_and_stays_pinned_over_runs(
+async def test_a_ref_is_pinned_for_all_runs(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     old = git("rev-parse", "HEAD", cwd=repo)
@@ -203,7 +203,7 @@ say("result", summary="", data={"is": [start["base_sha"], open("a.txt").read()]}
 # --- people -------------------------------------------------------------------------------------
 
 
-async def test_a_question_parks_the_agent_and_its_answer_starts_it_again(
+async def test_a_question_parks_the_agent_and_its_answer_restarts_it(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     code = """
@@ -214,9 +214,9 @@ if reply["type"] == "park":
 say("result", summary="got it", data={"told": start["answers"], "reply": reply})
 """
     number = await submit_agent_job(make, repo)
-    async with agent_worker(rt, data, code) as crew:
+    async with agent_worker(rt, data, code) as process:
         await wait_for_question(rt, number)
-        await until(lambda: is_free(crew), "a free slot")
+        await until(lambda: is_free(process), "a free slot")
         assert guards() == []
         await make.answer(number, "blue")
         job = await wait_for_end(rt, number)
@@ -239,8 +239,8 @@ def guards() -> list[psutil.Process]:
     return processes
 
 
-async def is_free(crew: WorkerProcess) -> bool:
-    return not crew.worker.running
+async def is_free(process: WorkerProcess) -> bool:
+    return not process.worker.running
 
 
 # --- checkpoints ---------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ say("result", summary="", data={
 """
 
 
-async def test_another_host_goes_on_with_the_tree_as_it_was_at_the_checkpoint(
+async def test_another_host_continues_with_the_tree_of_the_checkpoint(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     """It fetches the base from the source by its id, though the source has moved on."""
@@ -309,7 +309,7 @@ async def test_another_host_goes_on_with_the_tree_as_it_was_at_the_checkpoint(
 # --- concurrency --------------------------------------------------------------------------
 
 
-async def test_several_jobs_work_on_one_repository_at_once(
+async def test_jobs_of_one_repository_run_concurrently(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     """They create the mirror, and push to the source, at the same time."""

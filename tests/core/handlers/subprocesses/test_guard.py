@@ -87,7 +87,7 @@ async def family_of(process: asyncio.subprocess.Process) -> Family:
     return Family.below(int(pid))
 
 
-async def gone(processes: list[psutil.Process]) -> None:
+async def is_gone(processes: list[psutil.Process]) -> None:
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, DEADLINE)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
@@ -112,10 +112,12 @@ HITS = (
 
 SANDBOXED = (HITS[0], *HITS[-3:])
 AT_ONCE = 6
-"""Workers that are hit at a time: most of the time passes until their leases expire."""
+"""Workers with a fault at the same time: most of the time passes until their leases expire."""
 
 
-async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(tmp_path: Path) -> None:
+async def test_an_agent_and_its_daemon_die_if_any_process_is_killed_or_stopped(
+    tmp_path: Path,
+) -> None:
     turns = asyncio.Semaphore(AT_ONCE)
     async with asyncio.TaskGroup() as tasks:
         for number, hits in enumerate((*HITS, *SANDBOXED)):
@@ -125,7 +127,7 @@ async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(tmp_pat
 
 
 async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphore) -> None:
-    """Hit the processes around an agent; it must die with its daemon."""
+    """Kill or stop the processes around an agent; it must die with its daemon."""
     async with turns, worker(FAMILY + PAUSE, 3.0, folder, mode) as process:
         family = await family_of(process)
         targets = {"guard": family.guard, "keeper": family.keeper}
@@ -136,11 +138,11 @@ async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphor
                 kind, name = hit.split()
                 with contextlib.suppress(psutil.NoSuchProcess):
                     targets[name].send_signal(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
-            await gone(family.programs)
+            await is_gone(family.programs)
             if "worker" not in hits:
                 async with asyncio.timeout(DEADLINE):
                     await process.wait()
-                await gone([family.guard, family.keeper])
+                await is_gone([family.guard, family.keeper])
         except BaseException as error:
             error.add_note(f"{mode}, {hits}")
             raise
@@ -150,7 +152,7 @@ async def agent_dies(mode: str, hits: str, folder: Path, turns: asyncio.Semaphor
                     target.kill()
 
 
-async def test_an_agent_outlives_its_lease_while_its_worker_shows_life(tmp_path: Path) -> None:
+async def test_an_agent_lives_while_its_worker_sends_heartbeats(tmp_path: Path) -> None:
     async with worker(FAMILY + TICK, LEASE, tmp_path) as process:
         family = await family_of(process)
         for _ in range(60):
@@ -158,23 +160,23 @@ async def test_an_agent_outlives_its_lease_while_its_worker_shows_life(tmp_path:
         assert all(member.is_running() for member in family.programs)
 
 
-async def test_an_agent_and_its_daemon_die_when_their_worker_stands_still(tmp_path: Path) -> None:
+async def test_an_agent_and_its_daemon_die_when_their_worker_is_suspended(tmp_path: Path) -> None:
     async with worker(FAMILY + TICK, LEASE, tmp_path) as process:
         family = await family_of(process)
         process.send_signal(signal.SIGSTOP)
-        await gone(family.programs)
+        await is_gone(family.programs)
         process.send_signal(signal.SIGCONT)
         async with asyncio.timeout(DEADLINE):
             assert await process.wait() == 0
 
 
-async def test_an_agent_dies_when_its_worker_never_shows_life(tmp_path: Path) -> None:
+async def test_an_agent_dies_without_a_heartbeat_of_its_worker(tmp_path: Path) -> None:
     async with await start(FAMILY + PAUSE, tmp_path, lease=LEASE) as process:
         assert await anext(process.lines()) == b"ready"
         family = Family.below(process.pid)
         async with asyncio.timeout(DEADLINE):
             assert await process.wait() == 128 + signal.SIGKILL
-        await gone(family.programs)
+        await is_gone(family.programs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -184,16 +186,16 @@ async def test_a_signal_to_the_guard_kills_the_agent(
     async with worker(FAMILY + PAUSE, 300, tmp_path) as process:
         family = await family_of(process)
         family.guard.send_signal(number)
-        await gone([family.guard, family.keeper, *family.programs])
+        await is_gone([family.guard, family.keeper, *family.programs])
 
 
-async def test_what_an_agent_leaves_behind_dies_with_it(tmp_path: Path) -> None:
+async def test_processes_of_an_agent_die_with_it(tmp_path: Path) -> None:
     async with await start(FAMILY + "input(); raise SystemExit(7)", tmp_path) as process:
         assert await anext(process.lines()) == b"ready"
         family = Family.below(process.pid)
         await process.send(b"go\n")
         assert await process.wait() == 7
-        await gone([family.keeper, *family.programs])
+        await is_gone([family.keeper, *family.programs])
 
 
 async def start(code: str, folder: Path, lease: float = DEADLINE) -> AgentProcess:

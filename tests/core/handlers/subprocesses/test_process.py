@@ -80,7 +80,7 @@ async def test_an_agent_inherits_the_allowlist_and_three_descriptors(
         {"env": {"STORE": "postgresql://u:p@h/d"}},
     ],
 )
-async def test_a_variable_that_leads_to_a_database_is_refused(
+async def test_a_variable_with_a_database_url_is_refused(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "secret")
@@ -92,7 +92,7 @@ async def test_a_variable_that_leads_to_a_database_is_refused(
     assert raised.value.declared == "PERMANENT"
 
 
-async def test_our_own_agent_ignores_modules_of_the_repository(tmp_path: Path) -> None:
+async def test_the_built_in_agent_ignores_modules_of_the_repository(tmp_path: Path) -> None:
     (tmp_path / "draftsman").mkdir()
     (tmp_path / "draftsman" / "__init__.py").write_text("raise SystemExit('the repository ran')")
     log = Log()
@@ -105,13 +105,13 @@ async def test_our_own_agent_ignores_modules_of_the_repository(tmp_path: Path) -
     assert b"JSONDecodeError" in log.text  # our agent was found, and refused the line
 
 
-async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+async def test_a_missing_program_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="program 'no-such-agent' not found; install it") as raised:
         await start("no-such-agent", cwd=tmp_path)
     assert (raised.value.origin, raised.value.code) == ("agent", "command_not_found")
 
 
-async def test_a_program_that_cannot_be_run_says_so_in_the_log(tmp_path: Path) -> None:
+async def test_a_program_that_cannot_be_run_is_logged(tmp_path: Path) -> None:
     script = tmp_path / "agent"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
@@ -122,7 +122,7 @@ async def test_a_program_that_cannot_be_run_says_so_in_the_log(tmp_path: Path) -
     assert b"not found" in log.text
 
 
-async def test_lines_go_in_and_come_out(tmp_path: Path) -> None:
+async def test_lines_are_written_and_read(tmp_path: Path) -> None:
     async with await start("cat", cwd=tmp_path) as process:
         await process.send(b"one\n")
         lines = process.lines()
@@ -131,7 +131,7 @@ async def test_lines_go_in_and_come_out(tmp_path: Path) -> None:
         assert await anext(lines) == b"two"
 
 
-async def test_a_line_that_is_too_long_is_reported_and_the_next_is_read(tmp_path: Path) -> None:
+async def test_a_line_over_the_limit_is_reported_and_the_next_line_is_read(tmp_path: Path) -> None:
     code = f"print('x' * {MAX_LINE}); print('y' * {MAX_LINE + 1}); print('z', end='')"
     async with await start("{python}", "-c", code, cwd=tmp_path) as process:
         longest, too_long, last = await read(process)
@@ -171,7 +171,7 @@ async def test_standard_error_is_passed_on_while_the_agent_runs(tmp_path: Path) 
     assert log.text == b"one\ntwo\n"
 
 
-async def test_a_log_that_cannot_be_kept_ends_the_agent(tmp_path: Path) -> None:
+async def test_an_error_of_the_log_ends_the_agent(tmp_path: Path) -> None:
     async def on_stderr(chunk: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -184,7 +184,7 @@ async def test_a_log_that_cannot_be_kept_ends_the_agent(tmp_path: Path) -> None:
             await process.wait()
 
 
-async def test_terminate_lets_an_agent_end_in_order_and_kill_does_not(tmp_path: Path) -> None:
+async def test_terminate_lets_an_agent_clean_up_and_kill_does_not(tmp_path: Path) -> None:
     code = "trap 'echo bye; exit 5' TERM; echo ready; while :; do read x || exit 9; done"
     async with await start("sh", "-c", code, cwd=tmp_path) as process:
         lines = process.lines()
@@ -198,7 +198,7 @@ async def test_terminate_lets_an_agent_end_in_order_and_kill_does_not(tmp_path: 
         assert await process.wait() == 137
 
 
-async def test_an_agent_that_reads_nothing_and_has_gone_is_no_error(tmp_path: Path) -> None:
+async def test_a_write_to_an_agent_that_exited_is_no_error(tmp_path: Path) -> None:
     async with await start("true", cwd=tmp_path) as process:
         assert await process.wait() == 0
         await process.send(b"hello\n")
@@ -206,7 +206,7 @@ async def test_an_agent_that_reads_nothing_and_has_gone_is_no_error(tmp_path: Pa
         process.kill()
 
 
-async def test_a_heartbeat_after_the_end_goes_nowhere(tmp_path: Path) -> None:
+async def test_a_heartbeat_after_the_exit_is_ignored(tmp_path: Path) -> None:
     async with await start("true", cwd=tmp_path) as process:
         await process.wait()
     with (tmp_path / "file").open("wb", buffering=0) as file:
@@ -218,7 +218,7 @@ async def test_a_heartbeat_after_the_end_goes_nowhere(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b""
 
 
-async def test_leaving_kills_an_agent_with_unread_output(tmp_path: Path) -> None:
+async def test_leaving_the_context_kills_an_agent_with_unread_output(tmp_path: Path) -> None:
     async with await start("yes", cwd=tmp_path) as process:
         guard = process.pid
         assert await anext(process.lines()) == b"y"

@@ -37,14 +37,14 @@ async def main(code: str, lease: float, mode: str) -> None:
 
 
 async def beat(process: AgentProcess) -> None:
-    """Show life until canceled."""
+    """Send heartbeats until canceled."""
     while True:
         process.heartbeat()
         await asyncio.sleep(0.05)
 
 
 async def forward(chunk: bytes) -> None:
-    """Pass on what the agent writes on standard error."""
+    """Pass on the standard error of the agent."""
     sys.stderr.buffer.write(chunk)
 
 

@@ -1,4 +1,4 @@
-"""Cancel: at once where nothing runs, through the worker where something does."""
+"""Cancel: at once without a run, through the worker with a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_a_running_job_is_asked_to_stop(make: Factory, rt: Runtime, people
     )
 
 
-async def test_its_run_learns_it_with_the_next_write(make: Factory, rt: Runtime) -> None:
+async def test_the_next_write_of_its_run_reports_the_cancel(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner)
     with pytest.raises(LeaseLost):
@@ -56,7 +56,7 @@ async def test_its_run_learns_it_with_the_next_write(make: Factory, rt: Runtime)
     await rt.checkpoints.log(work.lease, 1, "its last words are kept")
 
 
-async def test_asking_twice_keeps_the_first_and_says_the_same(
+async def test_a_second_cancel_keeps_the_first_and_has_the_same_result(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running()
@@ -67,7 +67,7 @@ async def test_asking_twice_keeps_the_first_and_says_the_same(
     assert kinds.count("cancel_requested") == 1
 
 
-async def test_force_ends_a_running_job_at_once_and_its_run_writes_nothing_more(
+async def test_a_forced_cancel_ends_a_running_job_at_once_and_its_run_writes_nothing(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running()
@@ -95,7 +95,7 @@ async def test_a_canceled_job_closes_its_question(
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL, key=str), ids=str)
-async def test_who_comes_too_late_is_told_how_it_ended(
+async def test_a_late_cancel_is_refused_with_the_final_status(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status)
@@ -110,7 +110,7 @@ async def test_an_unknown_job_is_not_found(make: Factory, rt: Runtime) -> None:
         await rt.job_control.cancel(999, make.owner)
 
 
-async def test_an_operator_may_cancel_any_job_and_an_invoker_his_own(
+async def test_an_operator_can_cancel_any_job_and_an_invoker_only_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = await make.queued(actor=people.anna)

@@ -17,8 +17,8 @@ from tests.factories import Factory
 BUSY = Failure("busy", http_status=503)
 
 
-def _with(rt: Runtime, **tables: Any) -> Runtime:
-    """Return services over the same database, with other limits configured."""
+def _with_limits(rt: Runtime, **tables: Any) -> Runtime:
+    """Return services over the same database with other configured limits."""
     values = rt.settings.model_dump() | {"database_url": rt.db.url} | tables
     return wire(Settings.model_validate(values), rt.db, False)
 
@@ -26,7 +26,7 @@ def _with(rt: Runtime, **tables: Any) -> Runtime:
 @pytest.fixture
 def limited(rt: Runtime) -> Runtime:
     """Give services that limit a type and an agent."""
-    return _with(
+    return _with_limits(
         rt,
         types={"noop": {"max_attempts": 5, "max_retries": 5, "on_lost": "fail"}},
         agents={"slow": {"command": ["x"], "max_retries": 7, "on_lost": "resume"}},
@@ -47,15 +47,15 @@ def limited(rt: Runtime) -> Runtime:
     ],
     ids=["type", "agent", "overrides", "mixed", "option"],
 )
-async def test_budgets_are_those_of_the_most_particular_who_speaks(
+async def test_budgets_come_from_the_most_specific_setting(
     limited: Runtime, owner: Actor, fields: dict[str, Any], expected: tuple[int, int, OnLost]
 ) -> None:
-    made = await limited.submissions.submit(invocation(type="noop", **fields), owner)
-    job = await limited.read_model.job(made.number)
+    submitted = await limited.submissions.submit(invocation(type="noop", **fields), owner)
+    job = await limited.read_model.job(submitted.number)
     assert (job.max_attempts, job.max_retries, job.on_lost) == expected
 
 
-async def test_budgets_stay_as_they_were_submitted(
+async def test_budgets_are_fixed_at_submission(
     rt: Runtime, limited: Runtime, make: Factory
 ) -> None:
     work = await make.running(agent="slow")
@@ -70,7 +70,7 @@ async def test_delays_are_those_of_the_worker_the_agent_and_the_job(
     rt: Runtime, make: Factory
 ) -> None:
     slow = {"slow": {"command": ["x"], "base_delay": 5000, "max_delay": 5000}}
-    settlement = _with(rt, agents=slow).settlement
+    settlement = _with_limits(rt, agents=slow).settlement
 
     async def wait(**fields: Any) -> float:
         work = await make.running(**fields)

@@ -83,7 +83,7 @@ async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
         assert [job.number for job in jobs] == numbers, name
 
 
-async def test_a_rare_tag_is_looked_for_a_stretch_at_a_time(
+async def test_a_rare_tag_is_searched_for_in_bounded_steps(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("draftsman.services.jobs.read_model.SCAN_LIMIT", 2)
@@ -96,7 +96,7 @@ async def test_a_rare_tag_is_looked_for_a_stretch_at_a_time(
     assert len((await rt.read_model.page()).jobs) == 4
 
 
-async def test_since_is_found_by_halving_and_not_by_reading(
+async def test_since_is_found_by_binary_search(
     make: Factory, rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     old = [await make.queued() for _ in range(3)]
@@ -106,14 +106,14 @@ async def test_since_is_found_by_halving_and_not_by_reading(
     since = await now(conn)
     await clock.forward(7200)
     late = await make.queued()
-    wanted = [since - timedelta(days=1), since - timedelta(minutes=30), since + timedelta(hours=2)]
-    found = [await store.first_since(conn, at) for at in wanted]
-    assert found == [old[0], new[0], late]
+    times = [since - timedelta(days=1), since - timedelta(minutes=30), since + timedelta(hours=2)]
+    numbers = [await store.first_since(conn, at) for at in times]
+    assert numbers == [old[0], new[0], late]
     assert await store.first_since(conn, since + timedelta(days=1)) == late + 1
-    assert [job.number for job in await rt.read_model.jobs(since=wanted[1])] == [late, *new[::-1]]
+    assert [job.number for job in await rt.read_model.jobs(since=times[1])] == [late, *new[::-1]]
 
 
-async def test_what_has_ended_is_counted_to_a_limit(
+async def test_finished_jobs_are_counted_up_to_a_limit(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("draftsman.services.jobs.read_model.COUNT_LIMIT", 2)
@@ -133,7 +133,7 @@ async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
         await rt.read_model.wait(999)
 
 
-async def test_waiting_ends_with_the_job(make: Factory, rt: Runtime) -> None:
+async def test_wait_ends_with_the_job(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     waiting = asyncio.ensure_future(rt.read_model.wait(work.number))
     assert not (await asyncio.wait([waiting], timeout=0.01))[0]
@@ -141,7 +141,7 @@ async def test_waiting_ends_with_the_job(make: Factory, rt: Runtime) -> None:
     assert await waiting is Status.COMPLETED
 
 
-async def test_waiting_can_end_with_a_question_too(make: Factory, rt: Runtime) -> None:
+async def test_wait_can_end_at_a_question(make: Factory, rt: Runtime) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
     waits = [rt.read_model.wait(work.number, questions_too=True) for work in (asked, gate)]
     assert await asyncio.gather(*waits) == [
@@ -150,7 +150,7 @@ async def test_waiting_can_end_with_a_question_too(make: Factory, rt: Runtime) -
     ]
 
 
-async def test_the_counts_of_everything(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_overview_counts_all_objects(make: Factory, rt: Runtime, clock: Clock) -> None:
     await make.worker_row(id=make.worker, slots=4)
     await make.worker_row(slots=9)
     await clock.forward(301)
@@ -171,14 +171,14 @@ async def test_the_counts_of_everything(make: Factory, rt: Runtime, clock: Clock
     assert stats.answer_seconds == pytest.approx(100, abs=5)
 
 
-async def test_an_empty_database_has_counts_of_nothing(rt: Runtime) -> None:
+async def test_overview_of_an_empty_database_has_zero_counts(rt: Runtime) -> None:
     stats = await rt.read_model.stats()
     assert set(stats.jobs) == {str(status) for status in Status}
     assert sum(stats.jobs.values()) == stats.open_questions == stats.workers == 0
     assert (stats.next_expiry, stats.answer_seconds) == (None, None)
 
 
-async def test_the_server_says_what_it_is_and_how_far_our_clock_is_ahead(rt: Runtime) -> None:
+async def test_server_information_has_the_version_and_the_clock_difference(rt: Runtime) -> None:
     health, ahead = await rt.read_model.health()
     assert int(health.version.split(".")[0]) >= 15
     assert abs(ahead) < 2
@@ -192,9 +192,7 @@ async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None
     assert [run.job for run in rest] == [numbers[0]]
 
 
-async def test_the_end_of_a_trail_is_its_newest_events_in_their_order(
-    make: Factory, rt: Runtime
-) -> None:
+async def test_latest_events_of_a_job_are_in_their_order(make: Factory, rt: Runtime) -> None:
     number = await make.completed()
     await make.completed()
     trail = await rt.read_model.job_events(number)
@@ -203,7 +201,7 @@ async def test_the_end_of_a_trail_is_its_newest_events_in_their_order(
     assert await rt.read_model.latest_job_events(number, trail[-1].id) == []
 
 
-async def test_a_stand_is_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
+async def test_a_job_has_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
     number = await make.queued()
     assert await rt.read_model.status_and_version(number) == (Status.QUEUED, 1)
     await make.running(number)
@@ -212,7 +210,7 @@ async def test_a_stand_is_a_status_and_a_version(make: Factory, rt: Runtime) -> 
         await rt.read_model.status_and_version(99)
 
 
-async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runtime) -> None:
+async def test_latest_events_are_newest_first(make: Factory, rt: Runtime) -> None:
     await make.completed()
     await wait_for_feed(rt)
     forwards = await rt.read_model.events()
@@ -221,42 +219,42 @@ async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runti
     assert [*first, *rest] == forwards[::-1]
 
 
-async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
+async def test_activity_is_counted_since_the_previous_call(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make.completed()
     await make.answer((await make.asked()).number, "red")
     since = datetime.now(UTC) - timedelta(minutes=30)
-    first = await _pulse_with(rt, since, None, (1, 1))
+    first = await _activity_with(rt, since, None, (1, 1))
     monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_PAGE_SIZE", 2)
     again = await rt.read_model.activity(since)
     assert (again.since, again.spans) == (first.since, first.spans)
     assert again.end >= first.end  # a vacuum moves it too
     await make.failed()
     await make.queued()
-    await _pulse_with(rt, since, first.end, (1, 0))
+    await _activity_with(rt, since, first.end, (1, 0))
     monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_MAX_PAGES", 1)
     cut = await rt.read_model.activity(since)
     assert cut.since > first.since
 
 
-async def _pulse_with(
-    rt: Runtime, since: datetime, after: store.EventCursor | None, felt: tuple[int, int]
+async def _activity_with(
+    rt: Runtime, since: datetime, after: store.EventCursor | None, expected: tuple[int, int]
 ) -> Activity:
     """Wait for the activity: the feed holds back events behind an open transaction."""
 
-    found: Activity | None = None
+    activity: Activity | None = None
 
     async def look() -> bool:
-        nonlocal found
-        found = await rt.read_model.activity(since, after)
-        return _felt(found) == felt
+        nonlocal activity
+        activity = await rt.read_model.activity(since, after)
+        return _counts(activity) == expected
 
-    await until(look, f"a pulse of {felt}")
-    assert found is not None
-    return found
+    await until(look, f"activity of {expected}")
+    assert activity is not None
+    return activity
 
 
-def _felt(pulse: Activity) -> tuple[int, int]:
-    spans = pulse.spans.values()
+def _counts(activity: Activity) -> tuple[int, int]:
+    spans = activity.spans.values()
     return sum(span.finished for span in spans), sum(len(span.answers) for span in spans)

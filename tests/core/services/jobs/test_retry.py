@@ -25,9 +25,9 @@ async def test_a_finished_job_gets_one_successor(
     make: Factory, rt: Runtime, people: People, status: Status
 ) -> None:
     number = await make.job_in(status)
-    made = await rt.job_control.retry(number, people.olga)
-    job = await rt.read_model.job(made.number)
-    assert (made.outcome, job.status, job.retry_of, job.chain_length) == (
+    retry = await rt.job_control.retry(number, people.olga)
+    job = await rt.read_model.job(retry.number)
+    assert (retry.outcome, job.status, job.retry_of, job.chain_length) == (
         "created",
         Status.QUEUED,
         number,
@@ -35,11 +35,11 @@ async def test_a_finished_job_gets_one_successor(
     )
     assert job.idempotency_key == f"retry:{number}:1"
     again = await rt.job_control.retry(number, people.olga)
-    assert (again.number, again.outcome) == (made.number, "deduplicated")
+    assert (again.number, again.outcome) == (retry.number, "deduplicated")
     assert len(await rt.read_model.jobs()) == 2
 
 
-async def test_it_inherits_the_request_and_none_of_the_spending(
+async def test_a_retry_inherits_the_request_and_no_used_budget(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = await make.failed(
@@ -76,15 +76,17 @@ async def test_a_chain_grows_from_its_root(make: Factory, rt: Runtime) -> None:
     first = await make.canceled()
     number = first
     for length in (1, 2, 3):
-        made = await rt.job_control.retry(number, make.owner)
-        await rt.job_control.cancel(made.number, make.owner)
-        job = await rt.read_model.job(made.number)
+        retry = await rt.job_control.retry(number, make.owner)
+        await rt.job_control.cancel(retry.number, make.owner)
+        job = await rt.read_model.job(retry.number)
         assert (job.retry_of, job.chain_length) == (number, length)
         assert job.idempotency_key == f"retry:{first}:{length}"
-        number = made.number
+        number = retry.number
 
 
-async def test_a_chain_ends(make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_chain_of_retries_is_limited(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(job_control, "CHAIN_LIMIT", 1)
     job = await rt.job_control.retry(await make.canceled(), make.owner)
     await rt.job_control.cancel(job.number, make.owner)
@@ -102,7 +104,7 @@ async def _canceled_with_work(make: Factory, rt: Runtime) -> int:
     return work.number
 
 
-async def test_it_goes_on_from_the_newest_checkpoint_and_work_bundle(
+async def test_a_retry_continues_from_the_newest_checkpoint_and_work_bundle(
     make: Factory, rt: Runtime
 ) -> None:
     number = await _canceled_with_work(make, rt)
@@ -114,7 +116,7 @@ async def test_it_goes_on_from_the_newest_checkpoint_and_work_bundle(
     assert await rt.checkpoints.latest(number) == ({"step": 2}, b"\x00" * 3_000_000)
 
 
-async def test_a_fresh_one_starts_from_nothing(make: Factory, rt: Runtime) -> None:
+async def test_a_fresh_retry_has_no_checkpoint(make: Factory, rt: Runtime) -> None:
     number = await _canceled_with_work(make, rt)
     job = await rt.job_control.retry(number, make.owner, fresh=True)
     assert await rt.checkpoints.latest(job.number) == (None, None)
@@ -132,7 +134,7 @@ async def test_answers_and_steps_do_not_carry_over(make: Factory, rt: Runtime) -
     assert await rt.checkpoints.steps(job.number) == []
 
 
-async def test_a_completed_job_needs_to_be_asked_for_again(make: Factory, rt: Runtime) -> None:
+async def test_a_completed_job_is_retried_only_on_request(make: Factory, rt: Runtime) -> None:
     number = await make.completed()
     with pytest.raises(Refused, match="--again"):
         await rt.job_control.retry(number, make.owner)
@@ -148,14 +150,14 @@ async def test_a_job_that_is_not_finished_is_not_retried(
         await rt.job_control.retry(number, make.owner)
 
 
-async def test_a_live_job_for_the_subject_goes_on_instead(make: Factory, rt: Runtime) -> None:
+async def test_a_live_job_for_the_subject_replaces_the_retry(make: Factory, rt: Runtime) -> None:
     number = await make.canceled(subject_key="card:1")
     live = await make.queued(subject_key="card:1")
     with pytest.raises(Refused, match=f"D-{live} is active for the same subject"):
         await rt.job_control.retry(number, make.owner)
 
 
-async def test_the_keys_of_retries_are_nobody_elses(make: Factory, rt: Runtime) -> None:
+async def test_keys_of_retries_are_reserved(make: Factory, rt: Runtime) -> None:
     number = await make.canceled()
     for key in (f"retry:{number}:1", "auto:1"):
         with pytest.raises(UsageError, match="key"):
@@ -163,15 +165,15 @@ async def test_the_keys_of_retries_are_nobody_elses(make: Factory, rt: Runtime) 
     assert (await rt.job_control.retry(number, make.owner)).outcome == "created"
 
 
-async def test_an_operator_may_retry_any_job_and_an_invoker_his_own(
+async def test_an_operator_can_retry_any_job_and_an_invoker_only_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    mine = await make.queued(actor=people.anna)
-    await rt.job_control.cancel(mine, make.owner)
+    own = await make.queued(actor=people.anna)
+    await rt.job_control.cancel(own, make.owner)
     for actor in (people.ben, people.carol, people.erin):
         with pytest.raises(NotPermitted, match="may not retry"):
-            await rt.job_control.retry(mine, actor)
-    assert (await rt.job_control.retry(mine, people.anna)).outcome == "created"
+            await rt.job_control.retry(own, actor)
+    assert (await rt.job_control.retry(own, people.anna)).outcome == "created"
     with pytest.raises(NotFound):
         await rt.job_control.retry(999, people.olga)
 
@@ -184,15 +186,15 @@ async def _expired(make: Factory, rt: Runtime, people: People, **fields: Any) ->
     return work.number
 
 
-async def test_an_answer_that_came_too_late_can_be_carried_on_with(
+async def test_a_late_answer_can_be_used_by_a_retry(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = await _expired(make, rt, people)
     with pytest.raises(Refused, match="has no late answer"):
         await rt.job_control.retry(number, people.anna, with_answer=True)
     assert not (await make.answer(number, "2", people.ben)).accepted
-    made = await rt.job_control.retry(number, people.anna, with_answer=True)
-    assert (await rt.read_model.job(made.number)).overrides["answers"] == {"pick": "blue"}
+    retry = await rt.job_control.retry(number, people.anna, with_answer=True)
+    assert (await rt.read_model.job(retry.number)).overrides["answers"] == {"pick": "blue"}
 
 
 async def test_a_retry_of_a_retry_has_the_answers_of_the_request_only(
@@ -201,15 +203,15 @@ async def test_a_retry_of_a_retry_has_the_answers_of_the_request_only(
     number = await _expired(make, rt, people, overrides={"answers": {"colour": "red"}, "x": 1})
     await make.answer(number, "2", people.ben)
     late = await rt.job_control.retry(number, people.anna, with_answer=True)
-    given = (await rt.read_model.job(late.number)).overrides
-    assert given == {"answers": {"colour": "red", "pick": "blue"}, "x": 1}
+    overrides = (await rt.read_model.job(late.number)).overrides
+    assert overrides == {"answers": {"colour": "red", "pick": "blue"}, "x": 1}
     await rt.job_control.cancel(late.number, people.anna)
     plain = await rt.job_control.retry(late.number, people.anna)
-    given = (await rt.read_model.job(plain.number)).overrides
-    assert given == {"answers": {"colour": "red"}, "x": 1}
+    overrides = (await rt.read_model.job(plain.number)).overrides
+    assert overrides == {"answers": {"colour": "red"}, "x": 1}
 
 
-async def test_an_answer_of_somebody_who_may_not_answer_is_not_carried_on_with(
+async def test_an_unauthorized_late_answer_is_not_used_by_a_retry(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     number = await _expired(make, rt, people)
@@ -219,7 +221,7 @@ async def test_an_answer_of_somebody_who_may_not_answer_is_not_carried_on_with(
         await rt.job_control.retry(number, people.anna, with_answer=True)
 
 
-async def test_a_retry_can_be_done_like_any_other_job(make: Factory, rt: Runtime) -> None:
+async def test_a_retry_is_run_like_any_other_job(make: Factory, rt: Runtime) -> None:
     job = await rt.job_control.retry(await make.dead(), make.owner)
     work = await make.running(job.number)
     assert (work.retry_of, work.attempts, work.max_attempts) == (1, 0, 0)

@@ -25,12 +25,16 @@ async def _submit(rt: Runtime, owner: Actor, **fields: Any) -> SubmittedJob:
     return await rt.submissions.submit(invocation(**{"type": "noop"} | fields), owner)
 
 
-async def test_a_new_request_makes_a_job(rt: Runtime, owner: Actor) -> None:
-    made = await _submit(rt, owner)
-    job = await rt.read_model.job(made.number)
-    assert (made.outcome, made.status, made.name) == ("created", Status.QUEUED, f"D-{made.number}")
-    assert (job.id, job.status, job.version, job.run_count) == (made.id, Status.QUEUED, 1, 0)
-    assert job.idempotency_key == f"auto:{made.id}"
+async def test_a_new_request_creates_a_job(rt: Runtime, owner: Actor) -> None:
+    submitted = await _submit(rt, owner)
+    job = await rt.read_model.job(submitted.number)
+    assert (submitted.outcome, submitted.status, submitted.name) == (
+        "created",
+        Status.QUEUED,
+        f"D-{submitted.number}",
+    )
+    assert (job.id, job.status, job.version, job.run_count) == (submitted.id, Status.QUEUED, 1, 0)
+    assert job.idempotency_key == f"auto:{submitted.id}"
     assert job.queued_at is not None
 
 
@@ -152,7 +156,7 @@ async def test_a_live_job_with_the_same_subject_is_joined(
     assert (await _submit(rt, owner, subject_key="card:1")).outcome == "created"
 
 
-async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
+async def test_a_joining_request_is_stored_once_for_each_key_and_text(
     rt: Runtime, owner: Actor, people: People, conn: Connection
 ) -> None:
     first = await _submit(rt, owner, subject_key="card:1")
@@ -160,8 +164,8 @@ async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
         await _submit(rt, people.anna, subject_key="card:1", key="k", text="do it\ntwice")
         await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
     trail = await rt.read_model.job_events(first.number)
-    kept = [event.payload for event in trail if event.kind == "request_joined"]
-    assert [(one["requester"], one["text"]) for one in kept] == [
+    joins = [event.payload for event in trail if event.kind == "request_joined"]
+    assert [(entry["requester"], entry["text"]) for entry in joins] == [
         ("anna", "do it\ntwice"),
         ("erin", "do it\ntwice"),
     ]
@@ -172,44 +176,46 @@ async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
 
 
 async def test_the_key_decides_before_the_subject(rt: Runtime, owner: Actor) -> None:
-    mine = await _submit(rt, owner, key="k", subject_key="card:1")
-    await rt.job_control.cancel(mine.number, owner)
+    existing = await _submit(rt, owner, key="k", subject_key="card:1")
+    await rt.job_control.cancel(existing.number, owner)
     other = await _submit(rt, owner, key="other", subject_key="card:1")
     again = await _submit(rt, owner, key="k", subject_key="card:1")
-    assert (again.number, again.outcome) == (mine.number, "deduplicated")
-    assert other.number != mine.number
+    assert (again.number, again.outcome) == (existing.number, "deduplicated")
+    assert other.number != existing.number
 
 
 async def test_a_batch_is_answered_in_its_order_with_rising_numbers_and_positions(
     rt: Runtime, owner: Actor
 ) -> None:
     batch = [invocation(type="noop", key=key, title=key) for key in "dbeac"]
-    made = await rt.submissions.submit_many(batch, owner)
-    jobs = [await rt.read_model.job(one.number) for one in made]
+    results = await rt.submissions.submit_many(batch, owner)
+    jobs = [await rt.read_model.job(result.number) for result in results]
     assert [job.idempotency_key for job in jobs] == list("dbeac")
     assert [job.number for job in jobs] == sorted(job.number for job in jobs)
     positions = [job.position for job in jobs]
     assert positions == list(range(positions[0], positions[0] + 500, 100))
 
 
-async def test_what_a_batch_shares_is_not_confused_with_what_only_looks_equal(
+async def test_equal_looking_values_of_a_batch_are_stored_separately(
     rt: Runtime, owner: Actor
 ) -> None:
     payloads: list[dict[str, Any]] = [{"n": 1}, {"n": True}, {"n": 1.0}]
-    batch = [invocation(type="noop", payload=one, tags=["a"], priority=3) for one in payloads]
-    jobs = [
-        await rt.read_model.job(one.number)
-        for one in await rt.submissions.submit_many(batch, owner)
+    batch = [
+        invocation(type="noop", payload=payload, tags=["a"], priority=3) for payload in payloads
     ]
-    assert [repr(job.payload) for job in jobs] == [repr(one) for one in payloads]
+    jobs = [
+        await rt.read_model.job(payload.number)
+        for payload in await rt.submissions.submit_many(batch, owner)
+    ]
+    assert [repr(job.payload) for job in jobs] == [repr(payload) for payload in payloads]
     assert {(tuple(job.tags), job.priority) for job in jobs} == {(("a",), 3)}
 
 
 async def test_a_key_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", key=key) for key in "kxk"]
-    made = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in made] == ["created", "created", "deduplicated"]
-    assert made[0].number == made[2].number
+    results = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in results] == ["created", "created", "deduplicated"]
+    assert results[0].number == results[2].number
     assert len(await rt.read_model.jobs()) == 2
 
 
@@ -223,17 +229,17 @@ async def test_a_key_twice_in_one_batch_with_another_request_is_refused(
 
 async def test_a_subject_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", subject_key="card:1", title=title) for title in ("a", "b")]
-    made = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in made] == ["created", "joined"]
-    assert made[0].number == made[1].number
+    results = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in results] == ["created", "joined"]
+    assert results[0].number == results[1].number
 
 
-async def test_a_batch_of_old_and_new_says_which_is_which(rt: Runtime, owner: Actor) -> None:
+async def test_a_batch_reports_existing_and_new_jobs(rt: Runtime, owner: Actor) -> None:
     old = await _submit(rt, owner, key="old")
     batch = [invocation(type="noop", key=key) for key in ("new", "old", "newer")]
-    made = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in made] == ["created", "deduplicated", "created"]
-    assert made[1].number == old.number
+    results = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in results] == ["created", "deduplicated", "created"]
+    assert results[1].number == old.number
 
 
 async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner: Actor) -> None:
@@ -243,48 +249,48 @@ async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner
         await rt.submissions.submit_many(batch, owner)
     batch = [invocation(type="noop", key=key, title="new") for key in ("a", "b")]
     again = await rt.submissions.submit_many(batch, owner)
-    assert [one.outcome for one in again] == ["deduplicated", "deduplicated"]
+    assert [result.outcome for result in again] == ["deduplicated", "deduplicated"]
 
 
-async def test_an_empty_batch_makes_nothing(rt: Runtime, owner: Actor) -> None:
+async def test_an_empty_batch_creates_no_job(rt: Runtime, owner: Actor) -> None:
     assert await rt.submissions.submit_many([], owner) == []
 
 
-async def test_a_thousand_at_once_are_a_thousand_jobs(rt: Runtime, owner: Actor) -> None:
-    made = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
-    assert len({one.number for one in made}) == 1000
+async def test_a_batch_of_a_thousand_requests_creates_a_thousand_jobs(
+    rt: Runtime, owner: Actor
+) -> None:
+    results = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
+    assert len({result.number for result in results}) == 1000
     assert (await rt.read_model.stats()).jobs["queued"] == 1000
 
 
 @pytest.mark.parametrize("due", [{"delay": 3600}, {"run_at": "2199-01-01T00:00:00Z"}])
-async def test_what_is_due_later_is_scheduled(
-    rt: Runtime, owner: Actor, due: dict[str, Any]
-) -> None:
-    made = await _submit(rt, owner, **due)
-    job = await rt.read_model.job(made.number)
-    assert made.status is job.status is Status.SCHEDULED
+async def test_a_job_due_later_is_scheduled(rt: Runtime, owner: Actor, due: dict[str, Any]) -> None:
+    submitted = await _submit(rt, owner, **due)
+    job = await rt.read_model.job(submitted.number)
+    assert submitted.status is job.status is Status.SCHEDULED
     assert job.run_at is not None
     assert job.run_at > job.created_at + timedelta(minutes=59)
     assert job.queued_at is None
 
 
-async def test_what_was_due_before_is_queued(rt: Runtime, owner: Actor) -> None:
-    made = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
-    assert made.status is Status.QUEUED
+async def test_a_job_due_earlier_is_queued(rt: Runtime, owner: Actor) -> None:
+    submitted = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
+    assert submitted.status is Status.QUEUED
 
 
 async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Actor) -> None:
     agent = await rt.read_model.job((await _submit(rt, owner, type="run_agent")).number)
     other = await rt.read_model.job((await _submit(rt, owner)).number)
     own = await _submit(rt, owner, max_attempts=0, max_retries=9, on_lost=OnLost.FAIL)
-    mine = await rt.read_model.job(own.number)
+    stored = await rt.read_model.job(own.number)
     assert (agent.max_attempts, agent.max_retries, agent.on_lost) == (3, 5, OnLost.RESUME)
     assert (other.max_attempts, other.max_retries, other.on_lost) == (3, 3, OnLost.RETRY)
-    assert (mine.max_attempts, mine.max_retries, mine.on_lost) == (0, 9, OnLost.FAIL)
+    assert (stored.max_attempts, stored.max_retries, stored.on_lost) == (0, 9, OnLost.FAIL)
 
 
-async def test_every_field_of_the_request_is_kept(rt: Runtime, people: People) -> None:
-    made = await _submit(
+async def test_every_field_of_the_request_is_stored(rt: Runtime, people: People) -> None:
+    submitted = await _submit(
         rt,
         people.on(Source.SLACK, "anna"),
         queue="q",
@@ -301,7 +307,7 @@ async def test_every_field_of_the_request_is_kept(rt: Runtime, people: People) -
         skills=["two", "one"],
         tags=["t"],
     )
-    job = await rt.read_model.job(made.number)
+    job = await rt.read_model.job(submitted.number)
     assert (job.queue, job.priority, job.mode, job.agent) == ("q", 7, Mode.INVESTIGATE, "tidy")
     assert (job.source, job.invoker_id, job.invoker_display_name) == (Source.SLACK, "anna", "Anna")
     assert (job.repo_owner, job.repo_name, job.repo) == ("acme", "app", "acme/app")
@@ -320,5 +326,5 @@ async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
 
 
 async def test_a_person_is_known_by_the_id_of_the_channel(rt: Runtime) -> None:
-    made = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
-    assert (await rt.read_model.job(made.number)).invoker_id == "anna"
+    submitted = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
+    assert (await rt.read_model.job(submitted.number)).invoker_id == "anna"

@@ -31,7 +31,7 @@ REASONS[Status.EXPIRED] = "expired"
 
 
 @pytest.mark.parametrize("status", Status)
-async def test_every_state_has_a_reason_and_says_what_follows(
+async def test_every_status_has_a_reason_and_a_next_step(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     why = await rt.read_model.why(await make.job_in(status))
@@ -57,7 +57,7 @@ async def test_a_queued_job_waits_for_a_worker_of_its_queue(make: Factory, rt: R
     assert (await rt.read_model.why(number)).reason == "next"
 
 
-async def test_a_worker_that_drains_or_is_silent_does_not_count(
+async def test_a_draining_or_silent_worker_does_not_count(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     number = await make.queued(queue="default")
@@ -71,7 +71,7 @@ async def test_a_worker_that_drains_or_is_silent_does_not_count(
     assert (await rt.read_model.why(number)).reason == "no_worker"
 
 
-async def test_a_type_that_no_worker_knows_is_named(make: Factory, rt: Runtime) -> None:
+async def test_a_type_without_a_worker_is_named(make: Factory, rt: Runtime) -> None:
     number = await make.queued(queue="default", type="odd")
     await make.worker_row(types=["noop"])
     why = await rt.read_model.why(number)
@@ -79,7 +79,7 @@ async def test_a_type_that_no_worker_knows_is_named(make: Factory, rt: Runtime) 
     assert "'odd'" in why.text
 
 
-async def test_a_job_behind_others_is_told_how_many_in_the_claims_own_order(
+async def test_a_queued_job_has_its_position_in_the_order_of_claims(
     make: Factory, rt: Runtime
 ) -> None:
     await make.worker_row(slots=4)
@@ -95,18 +95,20 @@ async def test_a_job_behind_others_is_told_how_many_in_the_claims_own_order(
     assert (await rt.read_model.why(last)).reason == "next"
 
 
-async def test_the_claim_takes_what_is_said_to_be_next(make: Factory, rt: Runtime) -> None:
+async def test_the_job_reported_as_next_is_claimed_next(make: Factory, rt: Runtime) -> None:
     await make.worker_row()
     numbers = [await make.queued(queue="default", priority=p) for p in (0, 3, 1, 3)]
     claim = rt.claim(uuid4(), ("default",))
     while numbers:
-        (said,) = [n for n in numbers if (await rt.read_model.why(n)).reason == "next"]
+        (announced,) = [n for n in numbers if (await rt.read_model.why(n)).reason == "next"]
         (work,) = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
-        assert work.number == said
-        numbers.remove(said)
+        assert work.number == announced
+        numbers.remove(announced)
 
 
-async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: Runtime) -> None:
+async def test_a_waiting_job_shows_its_question_and_how_to_answer(
+    make: Factory, rt: Runtime
+) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
     why = await rt.read_model.why(asked.number)
     assert why.text == f"{asked.name}/1 needs an answer: Which one?"
@@ -116,12 +118,12 @@ async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: R
     assert f"draftsman approve {gate.name}/1" in why.next_step
 
 
-async def test_a_question_without_end_names_none(make: Factory, rt: Runtime) -> None:
+async def test_a_question_that_never_expires_shows_no_expiry(make: Factory, rt: Runtime) -> None:
     work = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
     assert "expires" not in (await rt.read_model.why(work.number)).next_step
 
 
-async def test_a_time_to_come_is_told_and_one_that_is_over(
+async def test_a_future_and_an_elapsed_due_time_are_reported(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row()
@@ -135,7 +137,7 @@ async def test_a_time_to_come_is_told_and_one_that_is_over(
     assert (await rt.read_model.why(number)).next_step == "due now; the leader will queue it"
 
 
-async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
+async def test_backoff_shows_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
     await make.worker_row()
     busy = await make.retrying(queue="default", overrides={"base_delay": 1000, "max_delay": 1000})
     await make.set_due(busy, 90)
@@ -151,7 +153,7 @@ async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime
     assert why.next_step == "next retry in 2.0 h (attempt 1 of 3)"
 
 
-async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
+async def test_the_time_until_the_next_attempt_uses_the_clock_of_the_database(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     number = await make.retrying(queue="default")
@@ -187,7 +189,7 @@ async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
     assert (why.reason, why.text) == ("canceling", f"{name} is stopping it")
 
 
-async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) -> None:
+async def test_a_claimed_job_names_its_worker(make: Factory, rt: Runtime) -> None:
     work = await make.claimed()
     why = await rt.read_model.why(work.number)
     assert (why.reason, why.text) == (
@@ -196,20 +198,20 @@ async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) ->
     )
 
 
-async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
+async def test_a_finished_job_shows_its_outcome(make: Factory, rt: Runtime) -> None:
     why = await rt.read_model.why(await make.failed())
     assert why.text == "no such thing"
     assert "draftsman retry" in why.next_step
 
 
-async def test_a_canceled_job_says_by_whom_and_why(make: Factory, rt: Runtime) -> None:
+async def test_a_canceled_job_shows_its_person_and_reason(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.settlement.outcome(work, Cancel("the card was archived"))
     why = await rt.read_model.why(work.number)
     assert why.text == f"canceled by worker {worker_name(make.worker)}: the card was archived"
 
 
-async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime) -> None:
+async def test_a_completed_retry_shows_no_error(make: Factory, rt: Runtime) -> None:
     number = await make.retrying()
     await make.set_due(number, 0)
     await rt.sweeps.promote(LeaderTerm())

@@ -1,4 +1,4 @@
-"""A month of the trail leaves as a verified file, comes back as it was, or stays whole."""
+"""A month of events is archived in a verified file, restored unchanged, or kept complete."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def settings(settings: Settings, folder: Path) -> Settings:
     return with_retention(settings, folder, events=12)
 
 
-async def sound(rt: Runtime) -> bool:
+async def has_no_violations(rt: Runtime) -> bool:
     return not any((await rt.read_model.invariants()).values())
 
 
@@ -58,23 +58,23 @@ async def pruned(rt: Runtime, make: Factory, clock: Clock) -> Path:
     return Path(archive.path)
 
 
-async def test_a_month_leaves_and_comes_back_byte_by_byte(
+async def test_a_pruned_month_is_restored_byte_by_byte(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection, folder: Path
 ) -> None:
     jobs = await age_events(make, clock)
     before = await event_bytes(conn)
 
-    async def all_told() -> (
+    async def all_in_feed() -> (
         bool
     ):  # waits for all transactions that began before, anywhere on the server
         return len(await rt.read_model.events()) == before.count(b"\n")
 
-    await until(all_told, "the whole trail in the feed")
+    await until(all_in_feed, "all events in the feed")
     feed = await rt.read_model.events()
     assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n") == len(feed)
     assert await event_bytes(conn) == b""
     assert await partition(conn) is None
-    assert await sound(rt)
+    assert await has_no_violations(rt)
     (archive,) = await rt.archives.all()
     assert (archive.events, [Path(archive.path)]) == (len(feed), list(folder.iterdir()))
     assert gzip.decompress(Path(archive.path).read_bytes()).count(before) == 1
@@ -88,7 +88,7 @@ async def test_a_month_leaves_and_comes_back_byte_by_byte(
     assert await rt.read_model.events() == feed
     assert await rt.read_model.events(feed[3].cursor) == feed[4:]
     assert [*await rt.archives.all(), *await rt.archives.of_job(jobs[0])] == []
-    assert await sound(rt)
+    assert await has_no_violations(rt)
     async with refused(CHANGE, "append-only"):
         await run(conn, f"TRUNCATE {await partition(conn)}")
     async with refused(CHANGE, "append-only"):
@@ -102,10 +102,10 @@ async def test_a_restored_month_is_pruned_again_into_the_same_file(
     before = path.read_bytes()
     await rt.archives.restore(path, make.owner)
     assert await rt.archives.prune(LeaderTerm()) > 0
-    assert [(one, one.read_bytes()) for one in folder.iterdir()] == [(path, before)]
+    assert [(file, file.read_bytes()) for file in folder.iterdir()] == [(path, before)]
 
 
-def test_two_databases_with_one_folder_keep_both_their_months(folder: Path) -> None:
+def test_two_databases_can_share_an_archive_folder(folder: Path) -> None:
     paths = []
     for line in (b"1\tone\n", b"1\tother\n"):
         writer = ArchiveWriter(folder, date(2026, 1, 1))
@@ -116,7 +116,7 @@ def test_two_databases_with_one_folder_keep_both_their_months(folder: Path) -> N
 
 
 @pytest.mark.parametrize("status", [Status.WAITING_FOR_INPUT, Status.QUEUED, Status.SCHEDULED])
-async def test_a_live_job_holds_its_month_and_is_named(
+async def test_a_live_job_blocks_the_pruning_of_its_month_and_is_named(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection, folder: Path, status: Status
 ) -> None:
     held = await make.job_in(status)
@@ -129,16 +129,16 @@ async def test_a_live_job_holds_its_month_and_is_named(
     assert month.state == f"held by D-{held} ({status})"
 
 
-async def test_of_many_that_hold_a_month_the_first_are_named(
+async def test_only_the_first_jobs_that_block_a_month_are_named(
     rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     held = [await make.queued() for _ in range(7)]
     await clock.forward(over_a_year())
     names = ", ".join(f"D-{number} (queued)" for number in held[:5])
-    assert [one.state for one in await rt.archives.plan()] == [f"held by {names} and 2 more"]
+    assert [month.state for month in await rt.archives.plan()] == [f"held by {names} and 2 more"]
 
 
-async def test_a_job_that_began_there_and_ended_lately_holds_its_month(
+async def test_a_job_that_finished_recently_blocks_the_month_of_its_start(
     rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     work = await make.running()
@@ -157,7 +157,7 @@ async def test_a_month_that_is_too_young_and_a_retention_of_never_prune_nothing(
     assert (await rt.archives.prune(LeaderTerm()), await rt.archives.plan()) == (0, [])
 
 
-async def test_what_lies_in_the_default_partition_is_said_to_stay(
+async def test_events_in_the_default_partition_are_reported_and_not_pruned(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     number = await make.completed()
@@ -172,7 +172,7 @@ async def test_what_lies_in_the_default_partition_is_said_to_stay(
     assert await rt.archives.prune(LeaderTerm()) == 0
 
 
-async def test_leaders_that_prune_at_once_prune_once(
+async def test_concurrent_leaders_prune_once(
     rt: Runtime, make: Factory, clock: Clock, folder: Path, conn: Connection
 ) -> None:
     await age_events(make, clock)
@@ -190,7 +190,7 @@ async def test_leaders_that_prune_at_once_prune_once(
     assert done.result() == sum(end for end in ends if isinstance(end, int)) == before.count(b"\n")
     assert {type(end) for end in ends} <= {int, LostRace}
     assert len(list(folder.iterdir())) == 1
-    assert await sound(rt)
+    assert await has_no_violations(rt)
 
 
 async def test_a_leader_without_its_lease_prunes_nothing(
@@ -206,7 +206,7 @@ async def test_a_leader_without_its_lease_prunes_nothing(
     assert await partition(conn) is not None
 
 
-async def test_a_trail_that_somebody_reads_is_left_for_another_time(
+async def test_a_month_that_is_being_read_is_pruned_later(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection
 ) -> None:
     await age_events(make, clock)
@@ -219,25 +219,25 @@ async def test_a_trail_that_somebody_reads_is_left_for_another_time(
     assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n")
 
 
-async def test_an_archive_that_the_disk_spoilt_drops_nothing(
+async def test_a_corrupt_archive_prevents_the_pruning(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await age_events(make, clock)
     before, finish = await event_bytes(conn), ArchiveWriter.finish
 
-    def spoilt(writer: ArchiveWriter) -> tuple[Path, ArchiveContent]:
+    def corrupt(writer: ArchiveWriter) -> tuple[Path, ArchiveContent]:
         path, content = finish(writer)
         path.write_bytes(path.read_bytes()[:-20])
         return path, content
 
-    monkeypatch.setattr(ArchiveWriter, "finish", spoilt)
+    monkeypatch.setattr(ArchiveWriter, "finish", corrupt)
     with pytest.raises(Refused, match="is not a valid event archive"):
         await rt.archives.prune(LeaderTerm())
     assert await event_bytes(conn) == before
     assert list(await rt.archives.all()) == []
 
 
-async def test_a_folder_that_cannot_be_written_is_named(
+async def test_an_unwritable_archive_folder_is_named(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection, folder: Path
 ) -> None:
     folder.parent.write_text("a file")
@@ -265,7 +265,7 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-async def test_a_spoilt_archive_is_refused_in_one_line(
+async def test_a_corrupt_archive_is_refused_in_one_line(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection
 ) -> None:
     path = await pruned(rt, make, clock)
@@ -279,7 +279,7 @@ async def test_a_spoilt_archive_is_refused_in_one_line(
     assert len(await rt.archives.all()) == 1
 
 
-async def test_only_what_left_comes_back_and_only_once(
+async def test_only_a_pruned_month_is_restored_and_only_once(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection, people: People, tmp_path: Path
 ) -> None:
     path = await pruned(rt, make, clock)
@@ -298,7 +298,7 @@ async def test_only_what_left_comes_back_and_only_once(
         await rt.archives.restore(tmp_path / "none", make.owner)
 
 
-async def test_a_month_that_was_written_to_since_stays_archived(
+async def test_a_month_with_newer_events_is_not_restored(
     rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     path = await pruned(rt, make, clock)
@@ -307,7 +307,7 @@ async def test_a_month_that_was_written_to_since_stays_archived(
         await rt.archives.restore(path, make.owner)
 
 
-async def test_of_two_that_restore_one_does(
+async def test_concurrent_restores_restore_once(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection
 ) -> None:
     path = await pruned(rt, make, clock)
@@ -319,10 +319,10 @@ async def test_of_two_that_restore_one_does(
     if await rt.archives.all():
         await rt.archives.restore(path, make.owner)
     assert await value(conn, "SELECT count(*) = count(DISTINCT id) FROM draftsman.job_events")
-    assert await sound(rt)
+    assert await has_no_violations(rt)
 
 
-async def test_events_after_a_cursor_that_left_are_known(
+async def test_a_cursor_in_a_pruned_month_is_recognized(
     rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     await pruned(rt, make, clock)
@@ -333,7 +333,7 @@ async def test_events_after_a_cursor_that_left_are_known(
     assert list(await rt.archives.after(last)) == []
 
 
-async def test_the_partitions_that_are_left_are_those_of_before(
+async def test_partitions_after_a_restore_are_those_before_the_pruning(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection
 ) -> None:
     months = "SELECT month FROM draftsman.event_months ORDER BY month"

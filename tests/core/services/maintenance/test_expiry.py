@@ -31,7 +31,7 @@ async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> No
     assert question.answered_at is None
 
 
-async def test_the_default_counts_as_an_answer_of_the_policy(make: Factory, rt: Runtime) -> None:
+async def test_an_applied_default_is_an_answer_of_the_policy(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="default", default="blue")
     assert await rt.sweeps.expire(LeaderTerm()) == 1
     job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
@@ -42,7 +42,7 @@ async def test_the_default_counts_as_an_answer_of_the_policy(make: Factory, rt: 
     assert (await rt.questions.of_job(work.number))[1] == []
 
 
-async def test_a_job_goes_on_without_an_answer(make: Factory, rt: Runtime) -> None:
+async def test_a_job_continues_without_an_answer(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="continue")
     assert await rt.sweeps.expire(LeaderTerm()) == 1
     job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
@@ -51,7 +51,7 @@ async def test_a_job_goes_on_without_an_answer(make: Factory, rt: Runtime) -> No
     assert question.resolution == {"outcome": "expired", "via": "policy"}
 
 
-async def test_an_expired_gate_is_expired_and_not_denied(make: Factory, rt: Runtime) -> None:
+async def test_an_expired_approval_is_expired_and_not_denied(make: Factory, rt: Runtime) -> None:
     work = await make.asked(GATE.model_copy(update={"expires_in": 0.000001}))
     assert await rt.sweeps.expire(LeaderTerm()) == 1
     question = await rt.questions.get(work.number, 1)
@@ -59,7 +59,7 @@ async def test_an_expired_gate_is_expired_and_not_denied(make: Factory, rt: Runt
     assert question.resolution == {"outcome": "expired", "via": "system"}
 
 
-async def test_votes_that_were_not_enough_do_not_open_an_expired_gate(
+async def test_votes_below_the_quorum_do_not_approve_an_expired_approval(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(GATE.model_copy(update={"expires_in": 60.0, "quorum": 2}))
@@ -69,7 +69,7 @@ async def test_votes_that_were_not_enough_do_not_open_an_expired_gate(
     assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
 
 
-async def test_the_trail_says_that_nobody_answered(make: Factory, rt: Runtime) -> None:
+async def test_an_event_records_the_missing_answer(make: Factory, rt: Runtime) -> None:
     work = await _overdue(make, on_expire="continue")
     await rt.sweeps.expire(LeaderTerm())
     expired, resumed = (await rt.read_model.job_events(work.number))[-2:]
@@ -83,7 +83,7 @@ async def test_the_trail_says_that_nobody_answered(make: Factory, rt: Runtime) -
     assert (resumed.kind, resumed.actor) == ("job_resumed", "system")
 
 
-async def test_only_what_is_due_expires_and_only_once(
+async def test_only_overdue_questions_expire_and_only_once(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
@@ -102,8 +102,10 @@ async def test_only_what_is_due_expires_and_only_once(
     ]
 
 
-async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Connection) -> None:
-    """Time stands still in a transaction: all three questions are due at the same moment."""
+async def test_an_answer_at_the_expiry_is_late_for_everyone(
+    make: Factory, conn: Connection
+) -> None:
+    """Time does not pass in a transaction: all three questions are due at the same moment."""
     work = await make.asked()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_questions SET expires_at = draftsman.now()")
@@ -115,7 +117,7 @@ async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Co
 
 
 @pytest.mark.parametrize("on_expire", ["expire", "continue"])
-async def test_an_answer_after_that_is_kept_and_told(
+async def test_an_answer_after_the_expiry_is_stored_and_refused(
     make: Factory, rt: Runtime, on_expire: str
 ) -> None:
     work = await _overdue(make, on_expire=on_expire)

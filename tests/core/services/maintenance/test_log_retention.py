@@ -1,4 +1,4 @@
-"""Logs of jobs that ended long ago go; those of all others stay."""
+"""Retention of logs: those of old finished jobs are deleted, all others are kept."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ async def logged(rt: Runtime, make: Factory, *, ends: bool = True) -> int:
     return work.number
 
 
-async def left(conn: Connection) -> list[int]:
-    found = await rows(conn, "SELECT DISTINCT job FROM draftsman.run_log_chunks ORDER BY 1")
-    return [job for (job,) in found]
+async def jobs_with_logs(conn: Connection) -> list[int]:
+    jobs = await rows(conn, "SELECT DISTINCT job FROM draftsman.run_log_chunks ORDER BY 1")
+    return [job for (job,) in jobs]
 
 
-async def test_old_logs_go_so_many_jobs_at_a_time_and_live_jobs_keep_theirs(
+async def test_old_logs_are_deleted_in_batches_and_logs_of_live_jobs_are_kept(
     rt: Runtime, make: Factory, clock: Clock, conn: Connection
 ) -> None:
     live = await logged(rt, make, ends=False)
@@ -49,11 +49,11 @@ async def test_old_logs_go_so_many_jobs_at_a_time_and_live_jobs_keep_theirs(
     await rt.settlement.outcome(ended_late, Done({}))
     young = await logged(rt, make)
     assert await rt.archives.prune(LeaderTerm(uuid4(), 1)) == 0
-    assert await left(conn) == [live, ended_late.number, *old, young]
+    assert await jobs_with_logs(conn) == [live, ended_late.number, *old, young]
     assert await rt.archives.prune(LeaderTerm()) == 6
-    assert await left(conn) == [live, ended_late.number, old[2], young]
+    assert await jobs_with_logs(conn) == [live, ended_late.number, old[2], young]
     assert await rt.archives.prune(LeaderTerm()) == 3
     assert await rt.archives.prune(LeaderTerm()) == 0
-    assert await left(conn) == [live, ended_late.number, young]
+    assert await jobs_with_logs(conn) == [live, ended_late.number, young]
     assert len(await rt.checkpoints.logs(live)) == 3
     assert not any((await rt.read_model.invariants()).values())

@@ -24,9 +24,7 @@ async def _statuses(rt: Runtime, numbers: Sequence[int]) -> list[Status]:
     return [(await rt.read_model.job(number)).status for number in numbers]
 
 
-async def test_what_is_due_is_queued_and_what_ran_before_is_resumed(
-    make: Factory, rt: Runtime, clock: Clock
-) -> None:
+async def test_due_jobs_are_queued_or_resumed(make: Factory, rt: Runtime, clock: Clock) -> None:
     due, later, paused, retrying = (
         await make.scheduled(delay=60),
         await make.scheduled(delay=600),
@@ -47,7 +45,7 @@ async def test_what_is_due_is_queued_and_what_ran_before_is_resumed(
     assert kinds == ["job_promoted", "job_woken", "job_retried"]
 
 
-async def test_what_is_due_at_this_very_moment_is_due(make: Factory, conn: Connection) -> None:
+async def test_a_job_due_now_is_promoted(make: Factory, conn: Connection) -> None:
     await make.scheduled()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_states SET run_at = draftsman.now()")
@@ -77,7 +75,7 @@ async def test_a_sweep_is_bounded_and_takes_the_oldest_first(
     assert [await rt.sweeps.promote(LeaderTerm()) for _ in range(3)] == [2, 1, 0]
 
 
-async def test_what_another_transaction_holds_is_left_and_holds_up_nothing(
+async def test_rows_locked_by_another_transaction_are_skipped(
     make: Factory, rt: Runtime, db: Database, clock: Clock
 ) -> None:
     held, free = await make.scheduled(delay=10), await make.scheduled(delay=20)
@@ -117,25 +115,29 @@ async def test_claimable_jobs_are_announced_once_a_queue(
     await clock.forward(60)
     await run(conn, "LISTEN draftsman_jobs")
     await rt.sweeps.promote(LeaderTerm())
-    told = [notice.payload async for notice in conn.notifies(timeout=5, stop_after=2)]
-    assert sorted(told) == ["a", "b"]
+    payloads = [notice.payload async for notice in conn.notifies(timeout=5, stop_after=2)]
+    assert sorted(payloads) == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["expire", "remind", "promote", "rescue", "reap", "partitions"])
-async def test_an_operator_may_run_a_sweep_by_hand(rt: Runtime, people: People, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["expire", "remind", "promote", "rescue", "deregister", "partitions"]
+)
+async def test_an_operator_can_run_a_sweep_manually(rt: Runtime, people: People, name: str) -> None:
     assert await rt.sweeps.run_now(name, people.olga) == 0
     for actor in (people.anna, people.ben, people.carol):
         with pytest.raises(NotPermitted, match="may not sweep"):
             await rt.sweeps.run_now(name, actor)
 
 
-async def test_an_unknown_sweep_is_told_with_those_there_are(rt: Runtime, people: People) -> None:
-    names = "choose: expire, remind, promote, rescue, reap, notify, partitions"
+async def test_an_unknown_sweep_is_refused_with_the_known_sweeps(
+    rt: Runtime, people: People
+) -> None:
+    names = "choose: expire, remind, promote, rescue, deregister, notify, partitions"
     with pytest.raises(UsageError, match=names):
         await rt.sweeps.run_now("broom", people.olga)
 
 
-async def test_by_hand_it_does_what_the_leader_does(
+async def test_a_manual_sweep_does_the_same_as_the_leader(
     make: Factory, rt: Runtime, people: People, clock: Clock
 ) -> None:
     number = await make.scheduled(delay=10)
@@ -144,7 +146,7 @@ async def test_by_hand_it_does_what_the_leader_does(
     assert await _statuses(rt, [number]) == [Status.QUEUED]
 
 
-async def test_a_sweep_leaves_sound_data(
+async def test_a_sweep_keeps_the_invariants(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock
 ) -> None:
     for status in Status:
@@ -152,8 +154,8 @@ async def test_a_sweep_leaves_sound_data(
     await clock.forward(100_000)
     for name in rt.sweeps.names:
         await rt.sweeps.names[name](LeaderTerm())
-    left = await rows(conn, "SELECT DISTINCT status::text FROM draftsman.jobs ORDER BY 1")
+    statuses = await rows(conn, "SELECT DISTINCT status::text FROM draftsman.jobs ORDER BY 1")
     assert {"claimed", "running", "waiting_for_input", "waiting_for_approval"} & {
-        status for (status,) in left
+        status for (status,) in statuses
     } == set()
     assert not any((await rt.read_model.invariants()).values())

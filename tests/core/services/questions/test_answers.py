@@ -16,7 +16,7 @@ from tests.support.clock import Clock
 from tests.support.people import People
 
 
-async def test_an_answer_resumes_the_job_and_says_by_whom(
+async def test_an_answer_resumes_the_job_and_names_its_responder(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
@@ -31,7 +31,7 @@ async def test_an_answer_resumes_the_job_and_says_by_whom(
     assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
-async def test_an_answer_is_kept_with_who_gave_it_and_from_where(
+async def test_an_answer_is_stored_with_its_responder_and_channel(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
@@ -78,7 +78,7 @@ async def test_a_choice_is_named_by_value_then_label_then_number(
 
 
 @pytest.mark.parametrize("text", ["green", "0", "4", "", "  ", "b\n1", "One."])
-async def test_what_is_no_choice_is_told_the_choices_and_not_kept(
+async def test_an_invalid_choice_is_refused_with_the_choices_and_not_stored(
     make: Factory, rt: Runtime, text: str
 ) -> None:
     work = await make.asked(CHOICES)
@@ -96,7 +96,7 @@ async def test_free_text_is_an_answer_where_it_is_allowed(make: Factory, rt: Run
     assert "value" not in verdict.resolution
 
 
-async def test_the_same_event_twice_counts_once_and_hears_the_same(
+async def test_a_repeated_event_counts_once_and_gets_the_same_verdict(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
@@ -121,7 +121,7 @@ async def test_a_refused_event_sent_again_is_refused_as_before(
     assert again.reason_spans == first.reason_spans
 
 
-async def test_a_later_answer_is_kept_refused_and_told(
+async def test_a_later_answer_is_stored_and_refused(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
@@ -140,7 +140,7 @@ async def test_a_later_answer_is_kept_refused_and_told(
     assert (event.kind, event.payload["reason"]) == ("answer_refused", late.reason)
 
 
-async def test_a_later_answer_that_is_no_choice_is_kept_too(make: Factory, rt: Runtime) -> None:
+async def test_a_later_invalid_choice_is_stored_and_refused(make: Factory, rt: Runtime) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
     late = await make.answer(work.number, "please wait")
@@ -149,7 +149,7 @@ async def test_a_later_answer_that_is_no_choice_is_kept_too(make: Factory, rt: R
     assert answer.payload == {"text": "please wait", "late": True}
 
 
-async def test_an_answer_after_the_time_is_over_is_late_though_no_sweep_came(
+async def test_an_answer_after_the_expiry_is_late_before_any_sweep(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
@@ -160,7 +160,9 @@ async def test_an_answer_after_the_time_is_over_is_late_though_no_sweep_came(
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_INPUT
 
 
-async def test_an_answer_to_a_canceled_job_is_kept_and_told(make: Factory, rt: Runtime) -> None:
+async def test_an_answer_to_a_canceled_job_is_stored_and_refused(
+    make: Factory, rt: Runtime
+) -> None:
     work = await make.asked()
     await rt.job_control.cancel(work.number, make.owner)
     verdict = await make.answer(work.number, "red")
@@ -169,7 +171,7 @@ async def test_an_answer_to_a_canceled_job_is_kept_and_told(make: Factory, rt: R
     assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 
-async def test_who_may_not_answer_is_kept_refused_and_told_who_may(
+async def test_an_unauthorized_answer_is_stored_and_refused_with_the_permitted_people(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
@@ -182,18 +184,18 @@ async def test_who_may_not_answer_is_kept_refused_and_told_who_may(
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_INPUT
 
 
-async def test_the_invoker_may_answer_his_own_jobs_question_and_no_other(
+async def test_an_invoker_can_answer_only_questions_of_own_jobs(
     make: Factory, rt: Runtime, people: People
 ) -> None:
-    mine, other = await make.running(await make.queued(actor=people.anna)), await make.running()
-    for work in (mine, other):
+    own, other = await make.running(await make.queued(actor=people.anna)), await make.running()
+    for work in (own, other):
         await rt.questions.ask(work.lease, QUESTION)
     slack = people.on(Source.SLACK, "anna")
-    assert (await make.answer(mine.number, "red", slack)).accepted
+    assert (await make.answer(own.number, "red", slack)).accepted
     assert not (await make.answer(other.number, "red", slack)).accepted
 
 
-async def test_a_decision_is_no_answer_and_free_text_no_decision(
+async def test_a_decision_is_not_an_answer_and_free_text_is_not_a_decision(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     question, gate = await make.asked(), await make.asked(GATE)
@@ -219,7 +221,7 @@ async def test_an_answer_reaches_the_question_it_names_and_no_other(
     assert (await rt.questions.get(second.number, 2)).status is QuestionStatus.OPEN
 
 
-async def test_a_vote_handed_in_again_after_a_cancel_says_what_became_of_the_gate(
+async def test_a_vote_repeated_after_a_cancel_reports_the_closed_approval(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))

@@ -37,24 +37,24 @@ async def test_a_token_decides_in_its_approvers_name(
     assert (answer.voter, answer.responder_id) == ("carol", "U-CAROL")
 
 
-async def test_only_its_hash_is_kept_anywhere(
+async def test_only_the_hash_of_a_token_is_stored(
     make: Factory, rt: Runtime, people: People, conn: Connection
 ) -> None:
     work = await make.asked(GATE)
     token = await _mint(make, people, work.number)
     assert len(token) >= 32
     await make.decide(work.number, False, BEARER, token=token, reason="no")
-    ((kept, used),) = await rows(
+    ((token_hash, used),) = await rows(
         conn, "SELECT token_hash, used_at IS NOT NULL FROM draftsman.approval_tokens"
     )
-    assert (kept, used) == (hashlib.sha256(token.encode()).hexdigest(), True)
-    everything = await rows(
+    assert (token_hash, used) == (hashlib.sha256(token.encode()).hexdigest(), True)
+    stored = await rows(
         conn,
         "SELECT to_jsonb(a)::text FROM draftsman.job_answers a"
         " UNION ALL SELECT to_jsonb(e)::text FROM draftsman.job_events e"
         " UNION ALL SELECT to_jsonb(q)::text FROM draftsman.job_questions q",
     )
-    assert not any(token in text for (text,) in everything)
+    assert not any(token in text for (text,) in stored)
 
 
 async def test_a_token_counts_once(make: Factory, rt: Runtime, people: People) -> None:
@@ -73,16 +73,16 @@ async def test_a_newer_token_replaces_the_older(make: Factory, people: People) -
     assert (await make.decide(work.number, True, BEARER, token=new)).accepted
 
 
-async def test_a_token_is_good_for_its_own_gate_only(make: Factory, people: People) -> None:
-    mine, other = await make.asked(GATE), await make.asked(GATE)
-    token = await _mint(make, people, mine.number)
+async def test_a_token_is_valid_for_its_approval_only(make: Factory, people: People) -> None:
+    first, other = await make.asked(GATE), await make.asked(GATE)
+    token = await _mint(make, people, first.number)
     refused = await make.decide(other.number, True, BEARER, token=token)
     assert refused.reason == f"this token is not valid for {other.name}/1"
     assert not (await make.decide(other.number, True, BEARER, token="guess")).accepted
-    assert (await make.decide(mine.number, True, BEARER, token=token)).accepted
+    assert (await make.decide(first.number, True, BEARER, token=token)).accepted
 
 
-async def test_a_wrong_token_is_refused_even_from_an_approver(
+async def test_an_invalid_token_is_refused_even_from_an_approver(
     make: Factory, people: People
 ) -> None:
     work = await make.asked(GATE)
@@ -100,7 +100,7 @@ async def test_a_token_and_its_approvers_own_vote_are_one_vote(
 
 
 @pytest.mark.parametrize("end", ["answered", "canceled", "expired", "asked again"])
-async def test_a_token_dies_with_its_question(
+async def test_a_token_is_invalid_after_its_question_closed(
     make: Factory, rt: Runtime, people: People, end: str
 ) -> None:
     seconds = 0.000001 if end == "expired" else 60.0
@@ -130,7 +130,7 @@ async def test_a_used_token_cannot_be_replaced(make: Factory, people: People) ->
         await _mint(make, people, work.number)
 
 
-async def test_only_the_approver_mints_his_own_token(
+async def test_only_the_approver_creates_a_token(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked(GATE)
@@ -145,23 +145,25 @@ async def test_only_the_approver_mints_his_own_token(
     assert [e.actor for e in refused] == ["cli:olga", "cli:anna", "cli:dave", "cli:x", "cli:erin"]
 
 
-async def test_minting_and_redeeming_are_events(make: Factory, rt: Runtime, people: People) -> None:
+async def test_creation_and_use_of_a_token_are_events(
+    make: Factory, rt: Runtime, people: People
+) -> None:
     work = await make.asked(GATE)
     token = await rt.questions.mint_token(work.number, 1, "carol", SYSTEM)
     assert not (await make.decide(work.number, True, people.dave, token=token)).accepted
     assert (await make.decide(work.number, True, BEARER, token=token)).accepted
     kinds = {"token_minted", "token_redeemed", "answer_refused"}
-    noted = [
+    events = [
         (e.kind, e.actor) for e in await rt.read_model.job_events(work.number) if e.kind in kinds
     ]
-    assert noted == [
+    assert events == [
         ("token_minted", "internal:system"),
         ("answer_refused", "cli:dave"),
         ("token_redeemed", "slack:U-CAROL"),
     ]
 
 
-async def test_only_its_approver_redeems_a_token(make: Factory, people: People) -> None:
+async def test_only_its_approver_can_use_a_token(make: Factory, people: People) -> None:
     work = await make.asked(GATE)
     token = await _mint(make, people, work.number)
     for actor in (people.olga, people.dave, Actor(Source.API, "curl", "curl")):
@@ -171,7 +173,7 @@ async def test_only_its_approver_redeems_a_token(make: Factory, people: People) 
     assert (await make.decide(work.number, True, people.carol, token=token)).accepted
 
 
-async def test_a_token_that_another_person_minted_does_not_count(
+async def test_a_token_created_by_another_person_does_not_count(
     make: Factory, people: People, conn: Connection
 ) -> None:
     work = await make.asked(GATE)
@@ -181,7 +183,7 @@ async def test_a_token_that_another_person_minted_does_not_count(
     assert refused.reason == "this token was created by another person; create a token yourself"
 
 
-async def test_refused_mintings_do_not_fill_the_trail(
+async def test_refused_token_requests_add_no_events(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked(GATE)
@@ -199,7 +201,7 @@ async def test_a_question_has_no_tokens(make: Factory, rt: Runtime, people: Peop
     assert await rt.questions.open(work.number)
 
 
-async def test_who_asked_for_the_job_neither_mints_nor_redeems(
+async def test_the_invoker_neither_creates_nor_uses_a_token(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running(await make.queued(actor=people.erin))

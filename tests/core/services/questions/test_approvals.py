@@ -25,7 +25,9 @@ async def _gate(make: Factory, **changed: Any) -> ClaimedJob:
     return await make.asked(GATE.model_copy(update=changed))
 
 
-async def test_an_approval_opens_the_gate(make: Factory, rt: Runtime, people: People) -> None:
+async def test_an_approval_by_one_person_resumes_the_job(
+    make: Factory, rt: Runtime, people: People
+) -> None:
     work = await _gate(make)
     verdict = await make.decide(work.number, True, people.carol, reason="looks good")
     assert verdict.resolution == {
@@ -48,7 +50,7 @@ async def test_a_denial_ends_the_job(make: Factory, rt: Runtime, people: People)
     assert (why.reason, why.text) == ("denied", "denied by carol: not on a Friday")
 
 
-async def test_a_denial_that_the_handler_takes_goes_on(
+async def test_a_denial_with_on_deny_continue_resumes_the_job(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await _gate(make, on_deny=OnDeny.CONTINUE)
@@ -71,7 +73,7 @@ async def test_a_quorum_needs_as_many_people(make: Factory, rt: Runtime, people:
     assert second.job_status is Status.RESUMED
 
 
-async def test_the_first_denial_decides_whatever_the_quorum(make: Factory, people: People) -> None:
+async def test_the_first_denial_decides_for_any_quorum(make: Factory, people: People) -> None:
     work = await _gate(make, quorum=3, approvers=("carol", "dave", "erin"))
     await make.decide(work.number, True, people.carol)
     denied = await make.decide(work.number, False, people.dave)
@@ -94,7 +96,7 @@ async def test_one_person_through_two_channels_counts_once(
 
 
 @pytest.mark.parametrize("on_deny", OnDeny)
-async def test_who_approved_may_still_deny_while_the_gate_is_open(
+async def test_an_approver_can_still_deny_an_open_approval(
     make: Factory, rt: Runtime, people: People, on_deny: OnDeny
 ) -> None:
     work = await _gate(make, quorum=2, on_deny=on_deny)
@@ -105,8 +107,8 @@ async def test_who_approved_may_still_deny_while_the_gate_is_open(
     assert denied.resolution["outcome"] == "denied"
     assert denied.resolution["by"] == ["carol"]
     _, answers = await rt.questions.of_job(work.number)
-    said = [(answer.voter, answer.payload["decision"], answer.accepted) for answer in answers]
-    assert said == [("carol", "approve", True), ("carol", "deny", True)]
+    votes = [(answer.voter, answer.payload["decision"], answer.accepted) for answer in answers]
+    assert votes == [("carol", "approve", True), ("carol", "deny", True)]
     assert not (await make.decide(work.number, False, people.carol)).accepted
     assert not (await make.decide(work.number, True, people.dave)).accepted
 
@@ -115,20 +117,20 @@ def _refused(verdict: Verdict, reason: str) -> bool:
     return not verdict.accepted and reason in str(verdict.reason)
 
 
-async def test_only_those_named_may_decide(make: Factory, people: People) -> None:
+async def test_only_named_approvers_can_decide(make: Factory, people: People) -> None:
     work = await _gate(make, approvers=("dave",))
     assert _refused(await make.decide(work.number, True, people.carol), "allowed: dave")
     assert _refused(await make.decide(work.number, True, people.ben), "needs the role approver")
     assert (await make.decide(work.number, True, people.dave)).accepted
 
 
-async def test_a_group_stands_for_its_people(make: Factory, people: People) -> None:
+async def test_a_group_includes_its_people(make: Factory, people: People) -> None:
     work = await _gate(make, approvers=("leads",))
     assert _refused(await make.decide(work.number, True, people.erin), "allowed: carol, dave")
     assert (await make.decide(work.number, True, people.dave)).accepted
 
 
-async def test_without_a_list_everybody_with_the_role_may(
+async def test_without_a_list_everyone_with_the_role_can_decide(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await _gate(make, approvers=None)
@@ -148,7 +150,7 @@ async def test_without_a_list_everybody_with_the_role_may(
         ({"approvers": None, "quorum": 3}, "these approvers: carol, dave"),
     ],
 )
-async def test_a_quorum_that_cannot_be_reached_is_refused_when_asked(
+async def test_an_unreachable_quorum_is_refused(
     make: Factory, rt: Runtime, people: People, changed: dict[str, Any], numbers: str
 ) -> None:
     work = await make.running(await make.queued(actor=people.erin))
@@ -158,27 +160,27 @@ async def test_a_quorum_that_cannot_be_reached_is_refused_when_asked(
     assert await rt.questions.open(work.number) == []
 
 
-async def test_those_it_escalates_to_count_for_the_quorum(make: Factory) -> None:
+async def test_people_of_the_escalation_count_for_the_quorum(make: Factory) -> None:
     escalates = {"on_expire": OnExpire.ESCALATE, "escalate_to": "dave"}
     await _gate(make, approvers=("carol",), quorum=2, **escalates)
 
 
-async def test_nobody_decides_where_no_people_are_configured(
+async def test_no_decision_is_possible_without_configured_people(
     make: Factory, settings: Settings, db: Database, people: People
 ) -> None:
-    nobody = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
+    without_people = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
     work = await _gate(make)
     with pytest.raises(UsageError, match="with these approvers: none"):
-        await Factory(nobody, make.owner).asked(GATE.model_copy(update={"approvers": None}))
-    stranger = people.on(Source.SLACK, "carol-2")
-    verdict = await Factory(nobody, make.owner).decide(work.number, True, stranger)
+        await Factory(without_people, make.owner).asked(GATE.model_copy(update={"approvers": None}))
+    unlinked = people.on(Source.SLACK, "carol-2")
+    verdict = await Factory(without_people, make.owner).decide(work.number, True, unlinked)
     assert _refused(verdict, "no people are configured")
 
 
-async def test_who_is_not_mapped_to_a_person_does_not_count(make: Factory, people: People) -> None:
+async def test_an_unlinked_identity_does_not_count(make: Factory, people: People) -> None:
     work = await _gate(make)
-    stranger = people.on(Source.SLACK, "stranger")
-    assert _refused(await make.decide(work.number, True, stranger), "Stranger may not approve")
+    unlinked = people.on(Source.SLACK, "stranger")
+    assert _refused(await make.decide(work.number, True, unlinked), "Stranger may not approve")
 
 
 async def _erins_gate(make: Factory, people: People) -> ClaimedJob:
@@ -188,14 +190,14 @@ async def _erins_gate(make: Factory, people: People) -> ClaimedJob:
     return work
 
 
-async def test_who_asked_for_the_job_may_not_approve_it(make: Factory, people: People) -> None:
+async def test_an_invoker_cannot_approve_an_own_job(make: Factory, people: People) -> None:
     work = await _erins_gate(make, people)
     verdict = await make.decide(work.number, True, people.erin)
     assert _refused(verdict, "erin requested this job and may not approve it; allowed: carol")
     assert (await make.decide(work.number, True, people.carol)).accepted
 
 
-async def test_who_asked_may_approve_where_that_is_configured_and_it_is_recorded(
+async def test_a_configured_self_approval_is_recorded(
     make: Factory, settings: Settings, db: Database, people: People
 ) -> None:
     questions = settings.questions.model_copy(update={"self_approval": True})
@@ -208,7 +210,7 @@ async def test_who_asked_may_approve_where_that_is_configured_and_it_is_recorded
     assert verdict.resolution["self_approved"] is True
 
 
-async def test_the_owner_of_an_embedded_database_may_decide_and_his_own_is_recorded(
+async def test_the_owner_of_an_embedded_database_can_decide_with_a_recorded_self_approval(
     settings: Settings, db: Database, owner: Actor
 ) -> None:
     make = Factory(wire(settings, db, True), owner)
@@ -225,7 +227,7 @@ async def test_a_decision_of_another_is_not_a_self_approval(make: Factory, peopl
     assert "self_approved" not in verdict.resolution
 
 
-async def test_a_changed_action_is_asked_anew_and_old_votes_do_not_count(
+async def test_a_changed_action_is_a_new_approval_without_votes(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await _gate(make, action={"sha256": "1"}, quorum=2)
@@ -239,7 +241,7 @@ async def test_a_changed_action_is_asked_anew_and_old_votes_do_not_count(
 
 
 @pytest.mark.parametrize("yes", [True, False])
-async def test_a_decision_after_the_end_is_kept_and_told(
+async def test_a_decision_after_the_end_is_stored_and_refused(
     make: Factory, rt: Runtime, people: People, yes: bool
 ) -> None:
     work = await _gate(make)
@@ -251,15 +253,15 @@ async def test_a_decision_after_the_end_is_kept_and_told(
     assert [answer.accepted for answer in answers] == [True, False]
 
 
-async def test_refused_votes_are_kept_to_a_limit_and_then_counted(
+async def test_refused_votes_are_stored_up_to_a_limit_and_then_counted(
     make: Factory, rt: Runtime, people: People, conn: Connection
 ) -> None:
     work = await _gate(make)
     for _ in range(25):
         assert _refused(await make.decide(work.number, True, people.ben), "Ben may not approve")
     _, answers = await rt.questions.of_job(work.number)
-    noted = [e for e in await rt.read_model.job_events(work.number) if e.kind == "answer_refused"]
-    assert (len(answers), len(noted)) == (20, 20)
+    events = [e for e in await rt.read_model.job_events(work.number) if e.kind == "answer_refused"]
+    assert (len(answers), len(events)) == (20, 20)
     ((counted, voter, reason),) = await rows(
         conn, "SELECT answers, last_voter, last_reason FROM draftsman.refused_answers"
     )

@@ -36,7 +36,9 @@ async def _escalated(
     return work
 
 
-async def test_it_stays_open_for_as_long_again(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_an_escalated_question_stays_open_for_the_same_time_again(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     work = await _escalated(make, clock)
     question, job = await rt.questions.get(work.number, 1), await rt.read_model.job(work.number)
     assert (question.status, job.status) == (QuestionStatus.OPEN, Status.WAITING_FOR_INPUT)
@@ -51,7 +53,9 @@ async def test_it_stays_open_for_as_long_again(make: Factory, rt: Runtime, clock
     assert await rt.sweeps.expire(LeaderTerm()) == 0
 
 
-async def test_the_second_time_is_the_end(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_an_escalated_question_expires_the_second_time(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     work = await _escalated(make, clock)
     await clock.forward(110)
     assert await rt.sweeps.expire(LeaderTerm()) == 1
@@ -60,7 +64,7 @@ async def test_the_second_time_is_the_end(make: Factory, rt: Runtime, clock: Clo
     assert question.resolution == {"outcome": "expired", "via": "system"}
 
 
-async def test_a_gate_escalates_too(
+async def test_an_approval_escalates_too(
     make: Factory, rt: Runtime, clock: Clock, people: People
 ) -> None:
     work = await make.asked(ERINS)
@@ -82,7 +86,7 @@ async def test_votes_of_the_first_group_still_count(
     assert (await make.decide(work.number, True, people.dave)).resolved
 
 
-async def test_those_it_went_to_may_answer_whatever_their_roles(
+async def test_people_of_the_escalation_can_answer_without_a_role(
     make: Factory, rt: Runtime, clock: Clock, people: People
 ) -> None:
     work = await make.asked(ASK)
@@ -93,14 +97,14 @@ async def test_those_it_went_to_may_answer_whatever_their_roles(
     assert (await make.answer(work.number, "red", people.carol)).accepted
 
 
-async def test_the_first_to_be_asked_may_still_answer(
+async def test_the_first_responders_can_still_answer(
     make: Factory, clock: Clock, people: People
 ) -> None:
     work = await _escalated(make, clock)
     assert (await make.answer(work.number, "red", people.ben)).accepted
 
 
-async def test_an_answer_between_the_end_and_the_sweep_counts(
+async def test_an_answer_between_the_expiry_and_the_sweep_is_accepted_after_an_escalation(
     make: Factory, rt: Runtime, clock: Clock, people: People
 ) -> None:
     works = [await make.asked(ASK) for _ in range(3)]
@@ -112,7 +116,7 @@ async def test_an_answer_between_the_end_and_the_sweep_counts(
     assert (await rt.questions.get(works[2].number, 1)).escalated_at is not None
 
 
-async def test_after_it_an_answer_can_be_too_late(
+async def test_an_answer_after_the_second_expiry_is_late(
     make: Factory, clock: Clock, people: People
 ) -> None:
     work = await _escalated(make, clock)
@@ -121,7 +125,7 @@ async def test_after_it_an_answer_can_be_too_late(
     assert late.reason == f"{work.name}/1 expired before this answer arrived"
 
 
-async def test_every_target_is_asked_again_and_every_copy_settled(
+async def test_every_target_is_asked_again_and_every_copy_is_closed(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(ASK, **LOG)
@@ -137,9 +141,7 @@ async def test_every_target_is_asked_again_and_every_copy_settled(
     assert not any((await rt.read_model.invariants()).values())
 
 
-async def test_a_copy_that_nobody_has_seen_yet_is_not_followed_by_another(
-    make: Factory, rt: Runtime, clock: Clock
-) -> None:
+async def test_an_unsent_copy_is_not_sent_twice(make: Factory, rt: Runtime, clock: Clock) -> None:
     work = await make.asked(ASK, **LOG)
     await clock.forward(110)
     await rt.sweeps.expire(LeaderTerm())
@@ -147,29 +149,29 @@ async def test_a_copy_that_nobody_has_seen_yet_is_not_followed_by_another(
     assert kinds.count("question") == 1
 
 
-async def test_it_brings_reminders_of_its_own(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_an_escalated_question_has_its_own_reminders(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
     work = await make.asked(ASK, **LOG)
-    seen = []
+    counts = []
     for seconds in (51, 40, 10, 51, 40):  # 51, 91, 101: escalated; then 51, 91 of the new time
         await clock.forward(seconds)
         await rt.sweeps.expire(LeaderTerm())
         await rt.sweeps.names["remind"](LeaderTerm())
-        seen.append((await rt.questions.get(work.number, 1)).reminders)
-    assert seen == [1, 2, 2, 3, 3]
+        counts.append((await rt.questions.get(work.number, 1)).reminders)
+    assert counts == [1, 2, 2, 3, 3]
     kinds = [str(delivery.kind) for delivery in await deliveries_of(rt, work.number)]
     assert kinds.count("reminder") == 3
 
 
-async def test_whom_is_configured_where_the_question_does_not_say(
-    make: Factory, rt: Runtime
-) -> None:
-    asked = rt.settings.questions.model_copy(update={"escalate_to": "leads"})
-    configured = wire(rt.settings.model_copy(update={"questions": asked}), rt.db, False)
-    nobody = ASK.model_copy(update={"escalate_to": None})
+async def test_the_configured_escalation_target_is_the_default(make: Factory, rt: Runtime) -> None:
+    question_settings = rt.settings.questions.model_copy(update={"escalate_to": "leads"})
+    configured = wire(rt.settings.model_copy(update={"questions": question_settings}), rt.db, False)
+    spec = ASK.model_copy(update={"escalate_to": None})
     work = await make.running()
     with pytest.raises(UsageError, match="has no escalation target; set escalate_to"):
-        await rt.questions.ask(work.lease, nobody)
+        await rt.questions.ask(work.lease, spec)
     with pytest.raises(UsageError, match="'boss' is not a group or person; known: anna, ben"):
         await rt.questions.ask(work.lease, ASK.model_copy(update={"escalate_to": "boss"}))
-    assert await configured.questions.ask(work.lease, nobody) == f"{work.name}/1"
+    assert await configured.questions.ask(work.lease, spec) == f"{work.name}/1"
     assert (await rt.questions.get(work.number, 1)).escalate_to == "leads"

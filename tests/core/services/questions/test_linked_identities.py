@@ -26,71 +26,75 @@ TWO = GATE.model_copy(update={"quorum": 2, "approvers": ("anna", "carol")})
 
 
 def embedded(settings: Settings, db: Database, people: dict[str, Any]) -> Runtime:
-    given = settings.model_dump() | {"people": people, "groups": {}}
-    return wire(Settings.model_validate(given), db, True)
+    values = settings.model_dump() | {"people": people, "groups": {}}
+    return wire(Settings.model_validate(values), db, True)
 
 
 @pytest.fixture
-def one(settings: Settings, db: Database) -> Runtime:
+def linked(settings: Settings, db: Database) -> Runtime:
     """Give an embedded database whose owner is configured as anna."""
     return embedded(settings, db, PEOPLE | {"anna": HERE})
 
 
-async def test_a_terminal_a_dashboard_and_slack_are_one_voter(one: Runtime) -> None:
-    make = Factory(one, await one.actor())
+async def test_a_terminal_a_dashboard_and_slack_are_one_voter(linked: Runtime) -> None:
+    make = Factory(linked, await linked.actor())
     work = await make.asked(TWO, actor=Actor(Source.CLI, "erin", "Erin"))
-    first = await make.decide(work.number, True, await one.actor())
+    first = await make.decide(work.number, True, await linked.actor())
     assert (first.accepted, first.resolved, first.votes) == (True, False, 1)
-    for other in (await one.actor(Source.TUI), await one.people.actor(IN_SLACK)):
+    for other in (await linked.actor(Source.TUI), await linked.people.actor(IN_SLACK)):
         again = await make.decide(work.number, True, other)
         assert again.reason == "anna has already approved; each person votes once"
-    assert (await one.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+    assert (await linked.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
-async def test_a_self_approval_in_slack_is_refused_and_on_the_terminal_marked(one: Runtime) -> None:
-    make = Factory(one, await one.actor())
+async def test_a_self_approval_is_refused_in_slack_and_marked_on_the_terminal(
+    linked: Runtime,
+) -> None:
+    make = Factory(linked, await linked.actor())
     work = await make.asked(GATE.model_copy(update={"approvers": ("anna", "carol")}))
-    assert (await one.read_model.job(work.number)).invoker_id == "anna"
-    refused = await make.decide(work.number, True, await one.people.actor(IN_SLACK))
+    assert (await linked.read_model.job(work.number)).invoker_id == "anna"
+    refused = await make.decide(work.number, True, await linked.people.actor(IN_SLACK))
     assert refused.reason == "anna requested this job and may not approve it; allowed: carol"
-    approved = await make.decide(work.number, True, await one.actor())
+    approved = await make.decide(work.number, True, await linked.actor())
     assert (approved.resolution or {})["self_approved"] is True
 
 
-async def test_a_self_approval_in_the_dashboard_is_marked(one: Runtime) -> None:
-    actor = await one.actor(Source.TUI)
+async def test_a_self_approval_in_the_dashboard_is_marked(linked: Runtime) -> None:
+    actor = await linked.actor(Source.TUI)
     assert (actor.person, actor.owner) == ("anna", True)
-    make = Factory(one, await one.people.actor(IN_SLACK))
+    make = Factory(linked, await linked.people.actor(IN_SLACK))
     work = await make.asked(GATE)
-    async with open_dashboard(one, actor, view="inbox") as seen:
-        await seen.rows(f"{work.name}/1")
-        await seen.press("a")
-        await seen.dialog("ApprovalDialog")
-        await seen.press("y")
-        await seen.wait_for_toast("your own request")
-    (question,), _ = await one.questions.of_job(work.number)
+    async with open_dashboard(linked, actor, view="inbox") as dashboard:
+        await dashboard.rows(f"{work.name}/1")
+        await dashboard.press("a")
+        await dashboard.dialog("ApprovalDialog")
+        await dashboard.press("y")
+        await dashboard.wait_for_toast("your own request")
+    (question,), _ = await linked.questions.of_job(work.number)
     assert (question.resolution or {})["by"] == ["anna"]
     assert (question.resolution or {})["self_approved"] is True
 
 
-async def test_a_job_from_before_the_login_had_a_person_is_that_persons(
-    settings: Settings, db: Database, one: Runtime
+async def test_an_older_job_of_a_login_belongs_to_its_later_person(
+    settings: Settings, db: Database, linked: Runtime
 ) -> None:
     before = embedded(settings, db, {})
     work = await Factory(before, await before.actor()).asked(GATE)
     assert (await before.read_model.job(work.number)).invoker_id == login()
-    make = Factory(one, await one.actor())
-    refused = await make.decide(work.number, True, await one.people.actor(IN_SLACK))
+    make = Factory(linked, await linked.actor())
+    refused = await make.decide(work.number, True, await linked.people.actor(IN_SLACK))
     assert "anna may not decide this" in str(refused.reason)
-    approved = await make.decide(work.number, True, await one.actor())
+    approved = await make.decide(work.number, True, await linked.actor())
     assert (approved.resolution or {})["self_approved"] is True
 
 
-async def test_people_of_the_database_do_not_make_the_owner_two(
-    settings: Settings, db: Database, one: Runtime
+async def test_people_of_the_database_do_not_give_the_owner_a_second_vote(
+    settings: Settings, db: Database, linked: Runtime
 ) -> None:
-    kept = embedded(settings, db, {})
-    kept.policy.update_from(one.policy)  # as when they were set there and not in the configuration
-    make = Factory(kept, await kept.actor())
+    without_config = embedded(settings, db, {})
+    without_config.policy.update_from(
+        linked.policy
+    )  # as when they were set there and not in the configuration
+    make = Factory(without_config, await without_config.actor())
     with pytest.raises(UsageError, match=r"with these approvers: anna;"):
         await make.asked(TWO.model_copy(update={"approvers": ("anna",)}))

@@ -1,4 +1,4 @@
-"""Asking: the run parks, the question waits; asked again, extended, and found."""
+"""Questions: asking parks the run; questions are repeated, extended and listed."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ async def test_asking_parks_the_run_and_frees_the_worker(make: Factory, rt: Runt
     assert question.labels() == ["red", "blue"]
 
 
-async def test_a_gate_waits_for_approval(make: Factory, rt: Runtime) -> None:
+async def test_an_approval_sets_waiting_for_approval(make: Factory, rt: Runtime) -> None:
     work = await make.asked(GATE)
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
     question = await rt.questions.get(work.number, 1)
     assert (question.kind, question.approvers) == (QuestionKind.APPROVAL, ["carol", "dave"])
 
 
-async def test_everything_asked_is_kept(make: Factory, rt: Runtime) -> None:
+async def test_all_fields_of_a_question_are_stored(make: Factory, rt: Runtime) -> None:
     item = QuestionSpec.model_validate(
         {
             "key": "k",
@@ -88,7 +88,7 @@ async def test_the_time_for_an_answer_starts_with_the_question(
         assert (question.expires_at - question.asked_at).total_seconds() == seconds
 
 
-async def test_a_run_that_lost_its_job_cannot_ask(make: Factory, rt: Runtime) -> None:
+async def test_a_run_that_lost_its_lease_cannot_ask(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.settlement.release_run(work, "shutdown")
     with pytest.raises(LeaseLost):
@@ -96,7 +96,7 @@ async def test_a_run_that_lost_its_job_cannot_ask(make: Factory, rt: Runtime) ->
     assert await rt.questions.of_job(work.number) == ([], [])
 
 
-async def test_a_job_that_was_canceled_ends_instead_of_asking(make: Factory, rt: Runtime) -> None:
+async def test_a_canceled_job_ends_instead_of_asking(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner, "enough")
     assert await rt.questions.ask(work.lease, QUESTION) is None
@@ -110,7 +110,7 @@ async def _ask_again(make: Factory, number: int, item: QuestionSpec) -> None:
     assert await make.rt.questions.ask(work.lease, item)
 
 
-async def test_a_second_question_has_the_next_ordinal(make: Factory, rt: Runtime) -> None:
+async def test_a_second_question_has_the_next_number(make: Factory, rt: Runtime) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
     await _ask_again(make, work.number, QUESTION.model_copy(update={"key": "other"}))
@@ -162,7 +162,7 @@ async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
     ],
     ids=["text", "key", "action", "kind"],
 )
-def test_an_answer_is_bound_to_what_was_asked(change: dict[str, object]) -> None:
+def test_an_answer_is_bound_to_its_question_text(change: dict[str, object]) -> None:
     gate = GATE.model_copy(update={"action": {"sha256": "1"}})
     assert gate.model_copy(update=change).digest != gate.digest
 
@@ -170,7 +170,7 @@ def test_an_answer_is_bound_to_what_was_asked(change: dict[str, object]) -> None
 @pytest.mark.parametrize(
     "change", [{"context": "more"}, {"expires_in": 5.0}, {"approvers": ("carol",)}, {"quorum": 2}]
 )
-def test_how_it_is_shown_and_for_how_long_does_not_make_it_another(
+def test_display_and_expiry_do_not_make_it_another_question(
     change: dict[str, object],
 ) -> None:
     assert GATE.model_copy(update=change).digest == GATE.digest
@@ -201,7 +201,7 @@ async def test_an_unknown_question_is_not_found(make: Factory, rt: Runtime) -> N
             await rt.questions.extend(job, ordinal, 60, make.owner)
 
 
-async def test_the_time_for_an_answer_can_be_lengthened(
+async def test_the_expiry_of_a_question_can_be_extended(
     make: Factory, rt: Runtime, clock: Clock, people: People
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
@@ -220,7 +220,7 @@ async def test_the_time_for_an_answer_can_be_lengthened(
 
 
 @pytest.mark.parametrize("seconds", [60.0, None])
-async def test_what_never_expires_is_not_given_an_end_by_more_time(
+async def test_a_question_that_never_expires_cannot_be_extended(
     make: Factory, rt: Runtime, conn: Connection, clock: Clock, seconds: float | None
 ) -> None:
     work = await make.asked()
@@ -234,7 +234,7 @@ async def test_what_never_expires_is_not_given_an_end_by_more_time(
     assert await rt.sweeps.expire(LeaderTerm()) == 0
 
 
-async def test_a_question_whose_time_is_over_cannot_be_lengthened(
+async def test_an_overdue_question_cannot_be_extended(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     due, answered = await make.asked(), await make.asked()
@@ -247,13 +247,13 @@ async def test_a_question_whose_time_is_over_cannot_be_lengthened(
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), 1e30])
-async def test_a_time_that_is_none_is_refused(make: Factory, rt: Runtime, seconds: float) -> None:
+async def test_an_invalid_extension_is_refused(make: Factory, rt: Runtime, seconds: float) -> None:
     work = await make.asked()
     with pytest.raises(UsageError):
         await rt.questions.extend(work.number, 1, seconds, make.owner)
 
 
-async def test_only_an_operator_or_the_invoker_may_lengthen_it(
+async def test_only_an_operator_or_the_invoker_can_extend_a_question(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running(await make.queued(actor=people.anna))
@@ -272,13 +272,13 @@ async def test_a_finished_job_asks_no_more(make: Factory, rt: Runtime) -> None:
         await rt.questions.ask(work.lease, QUESTION)
 
 
-async def test_open_questions_are_walked_through_in_pages(make: Factory, rt: Runtime) -> None:
+async def test_open_questions_come_in_pages(make: Factory, rt: Runtime) -> None:
     soon, later = (QUESTION.model_copy(update={"expires_in": each}) for each in (600, 6000))
     never = QUESTION.model_copy(update={"never_expires": True})
-    numbers = [(await make.asked(one)).number for one in (never, later, soon, never, later)]
+    numbers = [(await make.asked(spec)).number for spec in (never, later, soon, never, later)]
     walked: list[int] = []
     after = None
     while page := await rt.questions.open(limit=2, after=after):
-        walked += [one.job for one in page]
+        walked += [spec.job for spec in page]
         after = page[-1].expires_at, page[-1].job, page[-1].ordinal
     assert walked == [numbers[nth] for nth in (2, 1, 4, 0, 3)]

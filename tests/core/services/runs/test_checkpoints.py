@@ -19,8 +19,8 @@ async def test_the_newest_checkpoint_counts_and_the_latest_five_stay(
     for n in range(8):
         await rt.checkpoints.save(work.lease, {"n": n})
     assert await rt.checkpoints.latest(work.number) == ({"n": 7}, None)
-    kept = await rows(conn, "SELECT data -> 'n' FROM draftsman.job_checkpoints ORDER BY id")
-    assert kept == [(n,) for n in range(3, 8)]
+    checkpoints = await rows(conn, "SELECT data -> 'n' FROM draftsman.job_checkpoints ORDER BY id")
+    assert checkpoints == [(n,) for n in range(3, 8)]
 
 
 async def test_checkpoints_of_other_jobs_are_not_dropped(
@@ -34,17 +34,17 @@ async def test_checkpoints_of_other_jobs_are_not_dropped(
 
 
 @pytest.mark.parametrize("size", [0, 1, 1024 * 1024, 1024 * 1024 + 1, 3_000_000])
-async def test_a_work_bundle_comes_back_as_it_was(make: Factory, rt: Runtime, size: int) -> None:
+async def test_a_work_bundle_is_returned_unchanged(make: Factory, rt: Runtime, size: int) -> None:
     bundle = bytes(range(256)) * (size // 256) + bytes(size % 256)
     work = await make.running()
     await rt.checkpoints.save(work.lease, {}, bundle)
     assert await rt.checkpoints.latest(work.number) == ({}, bundle)
     await rt.checkpoints.save(work.lease, {"n": 2}, b"short")
     assert await rt.checkpoints.latest(work.number) == ({"n": 2}, b"short")
-    assert await rt.checkpoints.artifacts(work.number) == [], "bundles are not shown"
+    assert await rt.checkpoints.artifacts(work.number) == [], "bundles are not listed"
 
 
-async def test_a_later_run_finds_the_checkpoint_of_an_earlier_one(
+async def test_a_later_run_gets_the_checkpoint_of_an_earlier_run(
     make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -54,14 +54,14 @@ async def test_a_later_run_finds_the_checkpoint_of_an_earlier_one(
     assert await rt.checkpoints.latest(again.number) == ({"n": 1}, b"bundle")
 
 
-async def test_a_step_is_remembered_before_and_after_its_effect(make: Factory, rt: Runtime) -> None:
+async def test_a_step_is_recorded_before_and_after_its_effect(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    begun, new = await rt.checkpoints.begin_step(work.lease, "push")
-    assert (begun.status, new) == ("pending", True)
+    known, new = await rt.checkpoints.begin_step(work.lease, "push")
+    assert (known.status, new) == ("pending", True)
     await rt.settlement.release_run(work, "shutdown")
     again = await make.running(work.number)
     pending, new = await rt.checkpoints.begin_step(again.lease, "push")
-    assert (pending.status, pending.invocation_id, new) == ("pending", begun.invocation_id, False)
+    assert (pending.status, pending.invocation_id, new) == ("pending", known.invocation_id, False)
     await rt.checkpoints.finish_step(again.lease, "push", {"sha": "abc"})
     done, new = await rt.checkpoints.begin_step(again.lease, "push")
     assert (done.status, done.result, new) == ("done", {"sha": "abc"}, False)
@@ -77,7 +77,7 @@ async def test_the_first_result_of_a_step_stays(make: Factory, rt: Runtime) -> N
 
 
 @pytest.mark.parametrize("size", [0, 10, 1024 * 1024, 2_500_000])
-async def test_an_artifact_comes_back_as_it_was(make: Factory, rt: Runtime, size: int) -> None:
+async def test_an_artifact_is_returned_unchanged(make: Factory, rt: Runtime, size: int) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a.bin", "file", b"\xff" * size)
     artifact, data = await rt.checkpoints.read_artifact(work.number, "a.bin")
@@ -95,8 +95,8 @@ async def test_the_beginning_of_an_artifact_is_read_without_the_rest(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a", "file", b"x" * 3_000_000)
-    found, data = await rt.checkpoints.read_artifact(work.number, "a", most=1)
-    assert (found.size, len(data)) == (3_000_000, 1024 * 1024)
+    artifact, data = await rt.checkpoints.read_artifact(work.number, "a", most=1)
+    assert (artifact.size, len(data)) == (3_000_000, 1024 * 1024)
 
 
 async def test_the_same_name_again_replaces_the_artifact(
@@ -121,7 +121,9 @@ async def test_an_artifact_of_a_later_run_comes_first(make: Factory, rt: Runtime
     assert [artifact.run for artifact in await rt.checkpoints.artifacts(work.number)] == [1, 2]
 
 
-async def test_a_missing_artifact_is_told_with_those_there_are(make: Factory, rt: Runtime) -> None:
+async def test_a_missing_artifact_is_refused_with_the_existing_names(
+    make: Factory, rt: Runtime
+) -> None:
     work = await make.running()
     with pytest.raises(NotFound, match="artifacts: none"):
         await rt.checkpoints.read_artifact(work.number, "a")
@@ -147,14 +149,14 @@ async def test_logs_come_in_the_order_of_runs_and_chunks(make: Factory, rt: Runt
     assert [chunk.text for chunk in between] == ["1.2", "1.10"]
 
 
-async def test_a_chunk_sent_twice_is_kept_once(make: Factory, rt: Runtime) -> None:
+async def test_a_chunk_sent_twice_is_stored_once(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     for text in ("first", "again"):
         await rt.checkpoints.log(work.lease, 1, text)
     assert [chunk.text for chunk in await rt.checkpoints.logs(work.number)] == ["first"]
 
 
-async def test_what_a_run_used_is_kept_with_it(make: Factory, rt: Runtime) -> None:
+async def test_the_usage_of_a_run_is_stored(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.usage(work.lease, {"input_tokens": 10, "cost_usd": 0.25})
     (run,) = await rt.read_model.runs(work.number)

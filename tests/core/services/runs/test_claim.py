@@ -1,4 +1,4 @@
-"""Claims: which job comes first, how many, of which types and queues, and how they go back."""
+"""Claims: order, number, types and queues of the jobs, and their release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def claim(rt: Runtime, make: Factory) -> Claim:
     return rt.claim(make.worker, ("default",))
 
 
-async def _take(
+async def _claim_numbers(
     claim: Claim,
     free: int,
     ahead: int = 0,
@@ -30,40 +30,40 @@ async def _take(
     return await claim.exchange([], types=types, skip=skip, free=free, ahead=ahead)
 
 
-async def test_an_empty_queue_gives_nothing(claim: Claim) -> None:
-    assert await _take(claim, 10, 10) == []
+async def test_an_empty_queue_has_no_claims(claim: Claim) -> None:
+    assert await _claim_numbers(claim, 10, 10) == []
 
 
 async def test_the_order_is_priority_then_position(make: Factory, claim: Claim) -> None:
     priorities = [0, 5, 0, -5, 5]
     numbers = [await make.queued(queue="default", priority=p) for p in priorities]
     order = [numbers[place] for place in (1, 4, 0, 2, 3)]
-    assert [work.number for work in await _take(claim, 2)] == order[:2]
-    assert [work.number for work in await _take(claim, 9)] == order[2:]
+    assert [work.number for work in await _claim_numbers(claim, 2)] == order[:2]
+    assert [work.number for work in await _claim_numbers(claim, 9)] == order[2:]
 
 
-async def test_a_job_can_be_moved_and_the_older_of_two_in_one_place_comes_first(
+async def test_a_job_can_be_moved_and_the_older_job_of_a_position_comes_first(
     make: Factory, claim: Claim, conn: Connection
 ) -> None:
     numbers = [await make.queued(queue="default") for _ in range(3)]
     move = "UPDATE draftsman.job_states SET position = 1 WHERE number = ANY (%s)"
     await run(conn, move, (numbers[1:],))
-    assert [work.number for work in await _take(claim, 9)] == [*numbers[1:], numbers[0]]
+    assert [work.number for work in await _claim_numbers(claim, 9)] == [*numbers[1:], numbers[0]]
 
 
-async def test_a_woken_job_keeps_its_place(make: Factory, claim: Claim) -> None:
+async def test_a_resumed_job_keeps_its_position(make: Factory, claim: Claim) -> None:
     first = await make.running(queue="default")
     later = await make.queued(queue="default")
     await make.rt.settlement.release_run(first, "shutdown")
-    assert [work.number for work in await _take(claim, 9)] == [first.number, later]
+    assert [work.number for work in await _claim_numbers(claim, 9)] == [first.number, later]
 
 
-async def test_as_many_are_started_as_are_free_and_as_many_claimed_as_are_wanted_ahead(
+async def test_a_claim_starts_jobs_for_free_slots_and_prefetches_the_requested_number(
     make: Factory, claim: Claim
 ) -> None:
     numbers = [await make.queued(queue="default") for _ in range(6)]
-    got = await _take(claim, 2, 3)
-    assert [(work.number, work.status, work.run) for work in got] == [
+    claimed = await _claim_numbers(claim, 2, 3)
+    assert [(work.number, work.status, work.run) for work in claimed] == [
         (numbers[0], Status.RUNNING, 1),
         (numbers[1], Status.RUNNING, 1),
         (numbers[2], Status.CLAIMED, 0),
@@ -72,20 +72,20 @@ async def test_as_many_are_started_as_are_free_and_as_many_claimed_as_are_wanted
     ]
 
 
-async def test_a_claimed_job_is_nobody_elses(make: Factory, claim: Claim, rt: Runtime) -> None:
+async def test_a_claimed_job_is_not_claimed_again(make: Factory, claim: Claim, rt: Runtime) -> None:
     await make.queued(queue="default")
-    assert len(await _take(claim, 1)) == 1
-    assert await _take(rt.claim(uuid4(), ("default",)), 1) == []
+    assert len(await _claim_numbers(claim, 1)) == 1
+    assert await _claim_numbers(rt.claim(uuid4(), ("default",)), 1) == []
 
 
 @pytest.mark.parametrize(
     "status", sorted({*Status} - {Status.QUEUED, Status.RESUMED}, key=str), ids=str
 )
-async def test_only_what_waits_for_a_worker_is_claimed(
+async def test_only_jobs_that_wait_for_a_worker_are_claimed(
     make: Factory, claim: Claim, status: Status
 ) -> None:
     await make.job_in(status, queue="default")
-    assert await _take(claim, 9) == []
+    assert await _claim_numbers(claim, 9) == []
 
 
 async def test_queues_are_served_in_the_order_named_and_others_not_at_all(
@@ -93,28 +93,26 @@ async def test_queues_are_served_in_the_order_named_and_others_not_at_all(
 ) -> None:
     numbers = {queue: await make.queued(queue=queue) for queue in ("a", "b", "c")}
     claim = rt.claim(make.worker, ("c", "a"))
-    got = await _take(claim, 9)
-    assert [work.number for work in got] == [numbers["c"], numbers["a"]]
+    claimed = await _claim_numbers(claim, 9)
+    assert [work.number for work in claimed] == [numbers["c"], numbers["a"]]
 
 
-async def test_a_full_first_queue_leaves_nothing_for_the_second(make: Factory, rt: Runtime) -> None:
+async def test_a_full_first_queue_precedes_the_second(make: Factory, rt: Runtime) -> None:
     for queue in ("a", "a", "b"):
         await make.queued(queue=queue, priority=9 if queue == "b" else 0)
-    got = await _take(rt.claim(make.worker, ("a", "b")), 1, 1)
-    assert [work.queue for work in got] == ["a", "a"]
+    claimed = await _claim_numbers(rt.claim(make.worker, ("a", "b")), 1, 1)
+    assert [work.queue for work in claimed] == ["a", "a"]
 
 
-async def test_a_skipped_type_is_left_and_does_not_block_what_is_behind_it(
-    make: Factory, claim: Claim
-) -> None:
+async def test_a_skipped_type_does_not_block_later_jobs(make: Factory, claim: Claim) -> None:
     await make.queued(queue="default", type="odd", priority=9)
     number = await make.queued(queue="default")
-    assert [work.number for work in await _take(claim, 9, skip=("odd",))] == [number]
+    assert [work.number for work in await _claim_numbers(claim, 9, skip=("odd",))] == [number]
 
 
 async def test_an_unknown_type_is_claimed_and_not_started(make: Factory, claim: Claim) -> None:
     await make.queued(queue="default", type="odd")
-    (work,) = await _take(claim, 9)
+    (work,) = await _claim_numbers(claim, 9)
     assert (work.type, work.status, work.run) == ("odd", Status.CLAIMED, 0)
 
 
@@ -124,7 +122,7 @@ async def test_each_claim_has_a_new_token_and_each_run_an_ordinal(
     number = await make.queued(queue="default")
     leases = []
     for _ in range(3):
-        (work,) = await _take(claim, 1)
+        (work,) = await _claim_numbers(claim, 1)
         leases.append(work.lease)
         await rt.settlement.release_run(work, "shutdown")
     assert [lease.run for lease in leases] == [1, 2, 3]
@@ -132,17 +130,15 @@ async def test_each_claim_has_a_new_token_and_each_run_an_ordinal(
     assert [run.ordinal for run in await rt.read_model.runs(number)] == [1, 2, 3]
 
 
-async def test_a_run_remembers_what_it_was_started_with(
-    make: Factory, claim: Claim, rt: Runtime
-) -> None:
+async def test_a_run_has_the_data_of_its_claim(make: Factory, claim: Claim, rt: Runtime) -> None:
     number = await make.queued(queue="default", overrides={"model": "small"})
-    (work,) = await _take(claim, 1)
+    (work,) = await _claim_numbers(claim, 1)
     (run,) = await rt.read_model.runs(number)
     assert run.params_snapshot == work.overrides == {"model": "small"}
     assert (run.worker_id, run.lease_token) == (make.worker, work.token)
 
 
-async def test_a_started_job_knows_when_it_was_first_started(make: Factory, rt: Runtime) -> None:
+async def test_a_started_job_has_the_time_of_its_first_start(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     first = await rt.read_model.job(work.number)
     await rt.settlement.release_run(work, "shutdown")
@@ -168,13 +164,13 @@ async def test_a_prefetched_job_that_was_canceled_or_lost_does_not_start(
     canceled, lost, good = [await make.claimed() for _ in range(3)]
     await rt.job_control.cancel(canceled.number, make.owner)
     wrong = Lease(lost.number, 0, lost.token + 1000)
-    got = await claim.start([canceled.lease, wrong, good.lease, Lease(999, 0, 1)])
-    assert [work.number for work in got] == [good.number]
+    claimed = await claim.start([canceled.lease, wrong, good.lease, Lease(999, 0, 1)])
+    assert [work.number for work in claimed] == [good.number]
     assert (await rt.read_model.job(lost.number)).status is Status.CLAIMED
 
 
 @pytest.mark.parametrize("origin", [Status.QUEUED, Status.RESUMED])
-async def test_what_was_claimed_goes_back_to_where_it_came_from_and_spends_nothing(
+async def test_a_released_claim_restores_the_status_without_using_an_attempt(
     make: Factory, claim: Claim, rt: Runtime, origin: Status
 ) -> None:
     number = await make.job_in(origin)
@@ -193,7 +189,7 @@ async def test_what_was_claimed_goes_back_to_where_it_came_from_and_spends_nothi
     assert (event.kind, event.payload) == ("job_returned", {"reason": "the worker stops"})
 
 
-async def test_what_runs_or_is_not_ours_does_not_go_back(
+async def test_a_running_or_foreign_job_is_not_released(
     make: Factory, claim: Claim, rt: Runtime
 ) -> None:
     running, claimed = await make.running(), await make.claimed()
@@ -202,7 +198,7 @@ async def test_what_runs_or_is_not_ours_does_not_go_back(
     assert (await rt.read_model.job(claimed.number)).status is Status.CLAIMED
 
 
-async def test_what_its_worker_never_heard_of_goes_back_and_what_was_canceled_ends(
+async def test_a_claim_unknown_to_its_worker_is_released_or_canceled(
     make: Factory, claim: Claim, rt: Runtime
 ) -> None:
     known, claimed, running, canceled = (

@@ -23,17 +23,19 @@ def claim(rt: Runtime, make: Factory) -> Claim:
 
 
 async def _settle(claim: Claim, *done: tuple[Lease, dict[str, Any]]) -> dict[int, Status]:
-    got = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
-    return {work.number: work.status for work in got}
+    results = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
+    return {work.number: work.status for work in results}
 
 
-async def test_what_is_done_is_settled_and_its_slot_filled(
+async def test_a_finished_job_is_settled_and_its_slot_filled(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
     work = await make.running(queue="default")
     following = await make.queued(queue="default")
-    got = await claim.exchange([(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0)
-    assert [(one.number, one.status) for one in got] == [
+    results = await claim.exchange(
+        [(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0
+    )
+    assert [(result.number, result.status) for result in results] == [
         (work.number, Status.COMPLETED),
         (following, Status.RUNNING),
     ]
@@ -43,10 +45,10 @@ async def test_what_is_done_is_settled_and_its_slot_filled(
     assert (run.status, run.finished_at, run.result) == (RunStatus.COMPLETED, job.finished_at, None)
 
 
-async def test_a_settled_job_tells_its_lease_only(make: Factory, claim: Claim) -> None:
+async def test_a_settled_job_is_identified_by_its_lease(make: Factory, claim: Claim) -> None:
     work = await make.running()
-    (ended,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
-    assert (ended.number, ended.token, ended.run) == (work.number, work.token, 1)
+    (settled,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
+    assert (settled.number, settled.token, settled.run) == (work.number, work.token, 1)
 
 
 async def test_a_canceled_job_settles_as_canceled_and_its_run_keeps_the_result(
@@ -61,19 +63,19 @@ async def test_a_canceled_job_settles_as_canceled_and_its_run_keeps_the_result(
     assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
 
 
-async def test_a_lost_id_is_left_out_and_the_others_are_settled(
+async def test_a_lost_lease_is_skipped_and_the_others_are_settled(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
     lost, good = await make.running(), await make.running()
     await rt.sweeps.rescue(LeaderTerm(), [])
     stale = Lease(lost.number, 1, lost.token - 1 or 999)
     unknown = Lease(999, 1, 1)
-    got = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
-    assert got == {good.number: Status.COMPLETED}
+    results = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
+    assert results == {good.number: Status.COMPLETED}
     assert (await rt.read_model.job(lost.number)).status is Status.RUNNING
 
 
-async def test_a_busy_id_is_left_for_the_next_call(
+async def test_a_locked_job_is_settled_by_the_next_call(
     make: Factory, rt: Runtime, claim: Claim, db: Database
 ) -> None:
     busy, good = await make.running(), await make.running()
@@ -95,7 +97,7 @@ async def test_settling_twice_changes_nothing(make: Factory, rt: Runtime, claim:
     assert await rt.read_model.job(work.number) == before
 
 
-async def test_a_locked_job_is_not_claimed_and_does_not_hold_up_the_next(
+async def test_a_locked_job_is_not_claimed_and_does_not_block_the_next_job(
     make: Factory, claim: Claim, db: Database
 ) -> None:
     locked = await make.queued(queue="default")
@@ -105,8 +107,8 @@ async def test_a_locked_job_is_not_claimed_and_does_not_hold_up_the_next(
             "SELECT 1 FROM draftsman.job_states WHERE number = %s FOR NO KEY UPDATE", (locked,)
         )
         async with asyncio.timeout(5):
-            got = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
-        assert [work.number for work in got] == [free]
+            results = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
+        assert [work.number for work in results] == [free]
 
 
 async def test_an_uncommitted_child_does_not_hide_its_job(
@@ -118,50 +120,50 @@ async def test_an_uncommitted_child_does_not_hide_its_job(
         await other.execute(
             "INSERT INTO draftsman.job_checkpoints (job, run, data) VALUES (%s, 0, '{}')", (number,)
         )
-        got = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
-        assert [work.number for work in got] == [number]
+        results = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        assert [work.number for work in results] == [number]
 
 
-async def test_workers_that_claim_at_once_share_the_queue(make: Factory, rt: Runtime) -> None:
+async def test_concurrent_workers_share_the_queue(make: Factory, rt: Runtime) -> None:
     numbers = {await make.queued(queue="default") for _ in range(40)}
     claims = [rt.claim(uuid4(), ("default",)) for _ in range(8)]
-    taken: list[ClaimedJob] = []
-    while len(taken) < len(numbers):
-        for got in await asyncio.gather(
+    claimed: list[ClaimedJob] = []
+    while len(claimed) < len(numbers):
+        for results in await asyncio.gather(
             *(claim.exchange([], types=["noop"], skip=[], free=2, ahead=0) for claim in claims)
         ):
-            taken += got
-    assert sorted(work.number for work in taken) == sorted(numbers)
-    assert len({work.token for work in taken}) == len(numbers)
+            claimed += results
+    assert sorted(work.number for work in claimed) == sorted(numbers)
+    assert len({work.token for work in claimed}) == len(numbers)
 
 
-async def test_a_heartbeat_tells_which_runs_are_ours_and_which_people_want_stopped(
+async def test_a_heartbeat_reports_owned_runs_and_cancel_requests(
     make: Factory, rt: Runtime, claim: Claim
 ) -> None:
-    mine, canceled, lost = [await make.running() for _ in range(3)]
+    owned, canceled, lost = [await make.running() for _ in range(3)]
     await rt.job_control.cancel(canceled.number, make.owner)
     stale = Lease(lost.number, 1, 999)
-    registered, pulses = await claim.heartbeat([mine.lease, canceled.lease, stale], draining=False)
+    registered, pulses = await claim.heartbeat([owned.lease, canceled.lease, stale], draining=False)
     assert not registered
-    assert {pulse.token: (pulse.owned, pulse.canceled) for pulse in pulses} == {
-        mine.token: (True, False),
+    assert {state.token: (state.owned, state.canceled) for state in pulses} == {
+        owned.token: (True, False),
         canceled.token: (True, True),
         stale.token: (False, False),
     }
 
 
-async def test_a_heartbeat_beats_for_the_worker_and_its_own_runs_only(
+async def test_a_heartbeat_updates_the_worker_and_its_own_runs_only(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
-    mine, lost = await make.running(), await make.running()
+    owned, lost = await make.running(), await make.running()
     await clock.forward(100)
     claim = rt.claim(make.worker, ("default",))
-    registered, _ = await claim.heartbeat([mine.lease, Lease(lost.number, 1, 999)], draining=True)
+    registered, _ = await claim.heartbeat([owned.lease, Lease(lost.number, 1, 999)], draining=True)
     assert registered
     (worker,) = await rt.read_model.workers()
     assert (worker.draining, round(worker.heartbeat_age)) == (True, 0)
-    (beating,) = await rt.read_model.runs(mine.number)
+    (beating,) = await rt.read_model.runs(owned.number)
     (silent,) = await rt.read_model.runs(lost.number)
     assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99
 
@@ -171,15 +173,15 @@ async def test_a_heartbeat_without_runs_keeps_the_worker_alive(make: Factory, rt
     assert await rt.claim(make.worker, ()).heartbeat([], draining=False) == (True, [])
 
 
-async def test_a_run_that_another_transaction_holds_is_still_ours(
+async def test_a_run_locked_by_another_transaction_is_still_owned(
     make: Factory, rt: Runtime, claim: Claim, db: Database, conn: Connection
 ) -> None:
     work = await make.running()
     async with db.transaction() as other:
         await other.execute("SELECT 1 FROM draftsman.job_runs FOR NO KEY UPDATE")
         async with asyncio.timeout(5):
-            _, (pulse,) = await claim.heartbeat([work.lease], draining=False)
-    assert pulse.owned
+            _, (state,) = await claim.heartbeat([work.lease], draining=False)
+    assert state.owned
 
 
 async def test_the_seconds_that_a_job_ran_before_add_up(

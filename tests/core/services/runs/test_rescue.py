@@ -1,4 +1,4 @@
-"""Rescue: jobs of dead workers go back, and each type decides how they continue."""
+"""Rescue: jobs of dead workers are queued again, and each type decides how they continue."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.factories import Factory
 from tests.support.clock import Clock
 
 
-async def _lose(make: Factory, rt: Runtime, **fields: Any) -> int:
-    """Let the worker of a new job's run die; return the job."""
+async def _rescue(make: Factory, rt: Runtime, **fields: Any) -> int:
+    """Rescue the run of a new job; return the job."""
     work = await make.running(**fields)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
     return work.number
 
 
-async def test_the_time_until_a_loss_is_noticed_is_no_running_time(
+async def test_the_time_until_a_rescue_is_not_running_time(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     """No worker runs for a night: the job still has its whole time limit."""
@@ -44,10 +44,10 @@ async def test_the_time_until_a_loss_is_noticed_is_no_running_time(
         (OnLost.NEW_JOB, Status.FAILED),
     ],
 )
-async def test_a_lost_run_spends_an_attempt_and_follows_on_lost(
+async def test_a_lost_run_uses_an_attempt_and_follows_on_lost(
     make: Factory, rt: Runtime, on_lost: OnLost, status: Status
 ) -> None:
-    number = await _lose(make, rt, on_lost=on_lost)
+    number = await _rescue(make, rt, on_lost=on_lost)
     job = await rt.read_model.job(number)
     (run,) = await rt.read_model.runs(number)
     assert (job.status, job.attempts, job.retry_count) == (status, 1, 0)
@@ -62,12 +62,12 @@ async def test_a_lost_run_spends_an_attempt_and_follows_on_lost(
 async def test_a_lost_run_that_is_retried_waits_as_after_an_infrastructure_failure(
     make: Factory, rt: Runtime
 ) -> None:
-    job = await rt.read_model.job(await _lose(make, rt, on_lost=OnLost.RETRY))
+    job = await rt.read_model.job(await _rescue(make, rt, on_lost=OnLost.RETRY))
     assert job.next_retry_at is not None
     assert (job.next_retry_at - job.updated_at).total_seconds() == pytest.approx(2.718, abs=0.01)
 
 
-async def test_a_new_job_is_made_once_and_starts_fresh(make: Factory, rt: Runtime) -> None:
+async def test_a_new_job_is_created_once_without_a_checkpoint(make: Factory, rt: Runtime) -> None:
     work = await make.running(on_lost=OnLost.NEW_JOB, payload={"a": 1})
     await rt.checkpoints.save(work.lease, {"n": 1})
     await rt.sweeps.rescue(LeaderTerm(), [make.worker])
@@ -86,8 +86,8 @@ async def test_a_new_job_is_made_once_and_starts_fresh(make: Factory, rt: Runtim
     assert (by_hand.number, by_hand.outcome) == (new.number, "deduplicated")
 
 
-async def _lose_all(make: Factory, rt: Runtime, number: int) -> list[int]:
-    """Let the worker of a job die, and those of the jobs in its place; return them all."""
+async def _rescue_repeatedly(make: Factory, rt: Runtime, number: int) -> list[int]:
+    """Rescue a job and each job that replaces it; return all of them."""
     numbers = [number]
     while (await rt.read_model.job(number)).status is Status.QUEUED:
         await make.running(number)
@@ -101,9 +101,9 @@ async def _lose_all(make: Factory, rt: Runtime, number: int) -> list[int]:
 async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
     make: Factory, rt: Runtime
 ) -> None:
-    """Each has counters of its own: a job that kills its workers would have gone on for ever."""
+    """Each job has its own counters: a job that kills its workers could continue forever."""
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=3)
-    jobs = [await rt.read_model.job(one) for one in await _lose_all(make, rt, number)]
+    jobs = [await rt.read_model.job(retry) for retry in await _rescue_repeatedly(make, rt, number)]
     assert [(job.chain_length, job.attempts, job.status) for job in jobs] == [
         (0, 1, Status.FAILED),
         (1, 1, Status.FAILED),
@@ -127,38 +127,38 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
     )
 
 
-async def test_a_person_who_retries_the_end_of_a_chain_gives_it_its_attempts_again(
-    make: Factory, rt: Runtime
-) -> None:
+async def test_a_manual_retry_of_a_chain_resets_its_attempts(make: Factory, rt: Runtime) -> None:
     number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=1)
-    chain = await _lose_all(make, rt, number)
+    chain = await _rescue_repeatedly(make, rt, number)
     job = await rt.job_control.retry(chain[-1], make.owner)
-    more = await _lose_all(make, rt, job.number)
+    more = await _rescue_repeatedly(make, rt, job.number)
     assert (len(chain), len(more)) == (2, 2)
     last = await rt.read_model.job(more[-1])
     assert (last.status, last.chain_length) == (Status.DEAD_LETTER, 3)
     assert last.last_error == "the worker was lost; 1 of 1 replacement jobs are used up"
 
 
-async def test_no_chain_is_longer_than_any_person_can_make_it(
+async def test_a_chain_of_new_jobs_has_the_limit_of_manual_retries(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeps, "CHAIN_LIMIT", 1)
-    chain = await _lose_all(make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9))
+    chain = await _rescue_repeatedly(
+        make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9)
+    )
     last = await rt.read_model.job(chain[-1])
     assert (len(chain), last.status) == (2, Status.DEAD_LETTER)
     assert last.last_error == "the worker was lost; it was already retried 1 times"
 
 
-async def test_one_that_gets_no_new_job_says_why_and_harms_no_other_rescue(
+async def test_a_job_without_a_new_job_has_the_reason_and_blocks_no_other_rescue(
     make: Factory, rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A row of an older version may have the key that draftsman makes."""
     work, other = await make.running(on_lost="new_job"), await make.running(on_lost="new_job")
-    taken = row(invocation(type="noop"), make.owner, rt.limits)
-    taken["idempotency_key"] = f"retry:{work.number}:1"
-    taken["request_digest"] = "another"
-    await submissions.submit(conn, [taken], "old")
+    existing = row(invocation(type="noop"), make.owner, rt.limits)
+    existing["idempotency_key"] = f"retry:{work.number}:1"
+    existing["request_digest"] = "another"
+    await submissions.submit(conn, [existing], "old")
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 2
     why = f"D-{other.number + 1} already uses the idempotency key of this retry"
     event = (await rt.read_model.job_events(work.number))[-1]
@@ -169,7 +169,7 @@ async def test_one_that_gets_no_new_job_says_why_and_harms_no_other_rescue(
     )
     assert why in caplog.text
     assert (await rt.read_model.jobs())[0].status is Status.QUEUED
-    assert [(await rt.read_model.job(one.number)).status for one in (work, other)] == ["failed"] * 2
+    assert [(await rt.read_model.job(job.number)).status for job in (work, other)] == ["failed"] * 2
 
 
 async def test_a_new_job_takes_over_the_subject(make: Factory, rt: Runtime) -> None:
@@ -181,12 +181,12 @@ async def test_a_new_job_takes_over_the_subject(make: Factory, rt: Runtime) -> N
 
 
 @pytest.mark.parametrize("on_lost", OnLost)
-async def test_losing_runs_spends_the_budget_to_the_dead_letter(
+async def test_lost_runs_use_the_budget_until_the_dead_letter(
     make: Factory, rt: Runtime, clock: Clock, on_lost: OnLost
 ) -> None:
-    """A job that kills its workers must come to an end."""
+    """A job that kills its workers must end."""
     if on_lost in (OnLost.FAIL, OnLost.NEW_JOB):
-        number = await _lose(make, rt, on_lost=on_lost, max_attempts=0)
+        number = await _rescue(make, rt, on_lost=on_lost, max_attempts=0)
     else:
         number = await make.queued(on_lost=on_lost, max_attempts=2)
         for _ in range(3):
@@ -199,7 +199,7 @@ async def test_losing_runs_spends_the_budget_to_the_dead_letter(
 
 
 @pytest.mark.parametrize("origin", [Status.QUEUED, Status.RESUMED])
-async def test_a_lost_claim_goes_back_and_spends_nothing(
+async def test_a_lost_claim_is_released_without_using_an_attempt(
     make: Factory, rt: Runtime, origin: Status
 ) -> None:
     number = await make.job_in(origin)
@@ -211,7 +211,7 @@ async def test_a_lost_claim_goes_back_and_spends_nothing(
     assert len(await rt.read_model.runs(number)) == runs
 
 
-async def test_a_lost_job_that_was_to_be_canceled_is_canceled(make: Factory, rt: Runtime) -> None:
+async def test_a_lost_job_with_a_cancel_request_is_canceled(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.job_control.cancel(work.number, make.owner, "enough")
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
@@ -236,7 +236,7 @@ async def test_a_silent_run_is_lost_after_its_lease(
     assert (await rt.read_model.job(beating.number)).status is Status.RUNNING
 
 
-async def test_a_claim_is_lost_after_its_lease_unless_its_worker_beats(
+async def test_a_claim_is_lost_after_its_lease_unless_its_worker_sends_heartbeats(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
@@ -251,7 +251,7 @@ async def test_a_claim_is_lost_after_its_lease_unless_its_worker_beats(
     assert (await rt.read_model.job(work.number)).status is Status.QUEUED
 
 
-async def test_a_run_without_a_worker_row_lives_by_its_heartbeat(
+async def test_a_run_without_a_worker_row_is_alive_while_it_has_heartbeats(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     """A deleted worker row must not hide a lost job, nor end a live run."""
@@ -269,7 +269,7 @@ async def test_a_run_without_a_worker_row_lives_by_its_heartbeat(
     sorted({*Status} - {Status.CLAIMED, Status.RUNNING}, key=str),
     ids=str,
 )
-async def test_what_nobody_holds_is_not_rescued(
+async def test_a_job_without_a_lease_is_not_rescued(
     make: Factory, rt: Runtime, clock: Clock, status: Status
 ) -> None:
     number = await make.job_in(status)

@@ -22,7 +22,7 @@ GONE = Failure("the network is gone")
 WRONG = Failure("no such branch", origin="git", code="no_such_ref")
 
 
-async def test_done(make: Factory, rt: Runtime) -> None:
+async def test_a_completed_run_completes_its_job(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     assert await rt.settlement.outcome(work, Done({"n": 1})) is Status.COMPLETED
     job = await rt.read_model.job(work.number)
@@ -32,7 +32,7 @@ async def test_done(make: Factory, rt: Runtime) -> None:
 
 
 @pytest.mark.parametrize("as_time", [False, True], ids=["seconds", "time"])
-async def test_a_snooze_spends_nothing_and_wakes_the_job_as_resumed(
+async def test_a_snoozed_job_is_resumed_without_using_an_attempt(
     make: Factory, rt: Runtime, clock: Clock, as_time: bool
 ) -> None:
     work = await make.running()
@@ -56,7 +56,9 @@ async def test_a_snooze_until_now_is_due_at_once(make: Factory, rt: Runtime, unt
 
 
 @pytest.mark.parametrize("until", [1e30, float("inf"), float("nan")])
-async def test_a_snooze_without_end_lasts_a_year(make: Factory, rt: Runtime, until: float) -> None:
+async def test_an_endless_snooze_is_limited_to_a_year(
+    make: Factory, rt: Runtime, until: float
+) -> None:
     work = await make.running()
     assert await rt.settlement.outcome(work, Snooze(until)) is Status.SCHEDULED
     job = await rt.read_model.job(work.number)
@@ -64,7 +66,9 @@ async def test_a_snooze_without_end_lasts_a_year(make: Factory, rt: Runtime, unt
     assert 365 <= (job.run_at - job.updated_at).days <= 366
 
 
-async def test_unwanted_work_ends_as_canceled_by_its_worker(make: Factory, rt: Runtime) -> None:
+async def test_a_job_canceled_by_its_handler_is_canceled_by_its_worker(
+    make: Factory, rt: Runtime
+) -> None:
     work = await make.running()
     assert await rt.settlement.outcome(work, Cancel("the card was archived")) is Status.CANCELED
     job = await rt.read_model.job(work.number)
@@ -75,7 +79,7 @@ async def test_unwanted_work_ends_as_canceled_by_its_worker(make: Factory, rt: R
     assert build_result(job).subject.canceled_by == f"worker {worker_name(make.worker)}"
 
 
-async def test_handing_back_spends_nothing(make: Factory, rt: Runtime) -> None:
+async def test_a_released_run_uses_no_attempt(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     assert await rt.settlement.release_run(work, "shutdown") is Status.RESUMED
     job = await rt.read_model.job(work.number)
@@ -95,7 +99,7 @@ async def _fail(make: Factory, failure: Failure, number: int) -> tuple[Status | 
     [(BUSY, {"max_retries": 2}, "retry_count"), (GONE, {"max_attempts": 2}, "attempts")],
     ids=["application", "infrastructure"],
 )
-async def test_a_passing_failure_is_tried_again_until_its_budget_is_spent(
+async def test_a_temporary_failure_is_retried_until_its_budget_is_used(
     make: Factory,
     rt: Runtime,
     clock: Clock,
@@ -120,7 +124,7 @@ async def test_a_passing_failure_is_tried_again_until_its_budget_is_spent(
     assert (await rt.read_model.job_events(number))[-1].kind == "job_dead_lettered"
 
 
-async def test_the_two_budgets_are_apart(make: Factory, rt: Runtime, clock: Clock) -> None:
+async def test_the_two_budgets_are_independent(make: Factory, rt: Runtime, clock: Clock) -> None:
     number = await make.queued(max_attempts=1, max_retries=1)
     for failure in (BUSY, GONE):
         assert (await _fail(make, failure, number))[0] is Status.RETRYING
@@ -130,12 +134,12 @@ async def test_the_two_budgets_are_apart(make: Factory, rt: Runtime, clock: Cloc
     assert (job.attempts, job.retry_count) == (1, 1)
 
 
-async def test_no_budget_at_all_is_dead_at_once(make: Factory) -> None:
+async def test_a_failure_without_a_budget_is_a_dead_letter_at_once(make: Factory) -> None:
     number = await make.queued(max_retries=0)
     assert (await _fail(make, BUSY, number))[0] is Status.DEAD_LETTER
 
 
-async def test_a_permanent_failure_ends_the_job_and_the_run_says_why(
+async def test_a_permanent_failure_fails_the_job_with_its_error_in_the_run(
     make: Factory, rt: Runtime
 ) -> None:
     status, work = await _fail(make, WRONG, await make.queued())
@@ -151,7 +155,7 @@ async def test_a_permanent_failure_ends_the_job_and_the_run_says_why(
 
 
 @pytest.mark.parametrize("retry_after", [100.0, 1e30, float("inf"), float("nan"), -5.0])
-async def test_the_other_sides_wish_counts_up_to_a_day(
+async def test_retry_after_is_limited_to_a_day(
     make: Factory, rt: Runtime, retry_after: float
 ) -> None:
     work = await make.running()
@@ -165,7 +169,7 @@ async def test_the_other_sides_wish_counts_up_to_a_day(
         assert wait == pytest.approx(100)
 
 
-async def test_infrastructure_waits_an_exponential_of_the_attempts(
+async def test_infrastructure_backoff_is_exponential(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     number, waits = await make.queued(max_attempts=3), []
@@ -179,7 +183,7 @@ async def test_infrastructure_waits_an_exponential_of_the_attempts(
     assert waits == pytest.approx([2.718, 7.389, 20.086], abs=0.01)
 
 
-async def test_what_was_learned_stays_when_a_later_run_succeeds(
+async def test_retry_count_stays_after_a_later_success(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     number = await make.retrying()
@@ -197,7 +201,7 @@ async def test_what_was_learned_stays_when_a_later_run_succeeds(
 
 
 @pytest.mark.parametrize("end", ["done", "snooze", "failure", "hand_back", "canceled"])
-async def test_every_end_of_a_job_that_people_canceled_is_canceled_and_spends_nothing(
+async def test_every_end_of_a_canceled_job_is_canceled_without_using_an_attempt(
     make: Factory, rt: Runtime, end: str
 ) -> None:
     work = await make.running()
@@ -223,9 +227,7 @@ async def test_every_end_of_a_job_that_people_canceled_is_canceled_and_spends_no
         assert run.result == {"n": 1}
 
 
-async def test_a_run_that_nobody_canceled_does_not_end_as_canceled(
-    make: Factory, rt: Runtime
-) -> None:
+async def test_a_run_without_a_cancel_does_not_end_as_canceled(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     assert await rt.settlement.canceled(work) is None
     assert (await rt.read_model.job(work.number)).status is Status.RUNNING

@@ -21,7 +21,7 @@ def _presence(db: Database) -> WorkerRegistration:
     return WorkerRegistration(db, uuid4(), version="1", types=["noop"], queues=["q"], slots=3)
 
 
-async def test_a_worker_enters_the_list_and_leaves_it(db: Database, rt: Runtime) -> None:
+async def test_a_worker_is_registered_and_deregistered(db: Database, rt: Runtime) -> None:
     presence = _presence(db)
     await presence.register()
     (worker,) = await rt.read_model.workers()
@@ -48,7 +48,7 @@ async def test_a_session_lock_shows_that_a_worker_is_connected(
     await until(gone, "the lock of a closed session to be free")
 
 
-async def test_jobs_in_its_hands_make_a_worker_busy(make: Factory, rt: Runtime) -> None:
+async def test_running_and_claimed_jobs_make_a_worker_busy(make: Factory, rt: Runtime) -> None:
     await make.worker_row(id=make.worker)
     await make.running()
     await make.claimed()
@@ -68,16 +68,16 @@ async def test_the_owner_of_the_lease_is_the_leader(
     assert not (await rt.read_model.workers())[0].leader
 
 
-async def test_a_dead_process_of_this_host_is_forgotten_at_once(make: Factory, rt: Runtime) -> None:
+async def test_a_dead_process_of_this_host_is_removed_at_once(make: Factory, rt: Runtime) -> None:
     process = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
     began = host.process_start_time(process.pid)
     await make.worker_row(host_id=host.identity(), pid=process.pid, pid_started=began)
-    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
     process.kill()
     await process.wait()
-    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1
     await make.worker_row(host_id=host.identity(), pid=os.getpid(), pid_started=1.0)
-    assert await rt.sweeps.reap(LeaderTerm()) == 1, "another process has its number now"
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1, "another process has its number now"
 
 
 async def test_a_dead_worker_that_still_holds_a_job_is_kept(
@@ -86,24 +86,24 @@ async def test_a_dead_worker_that_still_holds_a_job_is_kept(
     await make.worker_row(id=make.worker)
     await make.running()
     await clock.forward(86_401)
-    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
     assert await rt.sweeps.rescue(LeaderTerm()) == 1
-    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1
     assert await rt.read_model.workers() == []
 
 
-async def test_a_silent_worker_of_another_host_is_forgotten_after_a_day(
+async def test_a_silent_worker_of_another_host_is_removed_after_a_day(
     make: Factory, rt: Runtime, clock: Clock, db: Database
 ) -> None:
-    """Its session lock is held: nothing else says that it is dead."""
+    """Its session lock is held, so it is not dead."""
     id = await make.worker_row()
     session = await db.dedicated_connection()
     lock_id = await workers.register(session, id=id, **_row())  # type: ignore[arg-type]
     await workers.hold(session, lock_id)
     await clock.forward(86_399)
-    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
     await clock.forward(2)
-    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1
     await session.close()
 
 
@@ -116,24 +116,24 @@ async def test_a_worker_whose_session_is_gone_is_dead_after_fifteen_silent_secon
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row()
-    assert await rt.sweeps.reap(LeaderTerm()) == 0, "its lock was free, but since just now"
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0, "its lock is free only since now"
     await clock.forward(14)
-    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
     await clock.forward(2)
-    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    assert await rt.sweeps.deregister(LeaderTerm()) == 1
 
 
-async def test_a_worker_that_beats_is_not_dead_though_its_session_was_cut(
+async def test_a_worker_with_heartbeats_is_alive_without_a_session(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     await make.worker_row(id=make.worker)
-    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
     await clock.forward(100)
     await rt.claim(make.worker, ()).heartbeat([], draining=False)
-    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.deregister(LeaderTerm()) == 0
 
 
-async def test_a_worker_that_leaves_a_job_behind_stays_on_the_list(
+async def test_a_stopped_worker_with_a_job_stays_registered(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
     worker = await make.worker_row()

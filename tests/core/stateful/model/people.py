@@ -22,7 +22,7 @@ class ModelActor:
 
     @property
     def voter(self) -> str:
-        """Whose voice it is."""
+        """The person or identity that votes."""
         return self.person or f"{self.channel}:{self.id}"
 
     @property
@@ -32,7 +32,7 @@ class ModelActor:
         return Actor(Source(self.channel), self.id, self.id, person=person, owner=self.owner)
 
     def has(self, role: str, invoker: str | None = None) -> bool:
-        """Return whether they have the role, or it is their own job."""
+        """Return whether the actor has the role, or the job is the actor's own."""
         if self.owner or (self.person is not None and role in PEOPLE[self.person]["roles"]):
             return True
         return invoker is not None and invoker in (self.voter, f"{self.channel}:{self.id}")
@@ -47,25 +47,25 @@ class ModelActor:
 
 
 def named(approvers: Iterable[str]) -> set[str]:
-    """Return the people that names and groups stand for."""
+    """Return the people of names and groups."""
     return {person for name in approvers for person in GROUPS.get(name, [name])}
 
 
 def reachable(item: Question) -> bool:
-    """Return whether as many may approve as a gate needs."""
+    """Return whether the quorum of an approval can be reached."""
     names = (*item.approvers, *(("leads",) if item.on_expire == "escalate" else ()))
     able = [name for name in named(names) if "approver" in PEOPLE[name]["roles"]]
     return len(able) >= item.quorum
 
 
-def _everybody() -> list[ModelActor]:
-    found = [ModelActor("cli", "root", "root", owner=True)]
+def _all_actors() -> list[ModelActor]:
+    actors = [ModelActor("cli", "root", "root", owner=True)]
     for name, person in PEOPLE.items():
         for channel, key in (("cli", "login"), ("slack", "slack"), ("trello", "trello")):
             if key in person:
-                found.append(ModelActor(channel, person[key], name))
-    return [*found, ModelActor("slack", "U-STRANGER", None), ModelActor("trello", "U-CAROL", None)]
+                actors.append(ModelActor(channel, person[key], name))
+    return [*actors, ModelActor("slack", "U-STRANGER", None), ModelActor("trello", "U-CAROL", None)]
 
 
-EVERYBODY = _everybody()
+EVERYBODY = _all_actors()
 SYSTEM = ModelActor("internal", "system", None)

@@ -1,4 +1,4 @@
-"""Questions are asked, answered, lengthened; jobs are canceled."""
+"""Questions are asked, answered and extended; jobs are canceled."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class QuestionModel(RunModel):
         self.end(job, kind, "paused")
         return len(job.questions)
 
-    def answer(self, place: int, number: int, event: str, text: str, who: ModelActor) -> Verdict:
+    def answer(self, place: int, number: int, event: str, text: str, actor: ModelActor) -> Verdict:
         """Record an answer to a question."""
         job, item = self.jobs[place], self.jobs[place].questions[number - 1]
         if (before := _seen(job, number, event)) is not None:
             return before.accepted, item.status != "open", True, job.status
         if item.kind != "input":
             raise Refusal("UsageError")
-        meant = next((choice for choice in CHOICES if choice == text.lower()), None)
-        meant = CHOICES[int(text) - 1] if text in ("1", "2") else meant
-        if meant is None and not (item.freeform and text) and item.status == "open":
+        chosen = next((choice for choice in CHOICES if choice == text.lower()), None)
+        chosen = CHOICES[int(text) - 1] if text in ("1", "2") else chosen
+        if chosen is None and not (item.freeform and text) and item.status == "open":
             raise Refusal("UsageError")
-        allowed = who.has("responder", job.invoker) or who.person in named(item.approvers)
-        said = RecordedAnswer(number, event, who.voter, allowed, text=meant or text)
-        if self._keep(job, item, said):
-            self._resolve(job, item, said, "answered", (who.voter,))
-        return said.accepted, item.status != "open", False, job.status
+        allowed = actor.has("responder", job.invoker) or actor.person in named(item.approvers)
+        recorded = RecordedAnswer(number, event, actor.voter, allowed, text=chosen or text)
+        if self._keep(job, item, recorded):
+            self._resolve(job, item, recorded, "answered", (actor.voter,))
+        return recorded.accepted, item.status != "open", False, job.status
 
     def decide(
         self,
@@ -52,7 +52,7 @@ class QuestionModel(RunModel):
         number: int,
         event: str,
         yes: bool,
-        who: ModelActor,
+        actor: ModelActor,
         token: int | None = None,
     ) -> Verdict:
         """Take an approval or a denial, with a token or without."""
@@ -61,33 +61,33 @@ class QuestionModel(RunModel):
             return before.accepted, item.status != "open", True, job.status
         if item.kind == "input":
             raise Refusal("UsageError")
-        allowed, voter = who.decides(item.approvers, job.invoker), who.voter
-        given = None if token is None else self.tokens[token]
-        if given is not None:
-            allowed = allowed and (given.job, given.question) == (place, number)
-            allowed = allowed and who.person == given.approver
-            allowed = allowed and not given.used and not given.replaced
+        allowed, voter = actor.decides(item.approvers, job.invoker), actor.voter
+        minted = None if token is None else self.tokens[token]
+        if minted is not None:
+            allowed = allowed and (minted.job, minted.question) == (place, number)
+            allowed = allowed and actor.person == minted.approver
+            allowed = allowed and not minted.used and not minted.replaced
         votes = [said.voter for said in job.said if said.question == number and said.accepted]
-        said = RecordedAnswer(number, event, voter, allowed)
-        if not self._keep(job, item, said, again=yes and voter in votes):
+        answer = RecordedAnswer(number, event, voter, allowed)
+        if not self._keep(job, item, answer, again=yes and voter in votes):
             return False, item.status != "open", False, job.status
-        if given is not None:
-            given.used = True
+        if minted is not None:
+            minted.used = True
             job.job_events.append("token_redeemed")
         if not yes:
-            self._resolve(job, item, said, "denied", (voter,))
+            self._resolve(job, item, answer, "denied", (voter,))
         elif len(votes) + 1 >= item.quorum:
-            self._resolve(job, item, said, "approved", (*votes, voter))
+            self._resolve(job, item, answer, "approved", (*votes, voter))
         else:
             job.job_events.append("vote_received")
         return True, item.status != "open", False, job.status
 
     def extend(
-        self, place: int, number: int, seconds: float | None, who: ModelActor
+        self, place: int, number: int, seconds: float | None, actor: ModelActor
     ) -> float | None:
-        """Move the end of a question's time."""
+        """Extend the expiry of a question."""
         job, item = self.jobs[place], self.jobs[place].questions[number - 1]
-        if not who.has("operator", job.invoker):
+        if not actor.has("operator", job.invoker):
             raise Refusal("NotPermitted")
         if item.status != "open" or self._over(item):
             raise Refusal("QuestionClosed")
@@ -99,29 +99,29 @@ class QuestionModel(RunModel):
         job.job_events.append("question_extended")
         return item.expires
 
-    def mint(self, place: int, number: int, approver: str, who: ModelActor) -> int:
-        """Make a token that decides a gate in an approver's name."""
+    def mint(self, place: int, number: int, approver: str, actor: ModelActor) -> int:
+        """Create an approval token of an approver."""
         job, item = self.jobs[place], self.jobs[place].questions[number - 1]
-        allowed = who.person == approver and approver in named(item.approvers)
+        allowed = actor.person == approver and approver in named(item.approvers)
         if item.status == "open":
-            allowed = allowed and who.decides(item.approvers, job.invoker)
+            allowed = allowed and actor.decides(item.approvers, job.invoker)
         if not allowed:
             job.job_events.append("token_refused")
             raise Refusal("NotPermitted")
-        mine = (place, number, approver)
-        older = [one for one in self.tokens if (one.job, one.question, one.approver) == mine]
+        key = (place, number, approver)
+        older = [one for one in self.tokens if (one.job, one.question, one.approver) == key]
         if item.status != "open" or any(one.used for one in older):
             raise Refusal("QuestionClosed")
-        for one in older:
-            one.replaced = True
-        self.tokens.append(Token(*mine))
+        for token in older:
+            token.replaced = True
+        self.tokens.append(Token(*key))
         job.job_events.append("token_minted")
         return len(self.tokens) - 1
 
-    def cancel(self, place: int, who: ModelActor, *, force: bool) -> tuple[str, bool]:
+    def cancel(self, place: int, actor: ModelActor, *, force: bool) -> tuple[str, bool]:
         """End a job, or ask its worker to; return its status and whether it was only asked."""
         job = self.jobs[place]
-        if not who.has("operator", job.invoker):
+        if not actor.has("operator", job.invoker):
             raise Refusal("NotPermitted")
         if job.status in TERMINAL:
             raise Refusal("Refused")
@@ -146,17 +146,19 @@ class QuestionModel(RunModel):
     def _late(self, item: Question) -> bool:
         return item.expires is not None and item.expires <= self.now
 
-    def _keep(self, job: Job, item: Question, said: RecordedAnswer, *, again: bool = False) -> bool:
-        """Keep a response; return whether it counts."""
-        said.late = said.accepted and (item.status != "open" or self._over(item))
-        said.accepted = said.accepted and not said.late and not again
-        job.said.append(said)
-        if not said.accepted:
+    def _keep(
+        self, job: Job, item: Question, answer: RecordedAnswer, *, again: bool = False
+    ) -> bool:
+        """Record a response; return whether it is accepted."""
+        answer.late = answer.accepted and (item.status != "open" or self._over(item))
+        answer.accepted = answer.accepted and not answer.late and not again
+        job.said.append(answer)
+        if not answer.accepted:
             job.job_events.append("answer_refused")
-        return said.accepted
+        return answer.accepted
 
     def _resolve(
-        self, job: Job, item: Question, said: RecordedAnswer, outcome: str, by: tuple[str, ...]
+        self, job: Job, item: Question, answer: RecordedAnswer, outcome: str, by: tuple[str, ...]
     ) -> None:
         item.status, item.outcome, item.by = "answered", outcome, by
         job.job_events.append("answer_received")
@@ -168,4 +170,6 @@ class QuestionModel(RunModel):
 
 
 def _seen(job: Job, number: int, event: str) -> RecordedAnswer | None:
-    return next((one for one in job.said if (one.question, one.event) == (number, event)), None)
+    return next(
+        (answer for answer in job.said if (answer.question, answer.event) == (number, event)), None
+    )

@@ -1,4 +1,4 @@
-"""Jobs come into the hands of workers, and leave them."""
+"""Claims, runs and their ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import exp
 from tests.core.stateful.model.state import CLAIMABLE, Job, Lease, State
 
 KEPT = 5
-"""Checkpoints that stay."""
+"""Number of stored checkpoints."""
 
 
 class RunModel(State):
@@ -43,8 +43,8 @@ class RunModel(State):
 
     def picks(self, queues: Sequence[str], skip: Collection[str], limit: int) -> list[int]:
         """Return the jobs that a claim takes, in order."""
-        found = [place for queue in queues for place in self.order(queue)]
-        return [place for place in found if self.jobs[place].wanted.type not in skip][:limit]
+        places = [place for queue in queues for place in self.order(queue)]
+        return [place for place in places if self.jobs[place].wanted.type not in skip][:limit]
 
     def start(self, lease: int) -> bool:
         """Start jobs that were claimed ahead."""
@@ -96,29 +96,29 @@ class RunModel(State):
         return self.end(job, status, "failed", error)
 
     def beat(self, worker: int, leases: Sequence[int]) -> tuple[bool, set[tuple[int, bool, bool]]]:
-        """Beat; return whether the worker is registered, and (lease, owned, canceled) of each."""
-        who, pulses = self.workers[worker], set()
-        if who.registered:
-            who.beat = self.now
+        """Send a heartbeat; return whether the worker is registered, and each lease's state."""
+        owner, pulses = self.workers[worker], set()
+        if owner.registered:
+            owner.beat = self.now
         for lease in leases:
             job = self.jobs[self.leases[lease].job]
             if self.holder(lease) is not None:
                 job.beat = self.now
             pulses.add((lease, job.lease == lease, job.cancel))
-        return who.registered, pulses
+        return owner.registered, pulses
 
     def release_lost_claims(self, worker: int, known: Collection[int]) -> int:
         """Release the claims that the worker does not know of."""
-        found = 0
+        count = 0
         for job in self.jobs:
             if job.lease is None or self.leases[job.lease].worker != worker or job.lease in known:
                 continue
-            found += 1
+            count += 1
             if job.status == "claimed":
                 job.move(job.claimed_from or "")
             else:
                 self.end(job, "resumed", "interrupted")
-        return found
+        return count
 
     def take(self, place: int, worker: int, *, slot: bool = True) -> str:
         """Give a job to a worker, which starts it if a slot is free."""

@@ -39,7 +39,7 @@ DEPARTURE = {
 
 
 class Refusal(Exception):
-    """The product has to refuse, with the error of this name."""
+    """The product must refuse with the error of this name."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class JobRequest:
 
 @dataclass
 class RecordedAnswer:
-    """A response as it is kept."""
+    """A stored response."""
 
     question: int
     event: str
@@ -95,7 +95,7 @@ class Question:
         self.plan(now)
 
     def plan(self, now: float) -> None:
-        """Find when people are reminded next: at half and at 90 % of its time."""
+        """Set the time of the next reminder: at half and at 90 % of the question's time."""
         whole = None if self.expires is None else self.expires - self.since
         points = () if whole is None else (self.since + whole / 2, self.since + whole * 9 / 10)
         self.remind = min((point for point in points if point > now), default=None)
@@ -142,7 +142,7 @@ class Job:
         assert self.status not in TERMINAL
         kind = DEPARTURE[self.status, to] if to in CLAIMABLE else ARRIVAL[to]
         if self.status == "running" and to not in ("running", "claimed"):
-            assert self.runs[-1] != "running", "a run that ends says how"
+            assert self.runs[-1] != "running", "the end of a run has an outcome"
         self.status, self.version = to, self.version + 1
         self.job_events.append(kind)
         if to not in ("claimed", "running"):
@@ -204,29 +204,29 @@ class State:
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs are in each status that any is in."""
-        found: dict[str, int] = {}
+        by_name: dict[str, int] = {}
         for job in self.jobs:
-            found[job.status] = found.get(job.status, 0) + 1
-        return found
+            by_name[job.status] = by_name.get(job.status, 0) + 1
+        return by_name
 
     def order(self, queue: str) -> list[int]:
         """Return the claimable jobs of a queue in order: by priority, then oldest."""
-        found = [
+        places = [
             (-job.priority, place)
             for place, job in enumerate(self.jobs)
             if job.status in CLAIMABLE and job.wanted.queue == queue
         ]
-        return [place for _, place in sorted(found)]
+        return [place for _, place in sorted(places)]
 
     def asked(self) -> list[tuple[int, int]]:
         """Return open questions as (job, ordinal), those that expire soonest first."""
-        found = [
+        places = [
             (item.expires is None, item.expires or 0.0, place, ordinal)
             for place, job in enumerate(self.jobs)
             for ordinal, item in enumerate(job.questions, 1)
             if item.status == "open"
         ]
-        return [(place, ordinal) for *_, place, ordinal in sorted(found)]
+        return [(place, ordinal) for *_, place, ordinal in sorted(places)]
 
 
 def facts(job: Job) -> dict[str, Any]:

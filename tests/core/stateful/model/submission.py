@@ -11,13 +11,13 @@ CHAIN_LIMIT = 100
 
 
 class SubmissionModel(State):
-    def submit(self, batch: Sequence[JobRequest], who: ModelActor) -> list[tuple[int, str]]:
+    def submit(self, batch: Sequence[JobRequest], actor: ModelActor) -> list[tuple[int, str]]:
         """Return the job of each request, and whether it was created, deduplicated or joined.
 
         Of two requests for the same subject in a batch the lower key is first; numbers follow the
         order of the batch.
         """
-        if not who.has("invoker"):
+        if not actor.has("invoker"):
             raise Refusal("NotPermitted")
         known = {place: self._known(item) for place, item in enumerate(batch)}
         fresh = [place for place, found in known.items() if found is None]
@@ -30,51 +30,51 @@ class SubmissionModel(State):
             keys |= {(item.type, item.key)} if item.key else set()
             subjects |= {item.subject} if item.subject else set()
             winners.append(place)
-        made = {place: self._create(batch[place], who) for place in sorted(winners)}
+        created = {place: self._create(batch[place], actor) for place in sorted(winners)}
         answers, conflict = [], False
         for place, item in enumerate(batch):
-            found = known[place]
-            if place in made:
-                answers.append((made[place], "created"))
+            existing = known[place]
+            if place in created:
+                answers.append((created[place], "created"))
                 continue
-            found = found if found is not None else self._known(item)
-            assert found is not None
-            same = item.key is not None and self._key(found) == (item.type, item.key)
-            conflict |= same and self.jobs[found].wanted.content != item.content
-            answers.append((found, "deduplicated" if same else "joined"))
+            existing = existing if existing is not None else self._known(item)
+            assert existing is not None
+            same = item.key is not None and self._key(existing) == (item.type, item.key)
+            conflict |= same and self.jobs[existing].wanted.content != item.content
+            answers.append((existing, "deduplicated" if same else "joined"))
             if not same:
-                self._join(found, item, who)
+                self._join(existing, item, actor)
         if conflict:
             raise Refusal("IdempotencyConflict")
         return answers
 
     def retry(
-        self, place: int, who: ModelActor, *, fresh: bool, again: bool, with_answer: bool
+        self, place: int, actor: ModelActor, *, fresh: bool, again: bool, with_answer: bool
     ) -> tuple[int, str]:
         """Return the retry of a finished job."""
         job = self.jobs[place]
-        if not who.has("operator", job.invoker):
+        if not actor.has("operator", job.invoker):
             raise Refusal("NotPermitted")
         if job.status not in TERMINAL or (job.status == "completed" and not again):
             raise Refusal("Refused")
         answers: dict[str, str | None] | None = None
         if with_answer:
             late = [
-                said
-                for said in job.said
-                if said.late
-                and job.questions[said.question - 1].status == "expired"
-                and job.questions[said.question - 1].kind == "input"
+                answer
+                for answer in job.said
+                if answer.late
+                and job.questions[answer.question - 1].status == "expired"
+                and job.questions[answer.question - 1].kind == "input"
             ]
             if not late:
                 raise Refusal("Refused")
             answers = {job.questions[late[-1].question - 1].key: late[-1].text}
-        return self.successor(place, who, fresh=fresh, answers=answers)
+        return self.successor(place, actor, fresh=fresh, answers=answers)
 
     def successor(
         self,
         place: int,
-        who: ModelActor,
+        actor: ModelActor,
         *,
         fresh: bool,
         answers: dict[str, str | None] | None = None,
@@ -86,24 +86,24 @@ class SubmissionModel(State):
                 return other, "deduplicated"
         if old.chain >= CHAIN_LIMIT or self._live(old.wanted.subject) is not None:
             raise Refusal("Refused")
-        made = self._create(old.wanted, who, planned=False)
-        job = self.jobs[made]
+        retry = self._create(old.wanted, actor, planned=False)
+        job = self.jobs[retry]
         job.retry_of, job.chain = place, old.chain + 1
         job.answers = answers
         if not fresh:
             job.checkpoints = old.checkpoints[-1:]
-        return made, "created"
+        return retry, "created"
 
-    def _create(self, item: JobRequest, who: ModelActor, *, planned: bool = True) -> int:
+    def _create(self, item: JobRequest, actor: ModelActor, *, planned: bool = True) -> int:
         due = self.now + item.delay if planned and item.delay is not None else None
         status = "queued" if due is None else "scheduled"
-        self.jobs.append(Job(item, who.voter, status, item.priority, due=due))
+        self.jobs.append(Job(item, actor.voter, status, item.priority, due=due))
         return len(self.jobs) - 1
 
-    def _join(self, place: int, item: JobRequest, who: ModelActor) -> None:
+    def _join(self, place: int, item: JobRequest, actor: ModelActor) -> None:
         """Record a request for an active subject, once for its key or for its person's text."""
         job = self.jobs[place]
-        same = (item.type, item.content, who.voter)
+        same = (item.type, item.content, actor.voter)
         if not {item.key or same, same} & job.joined:
             job.job_events.append("request_joined")
             job.joined |= {item.key or same, same}
@@ -120,7 +120,7 @@ class SubmissionModel(State):
 
     def _live(self, subject: str | None) -> int | None:
         for place, job in enumerate(self.jobs):
-            mine = subject is not None and job.wanted.subject == subject
-            if mine and job.status not in TERMINAL:
+            has_subject = subject is not None and job.wanted.subject == subject
+            if has_subject and job.status not in TERMINAL:
                 return place
         return None

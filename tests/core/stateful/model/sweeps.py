@@ -12,17 +12,17 @@ from tests.core.stateful.model.state import WAITING, Job, Refusal
 from tests.core.stateful.model.submission import CHAIN_LIMIT, SubmissionModel
 
 LEASE = 30.0
-"""Seconds without a sign of life after which a run is lost."""
+"""Seconds without a heartbeat after which a run is lost."""
 UNLOCKED = 15.0
 """Seconds that a silent worker's session lock is free before it counts as dead."""
 FORGOTTEN = 60.0
-"""Seconds after which a silent worker's row goes."""
+"""Seconds after which a silent worker is deregistered."""
 Term = tuple[int, int] | None
-"""Owner and term of a leader; None: by hand."""
+"""Owner and term of a leader; None: a manual sweep."""
 
 
 class Model(SubmissionModel, QuestionModel):
-    """All the arrows."""
+    """All transactions."""
 
     def leads(self, term: Term) -> bool:
         """Return whether a sweep of this term may work."""
@@ -48,8 +48,8 @@ class Model(SubmissionModel, QuestionModel):
         if not self.leads(term):
             return 0
         changed = self._escalate()
-        found = [job for job in self.jobs if job.open and self._over(job.open)]
-        for job in found:
+        due = [job for job in self.jobs if job.open and self._over(job.open)]
+        for job in due:
             item = job.open
             assert item is not None
             assert job.status in WAITING
@@ -58,11 +58,11 @@ class Model(SubmissionModel, QuestionModel):
             item.outcome = "answered" if default else "expired"
             job.job_events.append("question_expired")
             job.move("expired" if item.on_expire in ("expire", "escalate") else "resumed")
-        return changed + len(found)
+        return changed + len(due)
 
     def _escalate(self) -> int:
-        found = [job for job in self.jobs if job.open and self._escalates(job.open)]
-        for job in found:
+        due = [job for job in self.jobs if job.open and self._escalates(job.open)]
+        for job in due:
             item = job.open
             assert item is not None
             assert item.expires is not None
@@ -71,12 +71,12 @@ class Model(SubmissionModel, QuestionModel):
             item.expires = self.now + item.expires - item.asked
             item.timed(self.now)
             job.job_events.append("question_escalated")
-        return len(found)
+        return len(due)
 
     def remind(self, term: Term) -> int:
         """Skip due reminders: the examples have no targets."""
-        found = [job.open for job in self.jobs if job.open and job.open.remind is not None]
-        due = [item for item in found if item.remind is not None and item.remind <= self.now]
+        questions = [job.open for job in self.jobs if job.open and job.open.remind is not None]
+        due = [item for item in questions if item.remind is not None and item.remind <= self.now]
         if not self.leads(term):
             return 0
         for item in due:
@@ -85,33 +85,33 @@ class Model(SubmissionModel, QuestionModel):
 
     def promote(self, term: Term) -> int:
         late = {"scheduled", "retrying"}
-        found = [
+        due = [
             job
             for job in self.jobs
             if job.status in late and job.due is not None and job.due <= self.now
         ]
         if not self.leads(term):
             return 0
-        for job in found:
+        for job in due:
             slept = job.status == "scheduled" and job.runs
             if job.status == "retrying":
                 job.due = None
             job.move("resumed" if slept else "queued")
-        return len(found)
+        return len(due)
 
-    def rescue(self, term: Term, gone: Collection[int]) -> int:
-        dead = {*self._dead(), *gone}
-        found = [job for job in self.jobs if job.lease is not None and self._lost(job, dead)]
+    def rescue(self, term: Term, ended_workers: Collection[int]) -> int:
+        dead = {*self._dead(), *ended_workers}
+        due = [job for job in self.jobs if job.lease is not None and self._lost(job, dead)]
         if not self.leads(term):
             return 0
-        for job in found:
+        for job in due:
             self._take_back(job)
-        return len(found)
+        return len(due)
 
-    def reap(self, term: Term) -> int:
+    def deregister(self, term: Term) -> int:
         dead = self._dead()
         busy = {self.leases[job.lease].worker for job in self.jobs if job.lease is not None}
-        found = [
+        due = [
             one
             for place, one in enumerate(self.workers)
             if one.registered
@@ -120,19 +120,19 @@ class Model(SubmissionModel, QuestionModel):
         ]
         if not self.leads(term):
             return 0
-        for one in found:
-            one.registered, one.unlocked = False, None
-        return len(found)
+        for worker in due:
+            worker.registered, worker.unlocked = False, None
+        return len(due)
 
     def _dead(self) -> set[int]:
         """Update the session locks, and return the workers known to be dead."""
         dead = set()
-        for place, one in enumerate(self.workers):
-            if one.registered and one.unlocked is None:
-                one.unlocked = self.now
+        for place, worker in enumerate(self.workers):
+            if worker.registered and worker.unlocked is None:
+                worker.unlocked = self.now
             border = self.now - UNLOCKED
-            free = one.unlocked is not None and one.unlocked < border
-            if one.registered and not one.here and free and one.beat < border:
+            free = worker.unlocked is not None and worker.unlocked < border
+            if worker.registered and not worker.here and free and worker.beat < border:
                 dead.add(place)
         return dead
 
@@ -161,10 +161,10 @@ class Model(SubmissionModel, QuestionModel):
                 self.successor(self.jobs.index(job), SYSTEM, fresh=True)
 
     def _chain_is_over(self, job: Job) -> bool:
-        """Return whether as many new jobs as it has attempts followed each other without people."""
+        """Return whether the chain of automatic retries is as long as the job's attempts."""
         if job.wanted.on_lost != "new_job":
             return False
-        made, at = 0, job
+        length, at = 0, job
         while at.retry_of is not None and at.invoker == SYSTEM.voter:
-            made, at = made + 1, self.jobs[at.retry_of]
-        return made >= job.wanted.max_attempts or job.chain >= CHAIN_LIMIT
+            length, at = length + 1, self.jobs[at.retry_of]
+        return length >= job.wanted.max_attempts or job.chain >= CHAIN_LIMIT

@@ -24,7 +24,7 @@ def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return with_retention(settings, tmp_path / "archive", events=12)
 
 
-async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
+async def test_a_dry_run_lists_the_months_and_the_jobs_that_block_them(
     cli: Cli, make: Factory, clock: Clock
 ) -> None:
     assert "older than retention.events" in (await cli("sweep", "prune", "--dry-run")).err
@@ -32,13 +32,13 @@ async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
     (month,) = (await cli("sweep", "prune", "--dry-run", "--json")).json
     assert (month["state"], month["holders"]) == ("can be pruned", 0)
     held = await make.asked()
-    shown = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
-    assert shown[0].split() == ["MONTH", "EVENTS", "STATE"]
-    assert shown[1].endswith(f"held by D-{held.number} (waiting_for_input)")
+    output = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
+    assert output[0].split() == ["MONTH", "EVENTS", "STATE"]
+    assert output[1].endswith(f"held by D-{held.number} (waiting_for_input)")
     done = await cli("sweep", "prune")
     assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)
     assert f"held by D-{held.number} (waiting_for_input)" in done.err
-    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run requires the sweep prune")
+    (await cli("sweep", "deregister", "--dry-run")).refused(2, "--dry-run requires the sweep prune")
 
 
 async def test_without_a_retention_nothing_is_pruned(
@@ -52,7 +52,7 @@ async def test_without_a_retention_nothing_is_pruned(
     (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "must be at least 1")
 
 
-async def test_whoever_looks_for_what_left_is_told_where_it_is(
+async def test_a_query_of_pruned_events_names_the_archive(
     cli: Cli, as_: As, rt: Runtime, make: Factory, clock: Clock
 ) -> None:
     assert "no events" in (await cli("archives", "list")).err
@@ -65,11 +65,11 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     assert archive["events"] == len(events)
     assert path in (await cli("archives", "list")).out.replace("\n", "")
 
-    left = f"4 events of {month} archived to {archive['host']}:{path}"
-    shown = await cli("events", f"D-{job}")
-    assert left in shown.err
-    assert shown.out == ""
-    assert left in " ".join((await cli("show", f"D-{job}")).out.split())
+    hint = f"4 events of {month} archived to {archive['host']}:{path}"
+    result = await cli("events", f"D-{job}")
+    assert hint in result.err
+    assert result.out == ""
+    assert hint in " ".join((await cli("show", f"D-{job}")).out.split())
     assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
     assert f"{len(events)} events of {month} archived" in (await cli("events")).err
     middle, last = events[3]["cursor"], events[-1]["cursor"]
@@ -90,7 +90,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     assert "left" not in (await cli("events", f"D-{job}")).err
 
 
-async def test_a_spoilt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
+async def test_a_corrupt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(b"no archive")
     for verb in ("check", "restore"):
         (await cli("archives", verb, tmp_path / "a.gz")).refused(

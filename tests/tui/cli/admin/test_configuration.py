@@ -11,7 +11,7 @@ from draftsman.settings import load
 from tests.tui.cli.cli_runner import Cli, process
 
 
-async def test_what_is_printed_can_be_read_back(
+async def test_printed_configuration_can_be_loaded(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
@@ -19,11 +19,11 @@ async def test_what_is_printed_can_be_read_back(
         config.write('[agents.x]\ncommand = ["x", "say \\"hi\\""]\n[questions]\nexpires_in = 0\n')
     monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
     before = load(cli.config)
-    shown = (await cli("config")).out
-    (tmp_path / "again.toml").write_text(shown, encoding="utf-8")
+    output = (await cli("config")).out
+    (tmp_path / "again.toml").write_text(output, encoding="utf-8")
     assert load(tmp_path / "again.toml") == before
     assert before.questions.expires_in is None
-    assert "# database_url is unset" in shown
+    assert "# database_url is unset" in output
     assert (await cli("config", "--json")).json["worker"]["slots"] == 10
 
 
@@ -32,14 +32,14 @@ async def test_no_secret_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
         config.write('\n[agents.x]\ncommand = ["x"]\nenv = { API_KEY = "hush1", PLAIN = "shown" }')
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush2@db.example.org/x")
     monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "host=db user=me password=hush3")
-    for words in (["config"], ["config", "--json"]):
-        shown = (await cli(*words)).out
-        assert "hush" not in shown
-        assert "db.example.org" in shown
-        assert "shown" in shown
+    for arguments in (["config"], ["config", "--json"]):
+        output = (await cli(*arguments)).out
+        assert "hush" not in output
+        assert "db.example.org" in output
+        assert "shown" in output
 
 
-async def test_the_path_is_that_of_the_file_that_is_read(
+async def test_the_path_of_the_loaded_file_is_printed(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await cli("config", "--path")).out == f"{cli.config}\n"
@@ -48,7 +48,7 @@ async def test_the_path_is_that_of_the_file_that_is_read(
     assert done.stdout == f"{cli.config}\n"
 
 
-async def test_variables_win_over_the_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_variables_override_the_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write("\n[worker]\nslots = 3")
     assert tomllib.loads((await cli("config")).out)["worker"]["slots"] == 3
@@ -62,11 +62,11 @@ async def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
         assert "_DRAFTSMAN_COMPLETE" in script
     (await cli("completion", "tcsh")).refused(2, "'bash', 'zsh', 'fish'")
     for typed, offered in (("", "submit"), ("ev", "events"), ("jobs --st", "--status")):
-        words = f"draftsman {typed}".split(" ")
+        arguments = f"draftsman {typed}".split(" ")
         done = process(
             _DRAFTSMAN_COMPLETE="bash_complete",
-            COMP_WORDS=" ".join(words),
-            COMP_CWORD=str(len(words) - 1),
+            COMP_WORDS=" ".join(arguments),
+            COMP_CWORD=str(len(arguments) - 1),
         )
         assert done.returncode == 0
         assert f"plain,{offered}" in done.stdout.splitlines()

@@ -46,7 +46,7 @@ def home() -> Iterator[Path]:
     shutil.rmtree(base)
 
 
-async def test_every_command_refuses_a_database_of_before_the_first_release(
+async def test_every_command_refuses_a_database_from_before_the_first_release(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unreleased.load(empty_url)
@@ -57,19 +57,19 @@ async def test_every_command_refuses_a_database_of_before_the_first_release(
         " PostgreSQL: move away its data folder);"
         " then run: draftsman migrate\n"
     )
-    for words in (
+    for arguments in (
         ["migrate"], ["migrate", "--check"], ["migrate", "--sql"], ["migrate", "--grant"],
         ["migrate", "--restored"], ["jobs"], ["show", "D-1"], ["submit", "x"], ["deliveries"],
         ["people", "list"], ["worker"], ["up", "--headless"],
     ):  # fmt: skip
-        done = await cli(*words)
-        assert (done.code, done.out, done.err) == (6, "", line), words
+        done = await cli(*arguments)
+        assert (done.code, done.out, done.err) == (6, "", line), arguments
     done = await cli("doctor")
     assert done.code == 1
     assert f"fail  migrations      {line.removeprefix('draftsman: ').strip()}" in done.out
 
 
-async def test_a_server_is_migrated_only_when_told(
+async def test_a_server_is_migrated_only_on_request(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
@@ -77,8 +77,8 @@ async def test_a_server_is_migrated_only_when_told(
     assert done.code == 6
     assert done.out.splitlines() == [f"{name}  missing" for name in NAMES]
     assert "run: draftsman migrate" in done.err
-    for words in (["jobs"], ["submit", "x"], ["up", "--headless"], ["worker"]):
-        (await cli(*words)).refused(6, "draftsman migrate")
+    for arguments in (["jobs"], ["submit", "x"], ["up", "--headless"], ["worker"]):
+        (await cli(*arguments)).refused(6, "draftsman migrate")
     assert (await migrate.applied_migrations(empty_url))[0].applied_at is None
     assert (await cli("migrate")).out.splitlines() == [f"{name}  applied" for name in NAMES]
     done = await cli("migrate")
@@ -89,7 +89,7 @@ async def test_a_server_is_migrated_only_when_told(
     assert all(migration["applied_at"] for migration in migrations_state)
 
 
-async def test_the_sql_does_what_the_command_does(
+async def test_the_printed_sql_does_the_same_as_the_command(
     cli: Cli, empty_url: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
@@ -108,22 +108,22 @@ async def test_a_restored_database_starts_a_new_epoch(cli: Cli) -> None:
     (await cli("migrate", "--check", "--sql")).refused(2, "cannot be combined")
 
 
-async def test_db_is_for_the_embedded_server_alone(cli: Cli) -> None:
-    for words in (["start"], ["stop"], ["status"], ["url"], ["psql"], ["dump", "x"]):
-        (await cli("db", *words)).refused(
+async def test_db_commands_require_the_embedded_server(cli: Cli) -> None:
+    for arguments in (["start"], ["stop"], ["status"], ["url"], ["psql"], ["dump", "x"]):
+        (await cli("db", *arguments)).refused(
             1, "does not manage the configured database server", "pg_dump"
         )
 
 
-async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> None:
+async def test_the_embedded_server_starts_stops_and_keeps_its_data(embedded: Cli) -> None:
     await embedded("db", "stop")
     status = (await embedded("db", "status", "--json")).json
     assert (status["running"], status["pid"]) == (False, None)
     url = (await embedded("db", "start")).out
     assert url == (await embedded("db", "url")).out
     assert (await embedded("db", "url", "--json")).json == {"url": url.strip()}
-    shown = (await embedded("db", "url", "--show-password")).out
-    password = shown.partition("@")[0].rpartition(":")[2]
+    output = (await embedded("db", "url", "--show-password")).out
+    password = output.partition("@")[0].rpartition(":")[2]
     assert len(password) >= 43
     assert password not in url
     submitted = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
@@ -137,19 +137,19 @@ async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> No
     assert again.out == f"D-{submitted['number']} deduplicated\n"
 
 
-async def test_an_odd_data_directory_works(embedded: Cli, home: Path) -> None:
+async def test_a_data_directory_with_special_characters_works(embedded: Cli, home: Path) -> None:
     assert (await embedded("jobs", "--json")).code == 0
     assert home.resolve().is_dir()
     assert list((home.parents[2] / "real").iterdir()) == [home.resolve().parent]
 
 
-async def test_psql_takes_what_follows(embedded: Cli) -> None:
+async def test_psql_gets_the_remaining_arguments(embedded: Cli) -> None:
     done = process("--config", embedded.config, "db", "psql", "--", "-XAtc", "select 6 * 7")
     assert (done.returncode, done.stdout) == (0, "42\n")
     (await embedded("db", "psql", "--json")).refused(2, "--csv")
 
 
-async def test_a_dump_brings_every_job_back_in_a_new_epoch(embedded: Cli, tmp_path: Path) -> None:
+async def test_a_dump_restores_every_job_in_a_new_epoch(embedded: Cli, tmp_path: Path) -> None:
     await embedded("submit", "--type", "noop", "--key", "kept")
     before = (await embedded("jobs", "--json")).json
     file = tmp_path / "all.dump"
@@ -162,7 +162,7 @@ async def test_a_dump_brings_every_job_back_in_a_new_epoch(embedded: Cli, tmp_pa
     assert (await embedded("migrate", "--restored", "--json")).json == {"epoch": 3}
 
 
-async def test_a_wrong_file_restores_nothing(embedded: Cli, tmp_path: Path) -> None:
+async def test_an_invalid_file_restores_nothing(embedded: Cli, tmp_path: Path) -> None:
     await embedded("submit", "--type", "noop", "--key", "kept")
     before = (await embedded("jobs", "--json")).json
     (tmp_path / "no.dump").write_text("no dump", encoding="utf-8")
@@ -173,13 +173,13 @@ async def test_a_wrong_file_restores_nothing(embedded: Cli, tmp_path: Path) -> N
     assert (await embedded("jobs", "--json")).json == before
 
 
-async def test_the_owner_may_do_everything_without_a_configuration(embedded: Cli) -> None:
+async def test_the_owner_needs_no_configuration(embedded: Cli) -> None:
     await embedded("submit", "--type", "noop", "--key", "mine")
     assert "you have every role" in (await embedded("doctor")).out
     assert (await embedded("sweep", "promote")).code == 0
 
 
-async def test_what_no_worker_of_this_machine_can_have_is_refused_at_once(embedded: Cli) -> None:
+async def test_a_setting_that_no_local_worker_has_is_refused_at_once(embedded: Cli) -> None:
     done = await embedded("submit", "--repo", "/no/such/place", "x")
     done.refused(2, "/no/such/place: directory not found")
     (await embedded("submit", "--agent", "tydi", "x")).refused(2, "unknown agent 'tydi'", "tidy")

@@ -50,7 +50,7 @@ async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in document["checks"]}
 
 
-async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
+async def test_a_valid_installation_has_no_failure(cli: Cli) -> None:
     checks_by_name = await _checks(cli)
     assert {name for name, check in checks_by_name.items() if check["status"] == "fail"} == set()
     assert {
@@ -74,7 +74,7 @@ async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
     )
 
 
-async def test_people_that_are_missing_are_told_how_to_be_added(
+async def test_missing_people_are_reported_with_the_way_to_add_them(
     as_: As, cli: Cli, tmp_path: Path, me: Any
 ) -> None:
     assert f'login = "{me.id}"' in (await _checks(as_(None)))["people"]["hint"]
@@ -86,7 +86,7 @@ async def test_people_that_are_missing_are_told_how_to_be_added(
     assert done.err == "draftsman: 1 check failed\n"
 
 
-async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
+async def test_an_unreachable_or_empty_database_is_a_finding(
     cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
@@ -99,7 +99,7 @@ async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
     assert "draftsman migrate" in (await _checks(cli))["migrations"]["text"]
 
 
-async def test_who_is_notified_of_a_dead_letter_is_said(
+async def test_recipients_of_dead_letter_notifications_are_shown(
     as_: As, cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     await make.queued()
@@ -120,7 +120,7 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
     )
 
 
-async def test_programs_that_are_missing_are_named(
+async def test_missing_programs_are_named(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agents = [
@@ -150,7 +150,7 @@ async def test_programs_that_are_missing_are_named(
     )
 
 
-async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
+async def test_an_unknown_variable_is_reported_with_the_nearest_name(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
@@ -172,10 +172,10 @@ def shared() -> Iterator[Path]:
         yield Path(name)
 
 
-async def test_an_agent_that_a_run_could_not_start_is_no_ok(
+async def test_an_agent_that_cannot_be_started_is_reported(
     cli: Cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some of these are found here, and not by a run."""
+    """Some of these programs are found here, but not in a run."""
     script = _program(shared / "home" / "agent", "#!/usr/bin/env sh\n")
     own = _program(shared / "own" / "interpreter", "#!/bin/sh\n")
     ghost = _program(shared / "home" / "ghost", f"#!{shared}/no/such/interpreter\n")
@@ -196,7 +196,7 @@ async def test_an_agent_that_a_run_could_not_start_is_no_ok(
         "here": ["./agent"],
         "clone": ["{python}", "agent.py"],
     }
-    lines = [f"agents.{name}.command = {json.dumps(words)}" for name, words in commands.items()]
+    lines = [f"agents.{name}.command = {json.dumps(program)}" for name, program in commands.items()]
     with cli.config.open("a", encoding="utf-8") as config:
         config.write("\n" + "\n".join(lines))
     monkeypatch.setenv("PATH", f"{own.parent}:{script.parent}", prepend=":")
@@ -235,7 +235,7 @@ def _program(path: Path, text: str, mode: int = 0o755) -> Path:
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.31.9", "fail"), ("2.32.0", "ok")])
-async def test_an_old_git_is_told(
+async def test_an_old_git_is_reported(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, status: str
 ) -> None:
     git = tmp_path / "git"
@@ -245,7 +245,7 @@ async def test_an_old_git_is_told(
     assert (await _checks(cli))["git"]["status"] == status
 
 
-async def test_a_listen_url_that_leads_nowhere_is_told(
+async def test_an_unreachable_listen_url_is_reported(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "postgresql://127.0.0.1:1/x")
@@ -253,7 +253,7 @@ async def test_a_listen_url_that_leads_nowhere_is_told(
     assert (checks_by_name["status"], checks_by_name["text"][:10]) == ("fail", "listen_url")
 
 
-async def test_invariants_hold_or_are_shown_with_their_rows(
+async def test_violated_invariants_are_shown_with_their_rows(
     cli: Cli, make: Factory, conn: Connection
 ) -> None:
     await make.completed()
@@ -279,83 +279,88 @@ async def _trello(cli: Cli) -> list[tuple[str, str]]:
     ]
 
 
-async def test_trello_is_looked_at_where_it_is_configured(
-    wall: CliBoard, trello: FakeTrello, rt: Runtime, conn: Connection
+async def test_a_configured_trello_is_checked(
+    board: CliBoard, trello: FakeTrello, rt: Runtime, conn: Connection
 ) -> None:
-    [who, none, _] = await _trello(wall.cli)
-    assert (who[0], trello.username(trello.bot_member) in who[1]) == ("ok", True)
+    [account_check, none, _] = await _trello(board.cli)
+    assert (account_check[0], trello.username(trello.bot_member) in account_check[1]) == (
+        "ok",
+        True,
+    )
     assert none == ("warn", "no board is watched, so no card creates a job")
-    await wall.added()
-    assert ("warn", "board Work was never polled") in await _trello(wall.cli)
+    await board.added()
+    assert ("warn", "board Work was never polled") in await _trello(board.cli)
     now = await rt.boards.clock()
-    await rt.boards.baseline(wall.board, [], now, now)
-    assert ("ok", "board Work: 1 label(s) create jobs") in await _trello(wall.cli)
+    await rt.boards.baseline(board.board, [], now, now)
+    assert ("ok", "board Work: 1 label(s) create jobs") in await _trello(board.cli)
     await conn.execute("UPDATE draftsman.poll_cursors SET polled_at = now() - interval '10 min'")
     text = "board Work was last polled 10 min ago"
-    assert ("warn", text) in await _trello(wall.cli)
-    trello.delete_label(wall.label)
-    done = await wall.cli("doctor")
+    assert ("warn", text) in await _trello(board.cli)
+    trello.delete_label(board.label)
+    done = await board.cli("doctor")
     assert (done.code, "no longer has the label 'draftsman'" in done.out) == (1, True)
-    assert f"→ draftsman boards set {wall.board}" in done.out
+    assert f"→ draftsman boards set {board.board}" in done.out
 
 
-async def test_a_trello_that_hangs_is_said_to_hang(
-    wall: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+async def test_a_hanging_trello_is_reported(
+    board: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await wall.added()
+    await board.added()
     monkeypatch.setattr(doctor, "TIMEOUT", 0.3)
     trello.faults.next("GET", "/members/{member}", Fault.SLOW(0.8), times=2)
-    [hung] = await _trello(wall.cli)
+    [hung] = await _trello(board.cli)
     text = "Trello did not respond within 0.3 s: GET /1/members/me: no reply in time"
     assert (hung[0], hung[1][: len(text)]) == ("fail", text)
     trello.faults.clear()
     trello.faults.next("GET", "/boards/{id}", Fault.SLOW(0.8), times=2)
-    who, *_, hung = await _trello(wall.cli)
-    assert (who[0], hung[0]) == ("ok", "fail")
-    assert f"GET /1/boards/{wall.board}: no reply in time" in hung[1]
+    account_check, *_, hung = await _trello(board.cli)
+    assert (account_check[0], hung[0]) == ("ok", "fail")
+    assert f"GET /1/boards/{board.board}: no reply in time" in hung[1]
     assert "limit" not in hung[1]
 
 
 async def test_doctor_fails_on_the_token_of_a_linked_person(
-    wall: CliBoard, trello: FakeTrello
+    board: CliBoard, trello: FakeTrello
 ) -> None:
-    with wall.cli.config.open("a", encoding="utf-8") as config:
+    with board.cli.config.open("a", encoding="utf-8") as config:
         config.write(f'\npeople.anna.trello = "{trello.bot_member}"\n')
-    [who, *_] = await _trello(wall.cli)
-    assert (who[0], "the account of anna" in who[1]) == ("fail", True)
+    [account_check, *_] = await _trello(board.cli)
+    assert (account_check[0], "the account of anna" in account_check[1]) == ("fail", True)
 
 
 async def test_doctor_compares_the_webhook_with_the_configuration(
-    wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
+    board: CliBoard, trello: FakeTrello, receiver: WebhookReceiver
 ) -> None:
-    await wall.added()
-    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
-    assert ("warn", "board Work has no webhook; polling is used instead") in await _trello(wall.cli)
-    await wall("webhook", "add", "Work")
-    assert [check for check in await _trello(wall.cli) if "webhook" in check[1]] == []
+    await board.added()
+    board.configure(callback_url=receiver.url, listen="127.0.0.1:0")
+    assert ("warn", "board Work has no webhook; polling is used instead") in await _trello(
+        board.cli
+    )
+    await board("webhook", "add", "Work")
+    assert [check for check in await _trello(board.cli) if "webhook" in check[1]] == []
     [hook] = trello.world.webhooks.values()
     hook.failures = 3
-    assert any(s == "warn" and "failed 3 times" in text for s, text in await _trello(wall.cli))
+    assert any(s == "warn" and "failed 3 times" in text for s, text in await _trello(board.cli))
     trello.deactivate(hook.id)
     text = "board Work: Trello disabled the webhook"
-    assert ("fail", text) in await _trello(wall.cli)
-    wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
-    text = f"board Work: the webhook calls {ears.url}, but callback_url is {ears.url}/"
-    assert ("fail", text) in await _trello(wall.cli)
-    wall.configure()
-    assert any("callback_url is not set" in text for _, text in await _trello(wall.cli))
+    assert ("fail", text) in await _trello(board.cli)
+    board.configure(callback_url=f"{receiver.url}/", listen="127.0.0.1:0")
+    text = f"board Work: the webhook calls {receiver.url}, but callback_url is {receiver.url}/"
+    assert ("fail", text) in await _trello(board.cli)
+    board.configure()
+    assert any("callback_url is not set" in text for _, text in await _trello(board.cli))
 
 
-async def test_trello_that_refuses_or_is_away_hides_no_other_check(
-    wall: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+async def test_an_unreachable_trello_hides_no_other_check(
+    board: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trello.revoke()
-    done = await wall.cli("doctor")
+    done = await board.cli("doctor")
     assert (done.code, "ok    git" in done.out) == (1, True)
     assert "Trello rejected the bot's credentials: invalid token" in done.out
     assert trello.token not in done.out + done.err
     monkeypatch.delenv("T_KEY")
-    [(status, text)] = await _trello(wall.cli)
+    [(status, text)] = await _trello(board.cli)
     assert (status, "T_KEY" in text) == ("fail", True)
 
 

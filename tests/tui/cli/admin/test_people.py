@@ -12,15 +12,15 @@ from tests.tui.cli.cli_runner import Cli
 STRANGER = Actor(Source.SLACK, "U1", "Owner in Slack")
 
 
-async def test_a_code_joins_an_identity_to_whoever_enters_it(cli: Cli, rt: Runtime) -> None:
+async def test_a_code_links_an_identity_to_the_person_who_enters_it(cli: Cli, rt: Runtime) -> None:
     code = await rt.people.create_link_code(STRANGER)
     assert (await rt.people.actor(STRANGER)).person is None
     account = (await cli("people", "link", f" {code[:5].lower()}-{code[5:]}", "--json")).json
     assert (account["channel"], account["external_id"]) == ("slack", "U1")
     person = account["person"]
     assert (await rt.people.actor(STRANGER)).person == person
-    shown = (await cli("people", "list")).out
-    assert f"{person}  slack U1 (Owner in Slack) linked" in shown
+    output = (await cli("people", "list")).out
+    assert f"{person}  slack U1 (Owner in Slack) linked" in output
     (await cli("people", "link", code)).refused(3, "the code is invalid, used or expired")
     done = await cli("people", "unlink", "slack:U1")
     assert done.out == f"unlinked slack U1 from {person}\n"
@@ -28,7 +28,7 @@ async def test_a_code_joins_an_identity_to_whoever_enters_it(cli: Cli, rt: Runti
     (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is not linked to a person")
 
 
-async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
+async def test_a_code_is_valid_for_15_minutes_and_only_the_newest(
     cli: Cli, rt: Runtime, clock: Clock
 ) -> None:
     first = await rt.people.create_link_code(STRANGER)

@@ -35,20 +35,22 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     before = contents(repo)
     added = await cli("repos", "add", repo)
     assert added.out.splitlines()[-1] == "added acme/pay (make)"
-    assert contents(repo) == before, "nothing ran in the user's own checkout"
+    assert contents(repo) == before, "no command ran in the user's checkout"
     assert list((tmp_path / "data" / "runs").iterdir()) == []
-    shown = json.loads((await cli("repos", "show", "pay", "--json")).out)
-    [profile] = shown["profiles"]
+    output = json.loads((await cli("repos", "show", "pay", "--json")).out)
+    [profile] = output["profiles"]
     commands = [(entry["name"], entry["required"]) for entry in profile["validation_commands"]]
-    assert commands == [("check", True), ("test", False)], "what fails already is no gate"
+    assert commands == [("check", True), ("test", False)], (
+        "a validator that already fails is not required"
+    )
     results = [(entry["name"], entry["passed"], entry["summary"]) for entry in profile["checks"]]
     assert results == [("check", True, "exit 0"), ("test", False, "2 failed")]
     assert profile["checked_commit"] == git("rev-parse", "HEAD", cwd=repo)
-    assert (shown["host"], shown["remote_url"]) == ("github.com", str(repo))
-    assert "t0ken" not in json.dumps(shown)
+    assert (output["host"], output["remote_url"]) == ("github.com", str(repo))
+    assert "t0ken" not in json.dumps(output)
 
 
-async def test_a_check_tells_what_fails_that_is_required(cli: Cli, repo: Path) -> None:
+async def test_a_check_reports_failed_required_commands(cli: Cli, repo: Path) -> None:
     await cli("repos", "add", repo)
     assert "passed" in (await cli("repos", "check", "pay")).out
     (repo / "a.txt").unlink()
@@ -59,11 +61,13 @@ async def test_a_check_tells_what_fails_that_is_required(cli: Cli, repo: Path) -
     assert ("failed" in line, "required" in line) == (True, True)
 
 
-async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> None:
+async def test_invalid_repositories_are_refused_in_one_line(
+    cli: Cli, repo: Path, tmp_path: Path
+) -> None:
     for name in ("nothing", "empty"):
         (tmp_path / name).mkdir()
     git("init", "-q", ".", cwd=tmp_path / "empty")
-    for place, code, says in (
+    for place, code, message in (
         (tmp_path / "nothing", 2, "not in a git repository"),
         (tmp_path / "empty", 1, "has no commits; create a first commit"),
         (tmp_path / "absent", 2, "directory not found"),
@@ -72,15 +76,15 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
         ("https://127.0.0.1:1/a/b", 1, "is a loopback address"),
         ("nobody", 3, "unknown repository 'nobody'; known: none"),
     ):
-        (await cli("repos", "add", place)).refused(code, says)
+        (await cli("repos", "add", place)).refused(code, message)
     await cli("repos", "add", repo)
     (await cli("repos", "add", repo)).refused(4, "pay already exists")
-    twin = make_repository(tmp_path / "elsewhere")
-    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "pay already exists")
-    assert (await cli("repos", "add", twin, "--name", "other")).code == 0
+    duplicate = make_repository(tmp_path / "elsewhere")
+    (await cli("repos", "add", duplicate, "--name", "PAY")).refused(4, "pay already exists")
+    assert (await cli("repos", "add", duplicate, "--name", "other")).code == 0
 
 
-async def test_a_folder_of_many_and_a_profile_from_a_file(
+async def test_a_monorepo_folder_gets_a_profile_from_a_file(
     cli: Cli, repo: Path, tmp_path: Path
 ) -> None:
     add_file(repo, "api/Makefile", "test:\n\t@test -f here\n")
@@ -108,20 +112,22 @@ async def test_a_tree_without_validators_keeps_those_of_the_configuration(
     cli: Cli, tmp_path: Path
 ) -> None:
     plain = make_repository(tmp_path / "notes")
-    says = (
+    message = (
         "no validation commands; agents use those in [profile] of the configuration: lint, format"
     )
     added = await cli("repos", "add", plain)
-    assert (added.code, says in added.err) == (0, True)
-    assert says in (await cli("repos", "show", "notes")).out
-    assert says in (await cli("repos", "check", "notes")).err
+    assert (added.code, message in added.err) == (0, True)
+    assert message in (await cli("repos", "show", "notes")).out
+    assert message in (await cli("repos", "check", "notes")).err
     with cli.config.open("a") as file:
         file.write('\n[profiles."notes"]\nvalidation_commands = []\n')
-    says = 'no validation commands, and none in [profiles."notes"] of the configuration; see docs'
-    assert says in (await cli("repos", "check", "notes")).err
+    message = (
+        'no validation commands, and none in [profiles."notes"] of the configuration; see docs'
+    )
+    assert message in (await cli("repos", "check", "notes")).err
 
 
-async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
+async def test_labels_default_and_removal_of_a_repository(cli: Cli, repo: Path) -> None:
     empty = await cli("repos", "list")
     assert (empty.out, "repos add PATH|URL" in empty.err) == ("", True)
     await cli("repos", "add", repo)
@@ -149,7 +155,7 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
         assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
     named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
-    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "one name, whichever is given"
+    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "every URL has the same name"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
     refused.refused(2, "--repo acme/shop: no directory or repository with this name")
     assert "known repositories: acme/pay" in refused.err

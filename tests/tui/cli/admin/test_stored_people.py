@@ -1,4 +1,4 @@
-"""`people import`, `set` and `remove`: the people that a server keeps in its database."""
+"""`people import`, `set` and `remove`: people in the database of a server."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ async def test_an_import_is_shown_before_it_is_written(cli: Cli, rt: Runtime) ->
 
 
 async def test_the_database_decides_once_it_has_people(cli: Cli, make: Factory) -> None:
-    one, two = await make.queued(), await make.queued()
+    first, two = await make.queued(), await make.queued()
     assert "none in the database" in (await cli("doctor")).out
-    assert (await cli("cancel", f"D-{one}", "--yes")).code == 0
+    assert (await cli("cancel", f"D-{first}", "--yes")).code == 0
     zoe = ("--role", "operator", "--login", "z", "--yes")
     assert (await cli("people", "set", "zoe", *zoe)).code == 0
     (await cli("cancel", f"D-{two}", "--yes")).refused(1, "may not cancel")
@@ -41,7 +41,7 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
     assert "carol" not in (await rt.people.directory()).people
 
 
-async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) -> None:
+async def test_migrate_imports_people_with_permission(cli: Cli, rt: Runtime) -> None:
     output = await cli("migrate")
     assert "people import" in output.err
     assert "add person anna" in (await cli("migrate", "--yes")).out
@@ -50,5 +50,5 @@ async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) ->
     assert "privileges of the group roles granted" in (await cli("migrate", "--grant")).err
 
 
-async def test_doctor_says_who_enforces_rights(cli: Cli) -> None:
+async def test_doctor_shows_where_permissions_are_enforced(cli: Cli) -> None:
     assert "only the programs enforce rights" in (await cli("doctor")).out

@@ -39,11 +39,11 @@ async def test_workers_are_listed_with_their_health(
         "lost": "lost",
         "far": "alive",
     }
-    shown = (await cli("workers")).out.splitlines()
-    assert shown[0].split() == [
+    output = (await cli("workers")).out.splitlines()
+    assert output[0].split() == [
         *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
     ]
-    assert [line.split()[:7] for line in shown if " far " in line] == [
+    assert [line.split()[:7] for line in output if " far " in line] == [
         [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
     ]
 
@@ -55,31 +55,40 @@ async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> Non
     ] == []
 
 
-async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:
+async def test_a_manual_sweep_reports_its_count(as_: As, cli: Cli, make: Factory) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
-    for name in ("expire", "remind", "promote", "rescue", "reap", "notify", "partitions", "prune"):
+    for name in (
+        "expire",
+        "remind",
+        "promote",
+        "rescue",
+        "deregister",
+        "notify",
+        "partitions",
+        "prune",
+    ):
         done = await cli("sweep", name)
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")
-    (await cli("sweep", "clean")).refused(2, "expire, remind, promote, rescue, reap")
+    (await cli("sweep", "clean")).refused(2, "expire, remind, promote, rescue, deregister")
     (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
 
 
 @pytest.mark.parametrize("empty", [True, False])
-async def test_everything_is_counted(cli: Cli, make: Factory, empty: bool) -> None:
+async def test_overview_counts_are_printed(cli: Cli, make: Factory, empty: bool) -> None:
     if not empty:
         await make.queued()
         await make.asked()
         await make.answer((await make.asked()).number, "red")
     stats = (await cli("stats", "--json")).json
-    shown = (await cli("stats")).out
+    output = (await cli("stats")).out
     if empty:
         assert set(stats["jobs"].values()) == {0}
-        assert "0  jobs" in shown
+        assert "0  jobs" in output
         return
     assert (stats["jobs"]["queued"], stats["jobs"]["waiting_for_input"]) == (1, 1)
     assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
-    assert "1  waiting for input" in shown
-    assert "1  open questions; the next expires in 24 h, 0 within an hour" in shown
-    assert "1  answers in the last 24 hours, median" in shown
+    assert "1  waiting for input" in output
+    assert "1  open questions; the next expires in 24 h, 0 within an hour" in output
+    assert "1  answers in the last 24 hours, median" in output

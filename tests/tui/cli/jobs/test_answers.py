@@ -18,12 +18,12 @@ from tests.tui.cli.conftest import As
 FREE = QuestionSpec(key="free", text="What then?", freeform=True)
 
 
-@pytest.mark.parametrize("said", [["2"], ["blue"], ["BLUE"], ["-"]])
+@pytest.mark.parametrize("arguments", [["2"], ["blue"], ["BLUE"], ["-"]])
 async def test_a_choice_is_named_by_number_or_name(
-    cli: Cli, make: Factory, rt: Runtime, said: list[str]
+    cli: Cli, make: Factory, rt: Runtime, arguments: list[str]
 ) -> None:
     work = await make.asked()
-    done = await cli("answer", f"{work.name}/1", *said, stdin=" blue\n")
+    done = await cli("answer", f"{work.name}/1", *arguments, stdin=" blue\n")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"{work.name}/1 answered: blue; job resumed\n"
     _, answers = await rt.questions.of_job(work.number)
@@ -33,14 +33,14 @@ async def test_a_choice_is_named_by_number_or_name(
     assert answers[0].source_event_id.startswith("cli:")
 
 
-async def test_free_text_is_all_that_was_typed(cli: Cli, make: Factory) -> None:
+async def test_free_text_is_the_whole_input(cli: Cli, make: Factory) -> None:
     work = await make.asked(FREE)
     done = await cli("answer", f"{work.name}/1", "use", "the", "staging server", "--json")
     assert done.json | {"accepted": True, "job_status": "resumed"} == done.json
     assert done.json["resolution"]["text"] == "use the staging server"
 
 
-async def test_what_is_no_choice_is_refused_and_the_question_stays_open(
+async def test_an_invalid_choice_is_refused_and_the_question_stays_open(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.asked()
@@ -53,7 +53,7 @@ async def test_what_is_no_choice_is_refused_and_the_question_stays_open(
     assert await rt.questions.of_job(work.number) == ([await rt.questions.get(work.number, 1)], [])
 
 
-async def test_a_bare_job_is_refused_where_nobody_can_be_shown_it(
+async def test_a_job_without_a_question_number_is_refused_without_a_terminal(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.asked()
@@ -64,7 +64,7 @@ async def test_a_bare_job_is_refused_where_nobody_can_be_shown_it(
     (await cli("answer", work.name, "red")).refused(1, "has no open question")
 
 
-async def test_who_comes_second_is_told_who_was_first(
+async def test_a_second_answer_names_the_first_responder(
     cli: Cli, make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
@@ -75,9 +75,7 @@ async def test_who_comes_second_is_told_who_was_first(
     assert [given_answer.payload["value"] for given_answer in answers] == ["red", "blue"]
 
 
-async def test_of_many_at_once_one_is_first_and_the_others_are_told(
-    cli: Cli, make: Factory
-) -> None:
+async def test_one_of_many_concurrent_answers_is_accepted(cli: Cli, make: Factory) -> None:
     work = await make.asked()
     command = [cli.config, "answer", f"{work.name}/1"]
     calls = [
@@ -87,7 +85,7 @@ async def test_of_many_at_once_one_is_first_and_the_others_are_told(
     assert codes == [0, 4, 4, 4]
 
 
-async def test_a_late_answer_is_kept_and_told_how_to_carry_on_with_it(
+async def test_a_late_answer_is_stored_with_a_hint_to_retry(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     number = await make.expired()
@@ -101,7 +99,7 @@ async def test_a_late_answer_is_kept_and_told_how_to_carry_on_with_it(
     }
 
 
-async def test_an_answer_between_the_time_and_the_sweep_is_late(
+async def test_an_answer_between_the_expiry_and_the_sweep_is_late(
     cli: Cli, make: Factory, clock: Clock, rt: Runtime
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 5}))
@@ -114,7 +112,7 @@ async def test_an_answer_between_the_time_and_the_sweep_is_late(
     ]
 
 
-async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
+async def test_an_answer_after_the_default_is_refused_with_the_status_of_the_job(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     item = QUESTION.model_copy(update={"default": "red", "on_expire": "default"})
@@ -123,7 +121,9 @@ async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
     (await cli("answer", f"{work.name}/1", "blue")).refused(1, "continued without it")
 
 
-async def test_who_may_not_answer_is_told_who_may(as_: As, make: Factory, rt: Runtime) -> None:
+async def test_an_unauthorized_answer_names_the_permitted_people(
+    as_: As, make: Factory, rt: Runtime
+) -> None:
     work = await make.asked()
     (await as_("carol")("answer", f"{work.name}/1", "red")).refused(1, "may not answer", "ben")
     done = await as_(None)("answer", f"{work.name}/1", "red", "--json")
@@ -132,7 +132,7 @@ async def test_who_may_not_answer_is_told_who_may(as_: As, make: Factory, rt: Ru
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
-async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) -> None:
+async def test_an_approval_needs_its_quorum_of_people(as_: As, make: Factory) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     name = f"{work.name}/1"
     (await as_("erin")("approve", name)).refused(
@@ -160,7 +160,7 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
     assert listed["last_error"] == "denied by carol: too risky"
 
 
-async def test_nobody_approves_what_he_asked_for(as_: As, make: Factory, people: People) -> None:
+async def test_a_self_approval_is_refused(as_: As, make: Factory, people: People) -> None:
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     work = await make.asked(item, actor=people.erin)
     (await as_("erin")("approve", f"{work.name}/1")).refused(1, "erin requested this job")
@@ -190,29 +190,29 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
     assert all(token not in str(given_answer) for given_answer in answers)
 
 
-async def test_on_a_terminal_a_bare_job_is_shown_and_asked_about(
+async def test_a_job_without_a_question_number_is_shown_for_an_answer_on_a_terminal(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.asked()
-    shown = terminal("answer", work.name)
-    shown.expect(f"Answer to {work.name}/1: ")
-    assert "Which one?" in shown.plain
-    shown.type("green\n")
-    shown.expect("'green' is not a choice")
-    shown.type("2\n")
-    shown.expect("answered: blue")
-    assert shown.end() == 0
+    screen = terminal("answer", work.name)
+    screen.expect(f"Answer to {work.name}/1: ")
+    assert "Which one?" in screen.plain
+    screen.type("green\n")
+    screen.expect("'green' is not a choice")
+    screen.type("2\n")
+    screen.expect("answered: blue")
+    assert screen.end() == 0
 
 
-async def test_on_a_terminal_a_given_answer_is_confirmed_for_a_bare_job(
+async def test_an_answer_without_a_question_number_is_confirmed_on_a_terminal(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.asked(GATE)
-    shown = terminal("approve", work.name)
-    shown.expect(f"Approve {work.name}/1? [y/N]")
-    shown.type("n\n")
-    assert shown.end() == 1
-    assert "nothing was changed" in shown.plain
+    screen = terminal("approve", work.name)
+    screen.expect(f"Approve {work.name}/1? [y/N]")
+    screen.type("n\n")
+    assert screen.end() == 1
+    assert "nothing was changed" in screen.plain
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
@@ -220,23 +220,23 @@ async def test_ctrl_c_at_the_prompt_answers_nothing(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.asked()
-    shown = terminal("answer", f"{work.name}/1")
-    shown.expect("Answer to")
-    shown.type("\x03")
-    assert shown.end() == 130
+    screen = terminal("answer", f"{work.name}/1")
+    screen.expect("Answer to")
+    screen.type("\x03")
+    assert screen.end() == 130
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 
-async def test_an_answer_typed_for_one_question_never_lands_on_the_next(
+async def test_an_answer_typed_for_a_question_never_answers_the_next(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime, people: People
 ) -> None:
     work = await make.asked()
-    shown = terminal("answer", work.name)
-    shown.expect(f"Answer to {work.name}/1: ")
+    screen = terminal("answer", work.name)
+    screen.expect(f"Answer to {work.name}/1: ")
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
     await rt.questions.ask(again.lease, QUESTION.model_copy(update={"key": "next"}))
-    shown.type("blue\n")
-    assert shown.end() == 4
-    assert "was already answered by ben" in shown.plain
+    screen.type("blue\n")
+    assert screen.end() == 4
+    assert "was already answered by ben" in screen.plain
     assert (await rt.questions.get(work.number, 2)).status == "open"

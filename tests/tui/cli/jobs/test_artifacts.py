@@ -1,4 +1,4 @@
-"""`diff` and `artifacts`: files come out as they went in."""
+"""`diff` and `artifacts`: files are returned unchanged."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ async def work(make: Factory, rt: Runtime) -> ClaimedJob:
     return work
 
 
-def _bytes(cli: Cli, *words: str) -> bytes:
-    command = [*COMMAND, "--config", str(cli.config), *words]
+def _bytes(cli: Cli, *arguments: str) -> bytes:
+    command = [*COMMAND, "--config", str(cli.config), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
-async def test_bytes_are_the_same_on_the_way_out(cli: Cli, work: ClaimedJob) -> None:
+async def test_an_artifact_is_printed_byte_by_byte(cli: Cli, work: ClaimedJob) -> None:
     assert _bytes(cli, "diff", work.name) == PATCH
     assert _bytes(cli, "artifacts", "get", work.name, "data.bin") == BINARY
     assert _bytes(cli, "artifacts", "get", work.name, "data.bin", "-o", "-") == BINARY
 
 
-async def test_a_file_is_written_whole_where_it_was_said(
+async def test_an_artifact_is_written_to_the_given_path(
     cli: Cli, work: ClaimedJob, tmp_path: Path
 ) -> None:
     there = tmp_path / "out"
@@ -58,7 +58,7 @@ async def test_a_file_is_written_whole_where_it_was_said(
     done.refused(2, "/no/such/place: No such file")
 
 
-async def test_they_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> None:
+async def test_artifacts_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> None:
     lines = (await cli("artifacts", "list", work.name)).out.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [
         ["changes.patch", "patch", f"{len(PATCH)}"],
@@ -74,14 +74,14 @@ async def test_they_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> Non
     assert f"D-{number} has no artifacts" in (await cli("artifacts", "list", number)).err
 
 
-async def test_json_holds_text_as_text_and_bytes_as_base64(cli: Cli, work: ClaimedJob) -> None:
+async def test_json_has_text_as_text_and_bytes_as_base64(cli: Cli, work: ClaimedJob) -> None:
     document = (await cli("artifacts", "get", work.name, "../../evil", "--json")).json
     assert document["content"] == "evil"
     document = (await cli("diff", work.name, "--json")).json
     assert base64.b64decode(document["content_base64"]) == PATCH
 
 
-async def test_what_is_not_there_is_told_with_what_is(
+async def test_a_missing_artifact_is_reported_with_the_existing_names(
     cli: Cli, work: ClaimedJob, make: Factory
 ) -> None:
     done = await cli("artifacts", "get", work.name, "nope")
@@ -91,7 +91,7 @@ async def test_what_is_not_there_is_told_with_what_is(
     (await cli("artifacts", "gte", work.name)).refused(2, "did you mean get?")
 
 
-async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
+async def test_the_diff_of_an_approval_is_that_of_the_run_that_asked(
     cli: Cli, rt: Runtime, make: Factory, people: People, tmp_path: Path
 ) -> None:
     changed = {"x.py": "new\n"}
@@ -118,10 +118,10 @@ async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
 async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(
     work: ClaimedJob, terminal: Callable[..., Terminal]
 ) -> None:
-    shown = terminal("diff", work.name)
-    assert shown.end() == 0
-    assert "\x1b[31m-old" in shown.screen
-    assert "\x1b[32m+n�ew" in shown.screen
-    shown = terminal("artifacts", "get", work.name, "data.bin")
-    assert shown.end() == 1
-    assert "is a binary file; use -o FILE" in shown.plain
+    screen = terminal("diff", work.name)
+    assert screen.end() == 0
+    assert "\x1b[31m-old" in screen.screen
+    assert "\x1b[32m+n�ew" in screen.screen
+    screen = terminal("artifacts", "get", work.name, "data.bin")
+    assert screen.end() == 1
+    assert "is a binary file; use -o FILE" in screen.plain

@@ -22,7 +22,7 @@ from tests.tui.cli.conftest import As
 ALL = ("retry", "--status", "dead_letter", "--yes")
 
 
-async def test_all_dead_letters_are_run_anew_once(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_all_dead_letters_are_retried_once(cli: Cli, make: Factory, rt: Runtime) -> None:
     dead = [await make.dead(title=f"n{n}") for n in range(3)]
     other_jobs = [await make.failed(), await make.completed(), await make.queued()]
     done = await cli(*ALL)
@@ -42,20 +42,20 @@ async def test_all_dead_letters_are_run_anew_once(cli: Cli, make: Factory, rt: R
     assert [(await rt.read_model.job(first + n)).retry_of for n in range(3)] == dead
 
 
-async def test_a_retry_that_died_too_is_what_is_retried_then(
+async def test_a_retry_that_is_a_dead_letter_is_retried_itself(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     first = await make.dead()
     second = (await rt.job_control.retry(first, make.owner)).number
     await rt.settlement.failure(await make.running(second), Failure("gone"))
-    [made] = (await cli(*ALL, "--json")).json
-    assert (made["retry_of"], made["outcome"], made["error"]) == (second, "created", None)
-    assert (await rt.read_model.job(made["number"])).chain_length == 2
+    [retry] = (await cli(*ALL, "--json")).json
+    assert (retry["retry_of"], retry["outcome"], retry["error"]) == (second, "created", None)
+    assert (await rt.read_model.job(retry["number"])).chain_length == 2
     again = await cli(*ALL)
     assert again.err.startswith("2 matching jobs were already retried\nno jobs to retry")
 
 
-async def test_filters_choose_among_what_ended(
+async def test_filters_select_finished_jobs(
     cli: Cli, make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     old = await make.dead()
@@ -65,8 +65,8 @@ async def test_filters_choose_among_what_ended(
     repo = await make.dead(repo="https://host/acme/pay")
     failed = await make.failed()
 
-    async def listed(*words: object) -> list[int]:
-        matching = (await cli("retry", "--status", *words, "--dry-run", "--json")).json
+    async def listed(*arguments: object) -> list[int]:
+        matching = (await cli("retry", "--status", *arguments, "--dry-run", "--json")).json
         return [job["number"] for job in matching]
 
     assert await listed("dead_letter") == [old, typed, agent, repo]
@@ -83,7 +83,7 @@ async def test_filters_choose_among_what_ended(
     assert len(await rt.read_model.jobs()) == 5
 
 
-async def test_one_that_is_refused_is_told_and_hinders_no_other(
+async def test_a_refused_retry_is_reported_and_blocks_no_other(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     busy = await make.dead(subject_key="card:1")
@@ -104,7 +104,7 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     assert f"D-{live} is active" in done.out
 
 
-async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(
+async def test_an_interrupted_retry_reports_the_rest_and_can_be_repeated(
     cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = [await make.dead() for _ in range(3)]
@@ -129,32 +129,34 @@ async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(
     assert len(done.out.splitlines()) == 2
 
 
-async def test_who_may_not_retry_is_told_for_each(as_: As, make: Factory, people: People) -> None:
-    mine, other = await make.dead(actor=people.anna), await make.dead()
+async def test_an_unauthorized_retry_is_reported_for_each_job(
+    as_: As, make: Factory, people: People
+) -> None:
+    own, other = await make.dead(actor=people.anna), await make.dead()
     done = await as_("anna")(*ALL)
-    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{mine}\n")
+    assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{own}\n")
     assert f"D-{other}: " in done.err
     assert "may not retry" in done.err
 
 
-async def test_it_asks_first_with_the_count(
+async def test_a_bulk_retry_is_confirmed_with_its_count(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     await make.dead()
     await make.failed()
-    shown = terminal("retry", "--status", "dead_letter,failed")
-    shown.expect("Retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
-    shown.type("\n")
-    assert shown.end() == 1
+    screen = terminal("retry", "--status", "dead_letter,failed")
+    screen.expect("Retry 2 jobs (1 dead letter, 1 failed)? [y/N]")
+    screen.type("\n")
+    assert screen.end() == 1
     assert len(await rt.read_model.jobs()) == 2
-    shown = terminal("retry", "--status", "dead_letter,failed")
-    shown.expect("[y/N]")
-    shown.type("y\n")
-    assert shown.end() == 0
+    screen = terminal("retry", "--status", "dead_letter,failed")
+    screen.expect("[y/N]")
+    screen.type("y\n")
+    assert screen.end() == 0
     assert len(await rt.read_model.jobs()) == 4
 
 
-async def test_where_nobody_can_be_asked_it_wants_a_yes(
+async def test_a_bulk_retry_without_a_terminal_requires_yes(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     await make.dead()
@@ -165,7 +167,7 @@ async def test_where_nobody_can_be_asked_it_wants_a_yes(
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--type", "x"], "--type requires --status"),
         (["D-1", "--since", "2h"], "--since requires --status"),
@@ -179,11 +181,11 @@ async def test_where_nobody_can_be_asked_it_wants_a_yes(
         (["--status", "expired", "--with-answer"], "--with-answer cannot be combined"),
     ],
 )
-async def test_what_cannot_be_meant_is_refused(cli: Cli, words: list[str], says: str) -> None:
-    (await cli("retry", *words)).refused(2, says)
+async def test_an_invalid_filter_is_refused(cli: Cli, arguments: list[str], message: str) -> None:
+    (await cli("retry", *arguments)).refused(2, message)
 
 
-async def test_completed_jobs_are_only_run_again_when_told(cli: Cli, make: Factory) -> None:
+async def test_completed_jobs_are_retried_only_on_request(cli: Cli, make: Factory) -> None:
     number = await make.completed()
     done = await cli("retry", "--status", "completed", "--yes")
     assert done.code == 1
@@ -191,7 +193,7 @@ async def test_completed_jobs_are_only_run_again_when_told(cli: Cli, make: Facto
     assert (await cli("retry", "--status", "completed", "--yes", "--again")).code == 0
 
 
-async def test_pages_end_where_the_jobs_do(
+async def test_pages_end_with_the_last_job(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_retry, "PAGE", 2)
@@ -200,8 +202,10 @@ async def test_pages_end_where_the_jobs_do(
     assert [job.number for job in matching] == dead
 
 
-async def test_who_comes_second_finds_the_first_ones_jobs(make: Factory, rt: Runtime) -> None:
-    """Two operators at once: both have seen the same list."""
+async def test_a_second_bulk_retry_reports_the_jobs_of_the_first(
+    make: Factory, rt: Runtime
+) -> None:
+    """Two concurrent operators with the same list."""
     dead = [await make.dead() for _ in range(3)]
     hows = [
         [

@@ -25,43 +25,46 @@ async def test_a_waiting_job_ends_at_once_with_the_reason(
     assert job.cancel_requested_by == f"cli:{(await rt.actor()).id}"
 
 
-async def test_a_running_job_is_told_to_stop_or_ended_by_force(
+async def test_a_running_job_is_canceled_normally_or_by_force(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
-    told, forced = await make.running(), await make.running()
-    done = await cli("cancel", told.name)
-    assert done.out == f"{told.name}: cancellation requested; to wait: draftsman wait {told.name}\n"
-    assert (await rt.read_model.job(told.number)).status is Status.RUNNING
+    canceled, forced = await make.running(), await make.running()
+    done = await cli("cancel", canceled.name)
+    assert (
+        done.out
+        == f"{canceled.name}: cancellation requested; to wait: draftsman wait {canceled.name}\n"
+    )
+    assert (await rt.read_model.job(canceled.number)).status is Status.RUNNING
     document = (await cli("cancel", forced.name, "--force", "--json")).json
     assert document == {"number": forced.number, "status": "canceled", "requested": False}
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
-async def test_what_ended_first_is_told(cli: Cli, make: Factory, status: Status) -> None:
+async def test_a_cancel_after_the_end_is_reported(cli: Cli, make: Factory, status: Status) -> None:
     number = await make.job_in(status)
     (await cli("cancel", number)).refused(1, f"D-{number} is already {status}")
 
 
-async def test_who_may_not_cancel_is_told_who_may(as_: As, make: Factory) -> None:
+async def test_an_unauthorized_cancel_names_the_permitted_people(as_: As, make: Factory) -> None:
     number = await make.queued()
     (await as_("ben")("cancel", number)).refused(1, "may not cancel", "olga")
 
 
-async def test_on_a_terminal_it_asks_first(
+async def test_a_cancel_is_confirmed_on_a_terminal(
     make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     work = await make.running(title="Pay")
-    shown = terminal("cancel", work.name)
-    shown.expect(f"{work.name}, 'Pay' is running. Stop it? [y/N]")
-    shown.type("\n")
-    assert shown.end() == 1
+    screen = terminal("cancel", work.name)
+    screen.expect(f"{work.name}, 'Pay' is running. Stop it? [y/N]")
+    screen.type("\n")
+    assert screen.end() == 1
     assert (await rt.read_model.job(work.number)).cancel_requested_at is None
-    shown = terminal("cancel", work.name, "--yes")
-    assert shown.end() == 0
+    screen = terminal("cancel", work.name, "--yes")
+    assert screen.end() == 0
     assert (await rt.read_model.job(work.number)).cancel_requested_at is not None
 
 
-async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_several_jobs_are_retried_once_each(cli: Cli, make: Factory, rt: Runtime) -> None:
     failed, dead = await make.failed(), await make.dead()
     done = await cli("retry", failed, dead)
     assert done.code == 0
@@ -74,7 +77,7 @@ async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: 
     assert (await rt.read_model.job(again[1]["number"])).retry_of == dead
 
 
-async def test_one_that_cannot_be_retried_does_not_hinder_the_others(
+async def test_a_job_that_cannot_be_retried_does_not_block_the_others(
     cli: Cli, make: Factory
 ) -> None:
     running, failed = await make.running(), await make.failed()
@@ -82,12 +85,12 @@ async def test_one_that_cannot_be_retried_does_not_hinder_the_others(
     done = await cli("retry", running.name, "D-99", failed, completed)
     assert done.code == 1
     assert done.out == f"D-4 created: retry of D-{failed}\n"
-    for says in ("is running, not finished", "there is no job D-99", "use --again"):
-        assert says in done.err
+    for message in ("is running, not finished", "there is no job D-99", "use --again"):
+        assert message in done.err
     assert done.err.count("\n") == 3
 
 
-async def test_a_completed_job_runs_again_only_when_told(
+async def test_a_completed_job_is_retried_only_with_its_option(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
@@ -98,6 +101,6 @@ async def test_a_completed_job_runs_again_only_when_told(
     assert await rt.checkpoints.latest(retries[0]["number"]) == (None, None)
 
 
-async def test_a_retry_without_a_late_answer_says_so(cli: Cli, make: Factory) -> None:
+async def test_a_retry_without_a_late_answer_is_refused(cli: Cli, make: Factory) -> None:
     (await cli("retry", await make.failed(), "--with-answer")).refused(1, "has no late answer")
     (await cli("retry")).refused(2, "specify either jobs or --status")

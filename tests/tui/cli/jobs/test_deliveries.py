@@ -21,14 +21,16 @@ from tests.tui.cli.conftest import As
 async def _dead(make: Factory, rt: Runtime, count: int = 1) -> list[int]:
     for _ in range(count):
         await make.queued(**LOG)
-    gone = Failure("the disk is full", declared="PERMANENT")
-    taken = await claim(rt)
-    for item in taken:
-        await rt.delivery_sender.record(item, gone)
-    return sorted(item.seq for item in taken)
+    failure = Failure("the disk is full", declared="PERMANENT")
+    claimed = await claim(rt)
+    for item in claimed:
+        await rt.delivery_sender.record(item, failure)
+    return sorted(item.seq for item in claimed)
 
 
-async def test_nothing_told_says_how_to_be_told(cli: Cli, make: Factory) -> None:
+async def test_an_empty_list_of_deliveries_shows_how_to_add_a_target(
+    cli: Cli, make: Factory
+) -> None:
     for args in (("deliveries",), ("deliveries", "--job", await make.queued())):
         done = await cli(*args)
         assert (done.code, done.out) == (0, "")
@@ -50,10 +52,10 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     assert rows[2][1:6] == [f"D-{work.number}/1", "question", "log", "pending", "0"]
     assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unconfirmed", "1"]
     assert "no reply: the reply was cut" in done.out
-    found = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
-    assert [row["kind"] for row in found] == ["question"]
-    found = (await cli("deliveries", "--status", "unconfirmed", "--json")).json
-    assert [(row["seq"], row["in_doubt"], row["attempts"]) for row in found] == [
+    listed = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
+    assert [row["kind"] for row in listed] == ["question"]
+    listed = (await cli("deliveries", "--status", "unconfirmed", "--json")).json
+    assert [(row["seq"], row["in_doubt"], row["attempts"]) for row in listed] == [
         (status.seq, True, 1)
     ]
 
@@ -72,7 +74,7 @@ async def test_a_former_name_of_a_status_is_accepted_with_a_warning(
     (await cli("deliveries", "--status", "gone")).refused(2, "'dead_letter'")
 
 
-async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_a_dead_letter_delivery_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await cli("redeliver", seq)
     assert done.out == f"1 queued for redelivery: {seq}\n"
@@ -84,59 +86,61 @@ async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) ->
     (await cli("redeliver", 999)).refused(3, "there is no delivery 999")
 
 
-async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_deliveries_of_a_job_or_of_all_jobs_are_sent_again(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
     seqs = await _dead(make, rt, 3)
     job = (await rt.outbox.all())[0].job
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
     assert (await cli("redeliver", "--dead-letters", "--json")).json == seqs[:-1]
     done = await cli("redeliver", "--dead-letters")
-    assert (done.code, done.out, done.err) == (0, "", "no dead deliveries\n")
+    assert (done.code, done.out, done.err) == (0, "", "no dead-letter deliveries\n")
 
 
-async def test_many_are_asked_about(
+async def test_sending_many_deliveries_again_is_confirmed(
     cli: Cli, make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
 ) -> None:
     seqs = await _dead(make, rt, 5)
     (await cli("redeliver", "--dead-letters")).refused(1, "send 5 deliveries again", "--yes")
-    shown = terminal("redeliver", "--dead-letters")
-    shown.expect("Send 5 dead deliveries again? [y/N]")
-    shown.type("n\n")
-    assert shown.end() == 1
-    assert await rt.outbox.dead_count() == 5
+    screen = terminal("redeliver", "--dead-letters")
+    screen.expect("Send 5 dead-letter deliveries again? [y/N]")
+    screen.type("n\n")
+    assert screen.end() == 1
+    assert await rt.outbox.dead_letter_count() == 5
     assert (await cli("redeliver", "--dead-letters", "--yes", "--json")).json == seqs
 
 
 @pytest.mark.parametrize("args", [(), ("17", "--dead-letters"), ("--job", "D-1", "--dead-letters")])
-async def test_it_wants_to_know_which(cli: Cli, args: tuple[str, ...]) -> None:
+async def test_redeliver_requires_a_selection(cli: Cli, args: tuple[str, ...]) -> None:
     (await cli("redeliver", *args)).refused(2, "specify one of")
 
 
-async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime) -> None:
+async def test_only_an_operator_can_redeliver(as_: As, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await as_("anna")("redeliver", seq)
     done.refused(1, "may not redeliver", "operator")
     assert (await as_("olga")("redeliver", seq)).code == 0
 
 
-async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
-    words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
-    says = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
-    (await cli("submit", *words)).refused(2, says)
-    assert (await cli("submit", *words, "--unchecked")).code == 0
+async def test_a_request_names_its_targets(cli: Cli, rt: Runtime) -> None:
+    arguments = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
+    message = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
+    (await cli("submit", *arguments)).refused(2, message)
+    assert (await cli("submit", *arguments, "--unchecked")).code == 0
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
-    done = await cli("submit", *words, "--json")
+    done = await cli("submit", *arguments, "--json")
     targets = await rt.outbox.targets(done.json["number"])
     assert [(row.channel, row.target) for row in targets] == [("log", "log"), ("slack", "C1")]
     for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
-    words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
-    (await cli("submit", *words)).refused(2, "[trello] is not configured")
+    arguments = ["--type", "send_notification", "--payload", json.dumps(told_by)]
+    (await cli("submit", *arguments)).refused(2, "[trello] is not configured")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
-    (made,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
-    assert len(await deliveries_of(rt, made["number"])) == 1
+    (submitted,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
+    assert len(await deliveries_of(rt, submitted["number"])) == 1
 
 
 def _configure(cli: Cli, *lines: str) -> None:
@@ -144,7 +148,7 @@ def _configure(cli: Cli, *lines: str) -> None:
     cli.config.write_text("\n".join([text, *lines]), encoding="utf-8")
 
 
-async def test_the_configuration_names_whom_all_requests_tell(
+async def test_the_configuration_names_the_targets_of_all_requests(
     cli: Cli, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPS", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
@@ -164,13 +168,13 @@ async def test_the_configuration_names_whom_all_requests_tell(
     default = await targets()
     assert [row[0] for row in default] == ["log", "ops"]
     assert default[1] == hook
-    assert await targets("--notify", "none") == [hook], "what it hears of is the operators' wish"
+    assert await targets("--notify", "none") == [hook], "operators configure its outcomes"
     named = await targets("--notify", "webhook:ops")
-    assert [(row[0], row[2]) for row in named] == [("ops", None)], "all of it, once"
+    assert [(row[0], row[2]) for row in named] == [("ops", None)], "all deliveries, once"
 
 
 @pytest.mark.parametrize(
-    ("lines", "words"),
+    ("lines", "message"),
     [
         (['notifications.targets = ["mail"]'], "'mail' is not a target"),
         (['notifications.fallback = "webhook:gone"'], "unknown webhook 'gone'"),
@@ -187,12 +191,14 @@ async def test_the_configuration_names_whom_all_requests_tell(
         ),
     ],
 )
-async def test_a_wrong_configuration_is_named(cli: Cli, lines: list[str], words: str) -> None:
+async def test_an_invalid_target_of_the_configuration_is_named(
+    cli: Cli, lines: list[str], message: str
+) -> None:
     _configure(cli, *lines)
-    (await cli("jobs")).refused(2, words)
+    (await cli("jobs")).refused(2, message)
 
 
-async def test_show_and_doctor_tell_of_them(
+async def test_show_and_doctor_report_deliveries(
     cli: Cli, make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (seq,) = await _dead(make, rt)
@@ -200,8 +206,8 @@ async def test_show_and_doctor_tell_of_them(
     await make.running(job)
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, RECEIPT)
-    shown = (await cli("show", job)).out
-    assert "Deliveries\n  log  1 sent, 1 dead letter  the disk is full" in shown
+    output = (await cli("show", job)).out
+    assert "Deliveries\n  log  1 sent, 1 dead letter  the disk is full" in output
     assert [row["seq"] for row in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip
@@ -210,12 +216,14 @@ async def test_show_and_doctor_tell_of_them(
         row["name"]: row for row in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
-    assert checked["deliveries"]["text"] == "1 dead delivery"
+    assert checked["deliveries"]["text"] == "1 dead-letter delivery"
     assert "redeliver --dead-letters" in checked["deliveries"]["hint"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
 
-async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock: Clock) -> None:
+async def test_doctor_reports_deliveries_without_a_sender(
+    cli: Cli, make: Factory, clock: Clock
+) -> None:
     await make.queued(**LOG)
     assert "no process sends" not in (await cli("doctor", "--json")).out
     await clock.forward(3600)

@@ -18,7 +18,7 @@ from tests.factories import GATE, QUESTION, Factory
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 
-async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
+async def test_an_empty_list_of_jobs_shows_the_next_command(cli: Cli) -> None:
     done = await cli("jobs")
     assert (done.code, done.out) == (0, "")
     assert "draftsman submit" in done.err
@@ -26,12 +26,12 @@ async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
     assert "no jobs match the filters" in (await cli("jobs", "--tag", "x")).err
 
 
-async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make: Factory) -> None:
+async def test_every_status_has_a_line_with_the_next_step(cli: Cli, make: Factory) -> None:
     numbers = {status: await make.job_in(status) for status in Status}
     lines = (await cli("jobs")).out.splitlines()
-    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
-    assert shown.keys() == {f"D-{number}" for number in numbers.values()}
-    says = {
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
+    assert rows.keys() == {f"D-{number}" for number in numbers.values()}
+    message = {
         Status.SCHEDULED: "its start time in 60 min",
         Status.QUEUED: "a worker for queue q-",
         Status.RETRYING: "retry ",
@@ -40,11 +40,11 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
         Status.RUNNING: "its current run",
     }
     for status, number in numbers.items():
-        assert shown[f"D-{number}"].startswith(status.replace("_", " "))
-        assert says.get(status, "") in shown[f"D-{number}"]
+        assert rows[f"D-{number}"].startswith(status.replace("_", " "))
+        assert message.get(status, "") in rows[f"D-{number}"]
 
 
-async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
+async def test_a_countdown_shows_the_attempt_and_the_error(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     busy = await make.retrying(overrides={"base_delay": 9, "max_delay": 9})
@@ -62,15 +62,15 @@ async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
         "TRANSIENT_INFRA",
     )
     assert 3500 < second["due_in"] <= 3600
-    shown = (await cli("show", busy)).out
-    assert "waiting   run 1 failed: busy; next retry in 60 min" in shown
+    output = (await cli("show", busy)).out
+    assert "waiting   run 1 failed: busy; next retry in 60 min" in output
     waits = (await cli("show", lost.number, "--json")).json["wait_reason"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["next_step"].startswith("next retry in 60 min")
     assert (await cli("why", busy, "--json")).json["due_in"] > 3500
 
 
-async def test_dead_letters_say_why_they_died(
+async def test_dead_letters_show_their_error(
     cli: Cli, make: Factory, terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
     assert "no dead letters" in (await cli("jobs", "--status", "dead_letter")).err
@@ -81,10 +81,10 @@ async def test_dead_letters_say_why_they_died(
     assert done.out.splitlines()[0].endswith("ERROR")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out
     assert "second line" not in done.out
-    shown = terminal("jobs", "--status", "dead_letter")
-    assert shown.end() == 0
-    assert max(map(cell_len, shown.plain.splitlines())) <= 80
-    assert "HTTP 503: the upstream" in shown.plain
+    screen = terminal("jobs", "--status", "dead_letter")
+    assert screen.end() == 0
+    assert max(map(cell_len, screen.plain.splitlines())) <= 80
+    assert "HTTP 503: the upstream" in screen.plain
 
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
@@ -100,8 +100,8 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     tagged = await make.queued(tags=("x",), agent="tidy", repo="https://host/anna/pay.git")
     failed, dead = await make.failed(), await make.dead()
 
-    async def numbers(*words: object) -> list[int]:
-        return [job["number"] for job in (await cli("jobs", "--json", *words)).json]
+    async def numbers(*arguments: object) -> list[int]:
+        return [job["number"] for job in (await cli("jobs", "--json", *arguments)).json]
 
     assert await numbers("--tag", "x") == [tagged]
     assert await numbers("--agent", "tidy") == [tagged]
@@ -115,14 +115,14 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
     assert await numbers("--status", "waiting") == []
 
 
-async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
+async def test_waiting_matches_input_and_approval(cli: Cli, make: Factory) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
     document = (await cli("jobs", "--json", "--status", "waiting")).json
     assert [job["number"] for job in document] == [gate.number, asked.number]
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         (["--status", "lost"], "unknown status 'lost'; available: waiting, scheduled"),
         (["--since", "yesterday"], "90s, 10m"),
@@ -132,8 +132,8 @@ async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
         (["extra"], "extra"),
     ],
 )
-async def test_a_wrong_argument_is_refused(cli: Cli, words: list[str], says: str) -> None:
-    (await cli("jobs", *words)).refused(2, says)
+async def test_an_invalid_argument_is_refused(cli: Cli, arguments: list[str], message: str) -> None:
+    (await cli("jobs", *arguments)).refused(2, message)
 
 
 async def test_the_table_fits_80_columns_in_colour(
@@ -143,15 +143,15 @@ async def test_the_table_fits_80_columns_in_colour(
         QUESTION, title="a title 日本語テキスト that goes on " * 5, repo="/srv/payments"
     )
     await make.retrying(title="\x1b[2Jhostile\x07")
-    shown = terminal("jobs")
-    assert shown.end() == 0
-    lines = shown.plain.splitlines()
+    screen = terminal("jobs")
+    assert screen.end() == 0
+    lines = screen.plain.splitlines()
     assert len(lines) == 3
     assert max(map(cell_len, lines)) <= 80
-    assert "\x1b[1;33mwaiting for input" in shown.screen
-    assert "\\x1b[2Jhos" in shown.plain
-    assert "…" in shown.plain
-    assert "answer D-" in shown.plain
+    assert "\x1b[1;33mwaiting for input" in screen.screen
+    assert "\\x1b[2Jhos" in screen.plain
+    assert "…" in screen.plain
+    assert "answer D-" in screen.plain
 
 
 @pytest.mark.parametrize("how", ["NO_COLOR", "--no-color", "before", "dumb"])
@@ -160,14 +160,14 @@ async def test_colour_can_be_switched_off(
 ) -> None:
     await make.queued()
     env = {"NO_COLOR": {"NO_COLOR": "1"}, "dumb": {"TERM": "dumb"}}.get(how, {})
-    words = {"--no-color": ["jobs", "--no-color"], "before": ["--no-color", "jobs"]}
-    shown = terminal(*words.get(how, ["jobs"]), **env)
-    assert shown.end() == 0
-    assert "queued" in shown.screen
-    assert "\x1b" not in shown.screen
+    arguments = {"--no-color": ["jobs", "--no-color"], "before": ["--no-color", "jobs"]}
+    screen = terminal(*arguments.get(how, ["jobs"]), **env)
+    assert screen.end() == 0
+    assert "queued" in screen.screen
+    assert "\x1b" not in screen.screen
 
 
-async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
+async def test_why_shows_the_next_step(cli: Cli, make: Factory) -> None:
     asked = await make.asked()
     done = await cli("why", asked.name)
     assert done.code == 0
@@ -177,7 +177,7 @@ async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
     assert (document["number"], document["reason"]) == (asked.number, "question")
 
 
-async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_a_job_is_found_by_each_of_its_names(cli: Cli, make: Factory, rt: Runtime) -> None:
     number = await make.queued()
     id = str((await rt.read_model.job(number)).id)
     for name in (f"D-{number}", f"d-{number}", number, id, id.upper(), id[:20]):
@@ -185,7 +185,7 @@ async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: 
 
 
 @pytest.mark.parametrize("command", ["why", "show", "events", "logs", "diff", "wait", "cancel"])
-async def test_an_unknown_job_is_told_in_one_line(cli: Cli, command: str) -> None:
+async def test_an_unknown_job_is_reported_in_one_line(cli: Cli, command: str) -> None:
     (await cli(command, "D-99")).refused(3, "there is no job D-99")
     (await cli(command, uuid4())).refused(3, "no job id starts with")
     (await cli(command, "D-x")).refused(2, "'D-x' is not a job; use D-142")
@@ -206,11 +206,11 @@ async def test_the_next_page_keeps_the_filters(
 ) -> None:
     for title in ("first", "second", "third"):
         await make.failed(title=title, agent="tidy", tags=("a b",))
-    shown = terminal(
+    screen = terminal(
         "jobs", "--status", "failed", "--agent=tidy", "--tag", "a b", "--since", "2h", "--limit=2"
     )
-    assert shown.end() == 0
-    [line] = [line for line in shown.plain.splitlines() if "to list older jobs: " in line]
+    assert screen.end() == 0
+    [line] = [line for line in screen.plain.splitlines() if "to list older jobs: " in line]
     command = line.partition("to list older jobs: ")[2]
     assert command == (
         "draftsman jobs --status failed --since 2h --agent tidy --tag 'a b' --limit 2 --before D-2"
@@ -219,12 +219,12 @@ async def test_the_next_page_keeps_the_filters(
     assert ("first" in out, "second" in out) == (True, False)
 
 
-async def test_titles_have_the_room_that_nothing_else_needs(
+async def test_titles_fill_the_remaining_width(
     make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     title = "A title that takes more than sixteen characters"
     for _ in range(2):
         await make.completed(title=title)
-    shown = terminal("jobs")
-    assert shown.end() == 0
-    assert shown.plain.count(title) == 2
+    screen = terminal("jobs")
+    assert screen.end() == 0
+    assert screen.plain.count(title) == 2

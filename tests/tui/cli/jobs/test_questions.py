@@ -1,4 +1,4 @@
-"""`questions` and `extend`: the inbox, and more time."""
+"""`questions` and `extend`: the inbox, and extensions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RICH = QuestionSpec.model_validate(
 )
 
 
-async def test_an_empty_inbox_says_so(cli: Cli, make: Factory) -> None:
+async def test_an_empty_inbox_shows_a_message(cli: Cli, make: Factory) -> None:
     done = await cli("questions")
     assert (done.code, done.out, done.err) == (0, "", "no open questions\n")
     assert (await cli("questions", "--json")).json == []
@@ -37,11 +37,9 @@ async def test_an_empty_inbox_says_so(cli: Cli, make: Factory) -> None:
     assert f"draftsman why D-{number}" in (await cli("questions", number)).err
 
 
-async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
-    cli: Cli, make: Factory
-) -> None:
+async def test_the_inbox_shows_choices_responders_and_expiry(cli: Cli, make: Factory) -> None:
     work = await make.asked(RICH)
-    shown = (await cli("questions")).out
+    output = (await cli("questions")).out
     for text in (
         f"{work.name}/1  question for ben, root · asked ",
         "expires in 2.0 h, default: 'safe'",
@@ -50,21 +48,21 @@ async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
         "    1  safe fixes  certain\n    2  all",
         f"draftsman answer {work.name}/1 NUMBER, or free text",
     ):
-        assert text in shown, shown
+        assert text in output, output
 
 
-async def test_a_gate_names_its_approvers_and_what_it_allows(cli: Cli, make: Factory) -> None:
+async def test_an_approval_shows_its_approvers_and_its_action(cli: Cli, make: Factory) -> None:
     gate = GATE.model_copy(
         update={"approvers": ("leads",), "quorum": 2, "action": {"to": "origin", "push": "x"}}
     )
     work = await make.asked(gate)
-    shown = (await cli("questions", work.name)).out
-    assert "approval for 2 of carol, dave" in shown
-    assert "  if approved: push x to origin\n" in shown
-    assert f"draftsman approve {work.name}/1" in shown
+    output = (await cli("questions", work.name)).out
+    assert "approval for 2 of carol, dave" in output
+    assert "  if approved: push x to origin\n" in output
+    assert f"draftsman approve {work.name}/1" in output
 
 
-async def test_a_row_says_whose_job_asks_and_which_repository_it_is_of(
+async def test_a_row_shows_the_requester_and_the_repository(
     cli: Cli, make: Factory, people: People
 ) -> None:
     job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
@@ -77,7 +75,7 @@ async def test_a_row_says_whose_job_asks_and_which_repository_it_is_of(
     assert about == ["Tidy up", "acme/pay", "anna", "tidy"]
 
 
-async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Factory) -> None:
+async def test_questions_are_ordered_by_expiry(cli: Cli, make: Factory) -> None:
     never = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
     late = await make.asked()
     soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60}))
@@ -90,12 +88,12 @@ async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Fac
 async def test_the_inbox_fits_80_columns(make: Factory, terminal: Callable[..., Terminal]) -> None:
     text = {"text": "Why is this so very long? " * 20, "context": "y" * 200}
     await make.asked(RICH.model_copy(update=text))
-    shown = terminal("questions")
-    assert shown.end() == 0
-    assert max(map(len, shown.plain.splitlines())) <= 80
+    screen = terminal("questions")
+    assert screen.end() == 0
+    assert max(map(len, screen.plain.splitlines())) <= 80
 
 
-async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_an_expiry_is_extended_or_removed(cli: Cli, make: Factory, rt: Runtime) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 600}))
     done = await cli("extend", f"{work.name}/1", "2h")
     assert done.out.startswith(f"{work.name}/1 expires in 2.2 h")
@@ -108,7 +106,7 @@ async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) 
         again.refused(1, f"{work.name}/1 never expires; nothing to extend")
 
 
-async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -> None:
+async def test_extend_refuses_invalid_questions(as_: As, cli: Cli, make: Factory) -> None:
     work = await make.asked()
     name = f"{work.name}/1"
     (await cli("extend", name, "soon")).refused(2, "or never")
@@ -128,10 +126,10 @@ async def test_an_escalation_is_shown_before_and_after(
     assert "expires in 2.0 h, then escalates to leads\n" in (await cli("questions")).out
     await clock.forward(7300)
     await rt.sweeps.expire(LeaderTerm())
-    shown = (await cli("questions")).out
-    assert "question for ben, carol, dave, root · asked" in shown
-    assert "escalated to leads" in shown
-    assert "is asked too" not in shown
+    output = (await cli("questions")).out
+    assert "question for ben, carol, dave, root · asked" in output
+    assert "escalated to leads" in output
+    assert "is asked too" not in output
     assert "escalated to leads" in (await cli("show", work.name)).out
     assert "question_escalated" in (await cli("events", work.name)).out
     assert (await cli("questions", "--json")).json[0]["escalate_to"] == "leads"

@@ -18,14 +18,14 @@ from tests.support.people import People
 from tests.tui.cli.cli_runner import Cli, Terminal
 
 
-async def test_a_job_with_a_history_is_shown_whole(
+async def test_a_job_with_a_history_is_shown_completely(
     cli: Cli, make: Factory, rt: Runtime, people: People
 ) -> None:
-    words: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
-    work = await make.asked(**words, skills=("sql", "python"), payload={"n": 1})
+    fields: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
+    work = await make.asked(**fields, skills=("sql", "python"), payload={"n": 1})
     await rt.questions.answer(
         work.number, 1, Response(source_event_id="early", text="red"), people.carol
-    )  # refused: an approver is no responder
+    )  # refused: an approver is not a responder
     await make.answer(work.number, "red", people.ben)
     work = await make.running(work.number)
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
@@ -61,15 +61,15 @@ async def test_a_job_with_a_history_is_shown_whole(
     assert [entry["name"] for entry in document["artifacts"]] == ["report.json"]
 
 
-async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_failures_and_cancels_show_their_reason(cli: Cli, make: Factory, rt: Runtime) -> None:
     failed, running = await make.failed(), await make.running()
     await rt.job_control.cancel(running.number, make.owner, "not needed")
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
     assert "by cli:root: not needed" in (await cli("show", running.name)).out
     unwanted = await make.running()
     await rt.settlement.outcome(unwanted, Cancel("the card was archived"))
-    shown = (await cli("show", unwanted.name)).out
-    assert f"by worker {worker_name(make.worker)}: the card was archived" in shown
+    output = (await cli("show", unwanted.name)).out
+    assert f"by worker {worker_name(make.worker)}: the card was archived" in output
 
 
 async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -79,12 +79,12 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     await rt.settlement.failure(work, Failure("no", declared="PERMANENT"))
     third = (await rt.job_control.retry(second, make.owner)).number
     alone = await make.queued()
-    says = {
+    message = {
         first: f"D-{first} · then D-{second} failed, D-{third} queued",
         second: f"D-{second} <- D-{first} · then D-{third} queued",
         third: f"D-{third} <- D-{second} <- D-{first}\n",
     }
-    for number, text in says.items():
+    for number, text in message.items():
         assert f"retries   {text}" in (await cli("show", number)).out
     assert "chain" not in (await cli("show", alone)).out
     chain = (await cli("show", second, "--json")).json["retry_chain"]
@@ -95,7 +95,7 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
     ]
 
 
-async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_both_ends_of_a_long_chain_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
     numbers = [await make.canceled()]
     for _ in range(9):
         retry_number = (await rt.job_control.retry(numbers[-1], make.owner)).number
@@ -106,27 +106,27 @@ async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: R
     assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
 
 
-async def test_text_from_outside_cannot_drive_the_terminal(
+async def test_external_text_cannot_control_the_terminal(
     make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x9b31m"
     number = await make.queued(title=hostile, text=hostile)
-    shown = terminal("show", number)
-    assert shown.end() == 0
+    screen = terminal("show", number)
+    assert screen.end() == 0
     for entry in ("\x1b]0", "\x1b[2J", "\x07", "\u202e", "\x9b"):
-        assert entry not in shown.screen
-    assert "\\x1b]0;owned\\x07" in shown.plain
+        assert entry not in screen.screen
+    assert "\\x1b]0;owned\\x07" in screen.plain
 
 
 async def test_long_lines_are_wrapped_under_themselves(
     make: Factory, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.queued(text="  " + "word " * 60)
-    shown = terminal("show", number)
-    assert shown.end() == 0
-    request = shown.plain.split("Request\n")[1].splitlines()
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    request = screen.plain.split("Request\n")[1].splitlines()
     assert len([entry for entry in request if entry.startswith("    word")]) >= 3
-    assert max(map(len, shown.plain.splitlines())) <= 80
+    assert max(map(len, screen.plain.splitlines())) <= 80
 
 
 async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
@@ -134,15 +134,15 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     await cli(*submit_args, "first")
     again = await cli(*submit_args, "and the tests")
     assert "joined: a live job has the same subject; your request was added" in again.out
-    shown = await cli("show", "D-1")
-    assert "Joined requests" in shown.out
-    assert "and the tests" in shown.out.partition("Joined requests")[2]
+    result = await cli("show", "D-1")
+    assert "Joined requests" in result.out
+    assert "and the tests" in result.out.partition("Joined requests")[2]
     (joined,) = (await cli("show", "D-1", "--json")).json["joined_requests"]
     assert (joined["text"], joined["requester"]) == ("and the tests", "root")
     assert "request_joined" in (await cli("events", "D-1")).out
 
 
-async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_used(
+async def test_an_open_question_shows_its_choices_and_each_run_its_usage(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     choices: Any = ({"value": "a", "label": "All of it", "description": "slow"}, "b")
@@ -158,8 +158,8 @@ async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_us
     used = {"input_tokens": 34, "output_tokens": 5, "cost_usd": 0.25, "models": models}
     await rt.checkpoints.usage(work.lease, used)
     await rt.questions.ask(work.lease, item.model_copy(update={"key": "again"}))
-    shown = (await cli("show", work.number)).out
-    questions = shown.split("Questions\n")[1].splitlines()
+    output = (await cli("show", work.number)).out
+    questions = output.split("Questions\n")[1].splitlines()
     assert questions[0].startswith(f"  {work.name}/1 answered")
     assert questions[2] == f"  {work.name}/2 open  How much?"
     assert questions[3].startswith("    for ")
@@ -170,41 +170,41 @@ async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_us
         ["2", "b"],
         ["or", "free", "text"],
     ]
-    runs = [entry.strip() for entry in shown.split("Runs\n")[1].split("\n\n")[0].splitlines()]
+    runs = [entry.strip() for entry in output.split("Runs\n")[1].split("\n\n")[0].splitlines()]
     assert runs[1] == "input tokens 1,200 · models m-1"
     assert runs[3] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
     total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
     assert runs[4] == f"all  {total}"
 
 
-async def test_a_long_result_is_cut_and_says_where_the_rest_is(
+async def test_a_long_result_is_truncated_with_the_command_for_the_rest(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     work = await make.running()
     await rt.settlement.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
-    shown = (await cli("show", work.number)).out
-    assert shown.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
-    assert "\x1b" not in shown
+    output = (await cli("show", work.number)).out
+    assert output.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
+    assert "\x1b" not in output
 
 
-async def test_an_earlier_error_of_a_job_that_goes_on_is_not_red(
+async def test_an_earlier_error_of_a_live_job_is_not_red(
     make: Factory, rt: Runtime, clock: Clock, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.retrying()
     red, dim = "\x1b[31m", "\x1b[2m"
-    shown = terminal("show", number)
-    assert shown.end() == 0
-    assert f"{red}busy (TRANSIENT_APP)" in shown.screen
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    assert f"{red}busy (TRANSIENT_APP)" in screen.screen
     await clock.forward(3600)
     await rt.sweeps.promote(LeaderTerm())
     await make.running(number)
-    shown = terminal("show", number)
-    assert shown.end() == 0
-    assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in shown.screen
-    assert red not in shown.screen
+    screen = terminal("show", number)
+    assert screen.end() == 0
+    assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in screen.screen
+    assert red not in screen.screen
 
 
-async def test_an_expired_job_says_when_by_which_rule_and_what_to_do(
+async def test_an_expired_job_shows_time_rule_and_next_step(
     cli: Cli, make: Factory, rt: Runtime, clock: Clock
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
@@ -213,10 +213,11 @@ async def test_an_expired_job_says_when_by_which_rule_and_what_to_do(
     question = await rt.questions.get(work.number, 1)
     assert question.expires_at is not None
     for command in ("why", "show"):
-        shown = " ".join((await cli(command, work.name)).out.split())
+        output = " ".join((await cli(command, work.name)).out.split())
         when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
-        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in shown
-        assert "on_expire = 'expire'" in shown
+        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in output
+        assert "on_expire = 'expire'" in output
         assert (
-            f"to retry from the last checkpoint and ask again: draftsman retry {work.name}" in shown
+            f"to retry from the last checkpoint and ask again: draftsman retry {work.name}"
+            in output
         )

@@ -29,7 +29,7 @@ from tests.tui.cli.conftest import As
 PAY = "https://git.example/acme/pay"
 
 
-async def test_an_agent_needs_a_repository_where_none_is_known(
+async def test_an_agent_needs_a_repository_without_registered_ones(
     cli: Cli, rt: Runtime, owner: Actor
 ) -> None:
     expected = "no repositories yet; use --repo PATH or URL, or first run: draftsman repos add"
@@ -46,30 +46,30 @@ async def test_a_second_agent_needs_a_default_or_a_name(
 ) -> None:
     with cli.config.open("a") as file:
         file.write('\nagents.coder.command = ["coder"]\n')
-    words = ["submit", "--repo", PAY, "Tidy up"]
-    says = "--agent is required: coder, tidy; or set default_agent in the configuration"
-    (await cli(*words)).refused(2, says)
+    arguments = ["submit", "--repo", PAY, "Tidy up"]
+    message = "--agent is required: coder, tidy; or set default_agent in the configuration"
+    (await cli(*arguments)).refused(2, message)
     cli.config.write_text('default_agent = "coder"\n' + cli.config.read_text())
-    assert (await cli(*words)).out == "D-1 created\n"
+    assert (await cli(*arguments)).out == "D-1 created\n"
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(agent="tidy"), owner)
-    assert (await cli(*words)).out == "D-2 created\n"
+    assert (await cli(*arguments)).out == "D-2 created\n"
     assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
     agents = [(await rt.read_model.job(number)).agent for number in (1, 2, 3)]
     assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
 
 
-async def test_a_request_becomes_a_job_with_all_that_was_said(
+async def test_a_request_creates_a_job_with_all_its_options(
     cli: Cli, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pay").mkdir()
     (tmp_path / "body.json").write_text('{"rows": [1, 2]}', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    words = ["--agent", "tidy", "--repo", "pay", "--ref", "main", "--mode", "investigate"]
-    words += ["--title", "Pay", "--key", "k", "--subject", "card-1", "--queue", "fast"]
-    words += ["--priority", "7", "--payload", "@body.json", "--override", "n=3"]
-    words += ["--override", "who=anna", "--skill", "python", "--tag", "a", "--tag", "b"]
-    words += ["--max-attempts", "2", "--max-retries", "0", "--in", "1h30m"]
-    done = await cli("submit", *words, "Tidy", "it", "up")
+    arguments = ["--agent", "tidy", "--repo", "pay", "--ref", "main", "--mode", "investigate"]
+    arguments += ["--title", "Pay", "--key", "k", "--subject", "card-1", "--queue", "fast"]
+    arguments += ["--priority", "7", "--payload", "@body.json", "--override", "n=3"]
+    arguments += ["--override", "who=anna", "--skill", "python", "--tag", "a", "--tag", "b"]
+    arguments += ["--max-attempts", "2", "--max-retries", "0", "--in", "1h30m"]
+    done = await cli("submit", *arguments, "Tidy", "it", "up")
     assert (done.code, done.err) == (0, "")
     number = int(done.out.removeprefix("D-").removesuffix(" created\n"))
     job = await rt.read_model.job(number)
@@ -90,16 +90,18 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
     assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
 
 
-async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
-    words = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
-    words += ["--run-timeout", "1h30m"]
-    submitted = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
+async def test_limits_of_a_job_are_set_at_submission(cli: Cli, rt: Runtime) -> None:
+    arguments = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
+    arguments += ["--run-timeout", "1h30m"]
+    submitted = (await cli("submit", "--json", *arguments, "--on-lost", "new_job", "Tidy")).json
     job = await rt.read_model.job(submitted["number"])
     assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
     assert job.overrides == {"timeout": 5400}
-    words = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
-    words += ["--run-timeout", "7"]
-    job = await rt.read_model.job((await cli("submit", "--json", *words, "Paint")).json["number"])
+    arguments = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
+    arguments += ["--run-timeout", "7"]
+    job = await rt.read_model.job(
+        (await cli("submit", "--json", *arguments, "Paint")).json["number"]
+    )
     assert (job.max_retries, job.overrides) == (1, {"max_retries": 1, "timeout": 7})
 
 
@@ -116,15 +118,15 @@ async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cl
 async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
-    words = ["submit", "--type", "noop", "--queue", "q"]
+    arguments = ["submit", "--type", "noop", "--queue", "q"]
     for recurring, second in (("--key", "D-1 deduplicated\n"), ("--subject", "D-3 created\n")):
-        assert " created" in (await cli(*words, recurring, "nightly")).out
+        assert " created" in (await cli(*arguments, recurring, "nightly")).out
         newest = (await rt.read_model.jobs())[0].number
         await rt.settlement.outcome(await make.running(newest), Done({}))
-        again = await cli(*words, recurring, "nightly")
+        again = await cli(*arguments, recurring, "nightly")
         assert (again.code, again.out) == (0, second)
-        says = "this idempotency key belongs to D-1, which already finished (completed)"
-        assert (says in again.err) == (recurring == "--key")
+        message = "this idempotency key belongs to D-1, which already finished (completed)"
+        assert (message in again.err) == (recurring == "--key")
 
 
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
@@ -142,7 +144,7 @@ async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> Non
     assert (job.ticket_title, job.ticket_text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
 
 
-async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
+async def test_a_batch_creates_a_job_for_each_line_and_can_be_repeated(
     cli: Cli, rt: Runtime, tmp_path: Path
 ) -> None:
     lines = [{"type": "report", "key": f"r{n}", "title": f"Report {n}"} for n in range(1200)]
@@ -157,7 +159,7 @@ async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
     assert again.out.splitlines() == [f"D-{entry['number']} deduplicated" for entry in submitted]
 
 
-async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
+async def test_jobs_of_a_batch_before_a_conflict_are_reported(cli: Cli) -> None:
     await cli("submit", "--type", "report", "--key", "taken", "--title", "other")
     lines = [json.dumps({"type": "report", "key": f"r{n}"}) for n in range(1000)]
     lines.append('{"type": "report", "key": "taken", "title": "mine"}')
@@ -167,7 +169,7 @@ async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ('{"type": "report"', "stdin:2: invalid JSON"),
         ("[1]", "stdin:2: must be a JSON object"),
@@ -177,14 +179,16 @@ async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, says: str) -> None:
+async def test_an_invalid_line_is_named_and_no_job_is_created(
+    cli: Cli, line: str, message: str
+) -> None:
     good = '{"type": "report", "key": "good"}\n'
-    (await cli("submit", "--batch", "-", stdin=good + line)).refused(2, "stdin:2", says)
+    (await cli("submit", "--batch", "-", stdin=good + line)).refused(2, "stdin:2", message)
     assert (await cli("jobs", "--json")).json == []
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         ([], "instructions are required"),
         ([""], "instructions are required"),
@@ -216,20 +220,20 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         (["x", "--title", "t" * 501], "at most 500"),
     ],
 )
-async def test_what_cannot_be_meant_is_refused_in_one_line(
-    cli: Cli, words: list[str], says: str
+async def test_an_invalid_option_is_refused_in_one_line(
+    cli: Cli, arguments: list[str], message: str
 ) -> None:
-    (await cli("submit", *words)).refused(2, says)
+    (await cli("submit", *arguments)).refused(2, message)
     assert (await cli("jobs", "--json")).json == []
 
 
-async def test_who_has_no_role_for_it_submits_nothing(as_: As) -> None:
+async def test_a_user_without_the_role_cannot_submit(as_: As) -> None:
     done = await as_("ben")("submit", "--repo", PAY, "x")
     done.refused(1, "may not submit", "allowed: anna")
     (await as_(None)("submit", "--repo", PAY, "x")).refused(1, "may not submit")
 
 
-async def test_wait_tells_what_happens_and_ends_well_with_the_job(
+async def test_wait_reports_progress_and_ends_with_the_job(
     cli: Cli, make: Factory, rt: Runtime
 ) -> None:
     waiting = cli("submit", "--type", "noop", "--queue", "q", "--wait", "--json", "--key", "k")
@@ -245,11 +249,9 @@ async def test_wait_tells_what_happens_and_ends_well_with_the_job(
     assert [f"D-{work.number} created"] == done.err.splitlines()[:1]
 
 
-async def test_wait_for_a_person_who_does_not_come_ends_with_5(
-    cli: Cli, make: Factory, rt: Runtime
-) -> None:
-    words = ["--type", "noop", "--queue", "q", "--wait", "--timeout", "2s"]
-    async with background(cli("submit", *words)) as task:
+async def test_wait_for_a_missing_answer_ends_with_5(cli: Cli, make: Factory, rt: Runtime) -> None:
+    arguments = ["--type", "noop", "--queue", "q", "--wait", "--timeout", "2s"]
+    async with background(cli("submit", *arguments)) as task:
         work = await make.running(await _first(rt))
         await rt.questions.ask(work.lease, QUESTION)
         done = await task
@@ -276,16 +278,16 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
 ) -> None:
     text, path = json.dumps(PAYLOAD), tmp_path / "it.json"
     path.write_text(text, encoding="utf-8")
-    for given in (text, f"@{path}", "@-"):
-        words = ["--type", "http_request", "--payload", given, "--json"]
-        submitted = await cli("submit", *words, stdin=text)
+    for source in (text, f"@{path}", "@-"):
+        arguments = ["--type", "http_request", "--payload", source, "--json"]
+        submitted = await cli("submit", *arguments, stdin=text)
         job = await rt.read_model.job(submitted.json["number"])
         assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)
         assert (job.max_attempts, job.max_retries) == (5, 3)
 
 
 @pytest.mark.parametrize(
-    ("type", "payload", "says"),
+    ("type", "payload", "message"),
     [
         ("http_request", {}, "payload of http_request: url: is required"),
         ("http_request", {"url": "file:///etc/passwd"}, "starting with http:// or https://"),
@@ -294,21 +296,21 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
     ],
     ids=str,
 )
-async def test_a_wrong_payload_is_told_in_one_line(
-    cli: Cli, type: str, payload: dict[str, object], says: str
+async def test_an_invalid_payload_is_refused_in_one_line(
+    cli: Cli, type: str, payload: dict[str, object], message: str
 ) -> None:
-    (await cli("submit", "--type", type, "--payload", json.dumps(payload))).refused(2, says)
+    (await cli("submit", "--type", type, "--payload", json.dumps(payload))).refused(2, message)
 
 
-async def test_a_limit_that_cannot_be_meant_is_told(cli: Cli) -> None:
-    words = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
-    (await cli("submit", *words, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
+async def test_an_invalid_limit_is_refused(cli: Cli) -> None:
+    arguments = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
+    (await cli("submit", *arguments, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
 
 
-async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, rt: Runtime) -> None:
+async def test_an_unknown_type_is_refused_with_the_nearest_name(cli: Cli, rt: Runtime) -> None:
     refused = await cli("submit", "--type", "http_requst", "--payload", "{}")
-    says = "no handler in [handlers], and no worker is running; did you mean http_request?"
-    refused.refused(2, "unknown job type 'http_requst': ", says, "; known types: execute_tool, ")
+    message = "no handler in [handlers], and no worker is running; did you mean http_request?"
+    refused.refused(2, "unknown job type 'http_requst': ", message, "; known types: execute_tool, ")
     assert refused.err.endswith("; to submit it anyway, use --unchecked\n")
     line = '{"type": "reprot", "key": "1"}\n'
     (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1: ", "did you mean report")
@@ -319,7 +321,7 @@ async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, r
     assert (await cli("submit", "--type", "report:weekly")).out == "D-2 created\n"
 
 
-async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime) -> None:
+async def test_a_type_of_a_live_worker_is_accepted(cli: Cli, rt: Runtime) -> None:
     about: dict[str, Any] = {"version": "1", "queues": ["default"], "slots": 1}
     worker = WorkerRegistration(rt.db, new_id(), types=["bill:month"], **about)
     await worker.register()
@@ -332,26 +334,26 @@ async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime
     (await cli("submit", "--type", "bill:month")).refused(2, "no worker is running")
 
 
-async def test_a_model_that_is_not_configured_is_not_asked(cli: Cli) -> None:
-    words = ["submit", "--type", "llm_generate", "--payload", '{"prompt": "a"}']
-    (await cli(*words)).refused(2, "no language model: [llm.NAME] is not configured")
-    assert (await cli(*words, "--unchecked")).out == "D-1 created\n"
+async def test_an_unconfigured_model_is_refused(cli: Cli) -> None:
+    arguments = ["submit", "--type", "llm_generate", "--payload", '{"prompt": "a"}']
+    (await cli(*arguments)).refused(2, "no language model: [llm.NAME] is not configured")
+    assert (await cli(*arguments, "--unchecked")).out == "D-1 created\n"
     with cli.config.open("a") as file:
         file.write('\nllm.one = {provider = "openai", model = "m"}\n')
-    assert (await cli(*words)).out == "D-2 created\n"
+    assert (await cli(*arguments)).out == "D-2 created\n"
     with cli.config.open("a") as file:
         file.write('\nllm.two = {provider = "openai", model = "m"}\n')
-    (await cli(*words)).refused(2, "payload field llm is required: one, two")
+    (await cli(*arguments)).refused(2, "payload field llm is required: one, two")
 
 
-def test_what_the_only_configuration_does_not_have_is_refused() -> None:
+def test_an_unknown_tool_model_webhook_or_credential_is_refused() -> None:
     settings = Settings.model_validate({"tools": {"count": {"command": ["wc"]}}})
-    for type, payload, says in (
+    for type, payload, message in (
         ("execute_tool", {"tool": "cuont"}, "unknown tool 'cuont'; configured: count"),
         ("llm_generate", {"llm": "x", "prompt": "a"}, "unknown llm 'x'; configured: none"),
         ("webhook_dispatch", {"webhook": "x", "type": "a"}, "unknown webhook 'x'"),
         ("http_request", {"url": "http://a/", "credential": "x"}, "unknown credential 'x'"),
     ):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError, match=message):
             check_configured(invocation(type=type, payload=payload), settings)
     check_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)

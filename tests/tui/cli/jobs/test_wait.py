@@ -1,4 +1,4 @@
-"""`wait`: how a job ended is the exit code."""
+"""`wait`: the outcome of the job is the exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tui.cli.cli_runner import Cli, Terminal
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "says"),
+    ("status", "code", "message"),
     [
         (Status.FAILED, 1, "failed: no such thing"),
         (Status.DEAD_LETTER, 1, "is a dead letter: gone"),
@@ -25,16 +25,16 @@ from tests.tui.cli.cli_runner import Cli, Terminal
         (Status.EXPIRED, 5, "no answer in time"),
     ],
 )
-async def test_a_bad_end_is_told(
-    cli: Cli, make: Factory, status: Status, code: int, says: str
+async def test_an_unsuccessful_end_has_its_exit_code(
+    cli: Cli, make: Factory, status: Status, code: int, message: str
 ) -> None:
     number = await make.job_in(status)
     done = await cli("wait", number)
-    done.refused(code, f"D-{number} ", says)
+    done.refused(code, f"D-{number} ", message)
     assert done.out == f"D-{number} {status.replace('_', ' ')}\n"
 
 
-async def test_it_waits_for_the_good_end(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_wait_ends_at_the_completion(cli: Cli, make: Factory, rt: Runtime) -> None:
     work = await make.running()
     async with background(cli("wait", work.name, "--json")) as waiting:
         await rt.settlement.outcome(work, Done({"n": 1}))
@@ -43,7 +43,7 @@ async def test_it_waits_for_the_good_end(cli: Cli, make: Factory, rt: Runtime) -
     assert (await cli("wait", work.name)).out == f"{work.name} completed\n"
 
 
-async def test_after_the_timeout_it_says_what_the_job_does(cli: Cli, make: Factory) -> None:
+async def test_wait_reports_the_status_at_the_timeout(cli: Cli, make: Factory) -> None:
     running, asked = await make.running(), await make.asked()
     done = await cli("wait", running.name, "--timeout", "0.2s")
     done.refused(1, f"{running.name} is still running after 0.2 s; see: draftsman why")
@@ -53,7 +53,7 @@ async def test_after_the_timeout_it_says_what_the_job_does(cli: Cli, make: Facto
     )
 
 
-async def test_it_says_when_a_job_that_failed_is_tried_again(
+async def test_wait_reports_the_time_of_the_next_attempt(
     make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
 ) -> None:
     number = await make.retrying(overrides={"base_delay": 900, "max_delay": 900})
@@ -66,13 +66,15 @@ async def test_it_says_when_a_job_that_failed_is_tried_again(
     waiting.expect(f"D-{number}: run 1 failed: busy; next retry in 60 min")
     waiting.expect("(retry 1 of 3)")
     submitted.expect("D-2: run 1 failed: busy; next retry in 2.0 h")
-    for job, shown in ((number, waiting), (2, submitted)):
+    for job, expected in ((number, waiting), (2, submitted)):
         await make.due(job)
         await rt.settlement.outcome(await make.running(job), Done({}))
-        assert shown.end() == 0
+        assert expected.end() == 0
 
 
-async def test_an_answer_from_elsewhere_lets_it_go_on(cli: Cli, make: Factory, rt: Runtime) -> None:
+async def test_wait_continues_after_an_answer_in_another_channel(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
     work = await make.asked()
     async with background(cli("wait", work.name, "--timeout", "20s")) as waiting:
         await make.answer(work.number, "red")

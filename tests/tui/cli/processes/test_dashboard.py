@@ -24,14 +24,14 @@ Terminals = Callable[..., Terminal]
 Windows = Callable[..., TerminalScreen]
 
 
-async def test_without_a_terminal_it_says_what_else_there_is(cli: Cli) -> None:
+async def test_without_a_terminal_other_commands_are_suggested(cli: Cli) -> None:
     (await cli("dashboard")).refused(2, "requires a terminal", "draftsman jobs")
     (await cli("dashboard", "--json")).refused(2, "has no JSON output")
     (await cli("dashboard", "--view", "nonsense")).refused(2, "nonsense", "inbox, dead")
     (await cli("dashboard", "--view", "inbx")).refused(2, "did you mean inbox?")
 
 
-async def test_what_is_configured_wrongly_is_one_line_there_and_in_doctor(cli: Cli) -> None:
+async def test_an_invalid_dashboard_setting_is_one_line_there_and_in_doctor(cli: Cli) -> None:
     wrong = '[dashboard]\nview = "nonsense"\n[dashboard.keys]\ninbox = "a"\n'
     with cli.config.open("a", encoding="utf-8") as file:
         file.write("\n" + wrong)
@@ -53,29 +53,29 @@ async def test_doctor_warns_of_an_old_name_of_a_command(cli: Cli) -> None:
     assert "dashboard.keys.job-retries" in finding["text"]
 
 
-async def test_a_terminal_that_shows_lines_alone_is_told_so(terminal: Terminals) -> None:
-    shown = terminal("dashboard", TERM="dumb")
-    assert shown.end() == 2
-    assert "this terminal (TERM=dumb) cannot show the dashboard" in shown.plain
+async def test_a_dumb_terminal_is_reported(terminal: Terminals) -> None:
+    screen = terminal("dashboard", TERM="dumb")
+    assert screen.end() == 2
+    assert "this terminal (TERM=dumb) cannot show the dashboard" in screen.plain
 
 
-async def test_without_its_libraries_it_says_how_they_are_installed(
+async def test_missing_dashboard_libraries_are_reported_with_the_install_command(
     terminal: Terminals, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['textual'] = None\n")
     path = os.pathsep.join((str(tmp_path), IMPORTABLE["PYTHONPATH"]))
-    says = "draftsman: the dashboard is not installed; run: pip install '"
+    message = "draftsman: the dashboard is not installed; run: pip install '"
     env = {"PYTHONPATH": path, NEW_INTERPRETER: "1"}
     alone = terminal(**env)
     assert alone.end() == 0
-    last = alone.plain.rstrip().replace("\n", "").partition(says)[2]
+    last = alone.plain.rstrip().replace("\n", "").partition(message)[2]
     assert ("Usage: draftsman" in alone.plain, last[-6:]) == (True, "[tui]'")
     named = terminal("dashboard", **env)
     assert named.end() == 2
-    assert says in named.plain.replace("\n", "")
+    assert message in named.plain.replace("\n", "")
 
 
-def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
+def test_dashboard_help_names_views_and_themes_without_loading_textual() -> None:
     script = (
         "import sys\nfrom draftsman_tui.cli.main import run\ncode = run(['dashboard', '--help'])\n"
         "print('LOADED', *sys.modules)\nsys.exit(code)"
@@ -92,36 +92,38 @@ def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
 async def test_a_job_is_canceled_on_a_terminal(window: Windows, make: Factory, rt: Runtime) -> None:
     """Typed input arrives in a burst, as over a slow network; every key must be handled."""
     number = await make.queued()
-    shown = window("dashboard")
-    see(shown, f"D-{number}")
-    shown.type(":cancel\r")
-    see(shown, f"Cancel D-{number}?")
-    shown.type("y")
-    see(shown, f"D-{number} canceled")
-    shown.type("/status:failed\r")
-    see(shown, "jobs · 0 · /status:failed")
-    shown.type("q")
-    assert shown.end() == 0
+    screen = window("dashboard")
+    see(screen, f"D-{number}")
+    screen.type(":cancel\r")
+    see(screen, f"Cancel D-{number}?")
+    screen.type("y")
+    see(screen, f"D-{number} canceled")
+    screen.type("/status:failed\r")
+    see(screen, "jobs · 0 · /status:failed")
+    screen.type("q")
+    assert screen.end() == 0
     assert (await rt.read_model.job(number)).status is Status.CANCELED
-    assert "Traceback" not in shown.screen
+    assert "Traceback" not in screen.screen
 
 
 @pytest.mark.parametrize("end", ["\x03", signal.SIGTERM, "close"])
-async def test_it_ends_in_order(window: Windows, cli: Cli, end: str | int) -> None:
-    shown = window()
-    see(shown, "No jobs yet")
-    family = psutil.Process(shown.pid)
+async def test_the_dashboard_ends_with_its_exit_code(
+    window: Windows, cli: Cli, end: str | int
+) -> None:
+    screen = window()
+    see(screen, "No jobs yet")
+    family = psutil.Process(screen.pid)
     if isinstance(end, int):
         family.send_signal(end)
     elif end == "close":
-        shown.hang_up()
+        screen.hang_up()
         assert family.wait(DEADLINE) == -signal.SIGHUP
         return
     else:
-        shown.type(end)
-    assert shown.end() == 0
-    assert "\x1b[?1049l" in shown.screen, "the terminal has its own screen again"
-    assert "Traceback" not in shown.screen
+        screen.type(end)
+    assert screen.end() == 0
+    assert "\x1b[?1049l" in screen.screen, "the terminal shows its main screen again"
+    assert "Traceback" not in screen.screen
 
 
 def test_draftsman_with_options_alone_prints_help_without_a_terminal(cli: Cli) -> None:

@@ -16,16 +16,18 @@ from tests.tui.cli.processes.test_up import ended, family_of
 @pytest.fixture
 def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
     """Give a running `up` on a terminal; nothing of it outlives the test."""
-    shown = terminal("up", TERM="dumb")
-    shown.expect("1 worker · ")
-    family = children(shown.pid, recursive=True)
-    yield shown
+    screen = terminal("up", TERM="dumb")
+    screen.expect("1 worker · ")
+    family = children(screen.pid, recursive=True)
+    yield screen
     for process in family:
         if process.is_running():
             process.kill()
 
 
-async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:
+async def test_foreground_shows_activity_until_ctrl_c_stops_all_processes(
+    make: Factory, up: Terminal
+) -> None:
     family = family_of(up)
     up.expect("became leader, term")
     await make.asked()
@@ -45,7 +47,7 @@ async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: T
     assert "stopped" in up.plain
 
 
-async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
+async def test_ctrl_c_at_a_question_shuts_down_all_processes(up: Terminal) -> None:
     family = family_of(up)
     up.type("\x03")
     up.expect("or continue")
@@ -57,11 +59,11 @@ async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
 async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
     terminal: Callable[..., Terminal], rt: Runtime
 ) -> None:
-    shown = terminal("up", "--headless")
-    shown.expect("became leader, term")
-    [worker] = children(shown.pid)
-    shown.type("\x03")
-    assert shown.end() == 0
+    screen = terminal("up", "--headless")
+    screen.expect("became leader, term")
+    [worker] = children(screen.pid)
+    screen.type("\x03")
+    assert screen.end() == 0
     assert ended([worker])
     assert await rt.read_model.workers() == []
-    assert "exiting now" not in shown.plain
+    assert "exiting now" not in screen.plain

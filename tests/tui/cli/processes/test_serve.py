@@ -36,8 +36,8 @@ async def start(cli: Cli, tmp_path: Path) -> AsyncIterator[Start]:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nhandlers.echo = "tests.tui.cli.handlers:echo"\n')
 
-    async def run(*words: str) -> Process:
-        command = [*COMMAND, "--config", str(cli.config), *words]
+    async def run(*arguments: str) -> Process:
+        command = [*COMMAND, "--config", str(cli.config), *arguments]
         with (tmp_path / "log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stderr=log, env={**os.environ, **IMPORTABLE}
@@ -61,7 +61,7 @@ def _children(pid: int) -> list[int]:
 
 
 async def _worker_of(up: Process, rt: Runtime, *, other_than: int = 0) -> int:
-    """Return the pid of the worker that `up` keeps, once it is registered."""
+    """Return the pid of the worker of `up`, once it is registered."""
     workers_found: list[int] = []
 
     async def registered() -> bool:
@@ -77,11 +77,11 @@ async def _worker_of(up: Process, rt: Runtime, *, other_than: int = 0) -> int:
     return workers_found[0]
 
 
-async def _gone(pid: int) -> bool:
+async def _are_gone(pid: int) -> bool:
     return not psutil.pid_exists(pid)
 
 
-async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
+async def test_a_worker_runs_the_jobs_of_its_queues_and_shuts_down(
     start: Start, make: Factory, rt: Runtime
 ) -> None:
     number = await make.queued(type="echo", queue="mine", title="hello")
@@ -102,7 +102,7 @@ async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
     assert [event.kind for event in await rt.read_model.job_events(other)] == ["job_created"]
 
 
-async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) -> None:
+async def test_a_worker_without_leadership_never_leads(start: Start, rt: Runtime) -> None:
     await start("worker", "--no-leader")
     leading = await start("worker")
 
@@ -116,16 +116,16 @@ async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) 
     ] == [leading.pid]
 
 
-async def test_a_closed_terminal_stops_all_in_order(start: Start, rt: Runtime) -> None:
+async def test_a_closed_terminal_shuts_down_all_processes(start: Start, rt: Runtime) -> None:
     up = await start("up", "--headless")
     worker = await _worker_of(up, rt)
     up.send_signal(signal.SIGHUP)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
-    assert await _gone(worker)
+    assert await _are_gone(worker)
     assert await rt.read_model.workers() == []
 
 
-async def test_a_second_signal_kills_what_does_not_stop(
+async def test_a_second_signal_kills_processes_that_do_not_stop(
     start: Start, rt: Runtime, tmp_path: Path
 ) -> None:
     up = await start("up", "--headless")
@@ -136,14 +136,14 @@ async def test_a_second_signal_kills_what_does_not_stop(
     async def stopping() -> bool:
         return "stopping worker" in (tmp_path / "log").read_text()
 
-    await until(stopping, "the word that it stops")
+    await until(stopping, "the message about the shutdown")
     up.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 130
-    assert await _gone(worker)
+    assert await _are_gone(worker)
 
 
 @pytest.mark.parametrize("detached", [True, False])
-async def test_the_leash_stops_all_when_it_breaks_unless_it_was_let_go(
+async def test_a_lost_supervisor_stops_all_processes_unless_detached(
     start: Start, rt: Runtime, detached: bool
 ) -> None:
     up = await start("up", "--headless", "--attached")
@@ -152,13 +152,13 @@ async def test_the_leash_stops_all_when_it_breaks_unless_it_was_let_go(
     up.stdin.write(DETACH if detached else b"")
     up.stdin.close()
     if detached:
-        os.kill(worker, signal.SIGKILL)  # it goes on supervising
+        os.kill(worker, signal.SIGKILL)  # it continues to supervise
         await _worker_of(up, rt, other_than=worker)
         up.terminate()
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
 
 
-def test_what_lies_in_the_current_directory_is_not_imported(tmp_path: Path) -> None:
+def test_modules_in_the_current_directory_are_not_imported(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text("raise SystemExit('owned')")
     command = [*DRAFTSMAN_COMMAND, "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

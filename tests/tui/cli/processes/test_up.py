@@ -26,10 +26,10 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
     """Give the dashboard of a running `up`; nothing of it outlives the test."""
     with cli.config.open("a", encoding="utf-8") as config:
         config.write(ASK_HANDLER)
-    shown = window("up")
-    see(shown, "1 alive", "leader")
-    family = children(shown.pid, recursive=True)
-    yield shown
+    screen = window("up")
+    see(screen, "1 alive", "leader")
+    family = children(screen.pid, recursive=True)
+    yield screen
     for process in family:
         if process.is_running():
             process.kill()
@@ -37,17 +37,17 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
 
 def family_of(up: Terminal) -> list[psutil.Process]:
     """Return the supervisor and its worker."""
-    found = children(up.pid, recursive=True)
-    assert len(found) == 2, found
-    return found
+    processes = children(up.pid, recursive=True)
+    assert len(processes) == 2, processes
+    return processes
 
 
 def ended(processes: list[psutil.Process]) -> bool:
-    """Return whether none of them runs any more."""
+    """Return whether all of them have ended."""
     return not psutil.wait_procs(processes, timeout=0)[1]
 
 
-async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_stops_all(
+async def test_a_question_is_answered_and_ctrl_c_twice_stops_all_processes(
     make: Factory, rt: Runtime, up: TerminalScreen
 ) -> None:
     family = family_of(up)
@@ -72,7 +72,7 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
     assert "Traceback" not in up.screen
 
 
-async def test_a_worker_that_dies_is_reported_and_all_can_be_left_running_and_stopped_later(
+async def test_a_dead_worker_is_reported_and_detached_processes_can_be_stopped_later(
     up: TerminalScreen,
 ) -> None:
     supervisor, dead = family_of(up)
@@ -81,7 +81,7 @@ async def test_a_worker_that_dies_is_reported_and_all_can_be_left_running_and_st
     up.type(":processes\r")
     see(up, "up.log", "draftsman_tui.cli.process.supervisor")
     up.type("\x1b")
-    # all of the log: while it grows, some of its lines are missing for a moment
+    # the whole log: while it grows, some of its lines are missing for a moment
     see_that(up, lambda lines: not re.search("esc: back|up.log|pid=", "\n".join(lines)), "its end")
     until(lambda: len(children(supervisor.pid)) == 1, "the next worker")
     [worker] = children(supervisor.pid)
@@ -98,7 +98,7 @@ async def test_a_worker_that_dies_is_reported_and_all_can_be_left_running_and_st
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_nothing_is_left_behind_when_it_is_ended(up: TerminalScreen, number: int) -> None:
+async def test_no_process_remains_after_a_quit(up: TerminalScreen, number: int) -> None:
     family = family_of(up)
     os.kill(up.pid, number)
     assert up.end() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
@@ -106,14 +106,16 @@ async def test_nothing_is_left_behind_when_it_is_ended(up: TerminalScreen, numbe
     assert (ALT_SCREEN_LEFT in up.screen) is (number != signal.SIGKILL)
 
 
-async def test_nothing_is_left_behind_when_the_terminal_is_closed(up: TerminalScreen) -> None:
+async def test_no_process_remains_after_the_terminal_is_closed(up: TerminalScreen) -> None:
     family = [psutil.Process(up.pid), *family_of(up)]
     up.hang_up()
     until(lambda: ended(family[1:]), "the end of supervisor and worker")
     assert family[0].wait(DEADLINE) == -signal.SIGHUP
 
 
-async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: TerminalScreen) -> None:
+async def test_the_end_of_the_supervisor_ends_the_dashboard_with_the_reason(
+    up: TerminalScreen,
+) -> None:
     supervisor, worker = family_of(up)
     supervisor.kill()
     assert up.end() == 128 + signal.SIGKILL
@@ -122,11 +124,11 @@ async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: Termin
     until(lambda: ended([worker]), "the end of the worker")
 
 
-async def test_what_no_restart_mends_is_said_on_the_terminal(cli: Cli, window: Windows) -> None:
+async def test_fatal_exit_is_reported_on_the_terminal(cli: Cli, window: Windows) -> None:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nhandlers.none = "no.such:thing"\n')
-    shown = window("up")
-    assert shown.end() == 2
-    assert shown.plain.count("handlers.none: cannot import no.such:thing") == 1
-    assert "Traceback" not in shown.plain
-    assert "up.log" in shown.plain
+    screen = window("up")
+    assert screen.end() == 2
+    assert screen.plain.count("handlers.none: cannot import no.such:thing") == 1
+    assert "Traceback" not in screen.plain
+    assert "up.log" in screen.plain

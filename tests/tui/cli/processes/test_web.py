@@ -45,44 +45,44 @@ async def test_a_key_in_a_tab_cancels_a_job_and_the_end_of_the_tab_ends_its_dash
 ) -> None:
     number = await make.queued()
     async with served(cli.config) as address:
-        async with tab(address) as shown:
-            await shown.see(f"D-{number}", "queued")
-            await shown.type("c")
-            await shown.see(f"Cancel D-{number}?")
-            await shown.type("y")
-            await shown.see(f"D-{number} canceled")
+        async with tab(address) as page:
+            await page.see(f"D-{number}", "queued")
+            await page.type("c")
+            await page.see(f"Cancel D-{number}?")
+            await page.type("y")
+            await page.see(f"D-{number} canceled")
             assert (await rt.read_model.job(number)).status is Status.CANCELED
             (process,) = dashboards()
         await asyncio.to_thread(process.wait, DEADLINE)
 
 
-async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_killed(
+async def test_a_killed_dashboard_closes_its_tab_and_a_hanging_dashboard_is_killed(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browser_tab, "STOP_TIMEOUT", 0.5)
     async with served(cli.config) as address:
-        async with tab(address) as shown:
-            await shown.see("No jobs yet")
+        async with tab(address) as page:
+            await page.see("No jobs yet")
             dashboards()[0].kill()
-            await shown.see("dashboard exited with status -9")
-            await shown.ended()
-        async with tab(address) as shown:
-            await shown.see("No jobs yet")
+            await page.see("dashboard exited with status -9")
+            await page.ended()
+        async with tab(address) as page:
+            await page.see("No jobs yet")
             (process,) = dashboards()
             process.suspend()
     assert not process.is_running()
 
 
-async def test_a_dashboard_that_cannot_begin_says_why_in_its_tab(cli: Cli) -> None:
-    async with served(cli.config, "--view", "nonsense") as address, tab(address) as shown:
-        await shown.see("unknown table or saved view 'nonsense'")
-        await shown.ended()
+async def test_a_dashboard_that_cannot_start_shows_the_reason_in_its_tab(cli: Cli) -> None:
+    async with served(cli.config, "--view", "nonsense") as address, tab(address) as page:
+        await page.see("unknown table or saved view 'nonsense'")
+        await page.ended()
 
 
-async def test_who_is_not_our_own_page_on_this_machine_is_refused() -> None:
+async def test_requests_from_other_origins_are_refused() -> None:
     async with Web(["false"], 0).serving() as address, ClientSession() as session:
-        ours = origin_of(address)
-        port = ours.rsplit(":", 1)[1]
+        origin = origin_of(address)
+        port = origin.rsplit(":", 1)[1]
 
         async def status(url: str, **headers: str) -> int:
             async with session.get(url, headers=headers) as response:
@@ -94,8 +94,8 @@ async def test_who_is_not_our_own_page_on_this_machine_is_refused() -> None:
         assert await status(address, Host=f"rebound.example:{port}") == 403
         assert await status(address, Host="") == 403
         assert await status(address, Origin="http://elsewhere.example") == 403
-        assert await status(f"{ours}/") == 404
-        assert await status(f"{ours}/guessed/ws") == 404
+        assert await status(f"{origin}/") == 404
+        assert await status(f"{origin}/guessed/ws") == 404
 
         for headers in (
             {},
@@ -107,23 +107,23 @@ async def test_who_is_not_our_own_page_on_this_machine_is_refused() -> None:
             with pytest.raises(WSServerHandshakeError, match="403"):
                 await session.ws_connect(socket_of(address), headers=headers)
         with pytest.raises(WSServerHandshakeError, match="404"):
-            await session.ws_connect(f"{ours}/guessed/ws", origin=ours)
+            await session.ws_connect(f"{origin}/guessed/ws", origin=origin)
 
 
-async def test_the_page_needs_nothing_from_the_net() -> None:
+async def test_the_page_loads_no_external_resources() -> None:
     async with Web(["false"], 0).serving() as address, ClientSession() as session:
         async with session.get(address) as response:
             text = await response.text()
             assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
         addresses = [part.split('"')[0] for part in text.replace('src="', 'href="').split('href="')]
-        files = [one for one in addresses[1:] if one and not one.startswith("data:")]
+        files = [url for url in addresses[1:] if url and not url.startswith("data:")]
         assert "https:" not in text
         for file in (*files, "static/fonts/RobotoMono-Italic-VariableFont_wght.ttf"):
             async with session.get(address + file) as response:
                 assert response.status == 200, file
 
 
-async def test_the_address_for_the_browser_works_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_url_for_the_browser_works_once(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     web = Web(["false"], 0)
@@ -136,12 +136,12 @@ async def test_the_address_for_the_browser_works_once(monkeypatch: pytest.Monkey
             assert response.status == 404
 
 
-async def test_the_command_hands_its_options_on_and_ctrl_c_ends_every_tab(cli: Cli) -> None:
+async def test_options_are_passed_to_the_dashboard_and_ctrl_c_ends_every_tab(cli: Cli) -> None:
     async with (
         started(cli, "--read-only", "--view", "workers") as (process, address),
-        tab(address) as shown,
+        tab(address) as page,
     ):
-        await shown.see("workers · 0 · read-only")
+        await page.see("workers · 0 · read-only")
         family = dashboards(process.pid)
         assert len(family) == 1
         process.send_signal(signal.SIGINT)
@@ -150,16 +150,16 @@ async def test_the_command_hands_its_options_on_and_ctrl_c_ends_every_tab(cli: C
 
 
 async def test_no_dashboard_outlives_a_server_that_is_killed(cli: Cli) -> None:
-    async with started(cli) as (process, address), tab(address) as shown:
-        await shown.see("No jobs yet")
+    async with started(cli) as (process, address), tab(address) as page:
+        await page.see("No jobs yet")
         (child,) = dashboards(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         until(lambda: not child.is_running(), "the end of the dashboard")
 
 
-async def test_what_cannot_be_served_is_one_line(cli: Cli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+async def test_an_invalid_port_or_address_is_refused_in_one_line(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
         output = await cli("dashboard", "--web", "--port", port)
         output.refused(2, f"port {port} is in use", "--port")
     (await cli("dashboard", "--port", "1")).refused(2, "--port requires --web")

@@ -112,7 +112,7 @@ async def test_answer_rejects_several_marked_questions(
             await seen.dialog("MainScreen")
         await seen.press(
             "escape", "g", "space", "down", "a"
-        )  # the marked question, not the one under the cursor
+        )  # the marked question, not the question under the cursor
         await seen.see(f"{asked[0]}/1 for ben, root")
 
 
@@ -192,7 +192,7 @@ async def test_retry_all_retries_matching_jobs_after_a_count(
     assert len(await rt.read_model.jobs(statuses=[Status.QUEUED])) == 6
 
 
-async def test_dead_deliveries_of_a_job_and_of_all_jobs_are_resent(
+async def test_dead_letter_deliveries_of_a_job_and_of_all_jobs_are_resent(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     for _ in range(2):
@@ -201,7 +201,7 @@ async def test_dead_deliveries_of_a_job_and_of_all_jobs_are_resent(
     async def dead() -> bool:
         for item in await claim(rt):
             await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
-        return len(await rt.outbox.dead()) == 2
+        return len(await rt.outbox.dead_letters()) == 2
 
     await until(dead, "both to be dead")
     async with open_dashboard(rt, owner) as seen:
@@ -209,11 +209,11 @@ async def test_dead_deliveries_of_a_job_and_of_all_jobs_are_resent(
         await seen.press("R")
         await seen.wait_for_toast("Queued 1 delivery to resend")
         await seen.press("R")
-        await seen.wait_for_toast("D-2: no dead deliveries")
+        await seen.wait_for_toast("D-2: no dead-letter deliveries")
         await seen.command("redeliver-dead")
         await until(lambda: _alive(rt), "the other delivery")
         await seen.command("redeliver-dead")
-        await seen.wait_for_toast("no dead deliveries")
+        await seen.wait_for_toast("no dead-letter deliveries")
 
 
 async def _alive(rt: Runtime) -> bool:

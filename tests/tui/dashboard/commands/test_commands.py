@@ -179,7 +179,7 @@ async def test_finished_job_is_retried_and_a_live_job_is_rejected(
         await seen.wait_for_toast("D-2 is queued, not finished")
 
 
-async def test_dead_delivery_is_resent(make: Factory, rt: Runtime, owner: Actor) -> None:
+async def test_dead_letter_delivery_is_resent(make: Factory, rt: Runtime, owner: Actor) -> None:
     await make.queued(notify=["log"])
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))

@@ -84,7 +84,7 @@ async def test_retry_offers_to_open_the_new_job(
     assert (await rt.read_model.job(2)).status is Status.CANCELED
 
 
-async def test_dead_delivery_is_resent_in_the_deliveries_tab(
+async def test_dead_letter_delivery_is_resent_in_the_deliveries_tab(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     await make.queued(notify=["log"])

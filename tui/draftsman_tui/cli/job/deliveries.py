@@ -95,13 +95,15 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     ),
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
-@click.option("--job", type=params.JOB, help="All dead deliveries of this job.")
-@click.option("--dead-letters", is_flag=True, help="All dead deliveries, up to the oldest 1000.")
+@click.option("--job", type=params.JOB, help="All dead-letter deliveries of this job.")
+@click.option(
+    "--dead-letters", is_flag=True, help="All dead-letter deliveries, up to the oldest 1000."
+)
 @click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def redeliver(
     app: App, ids: tuple[int, ...], job: JobRef | None, dead_letters: bool, yes: bool
 ) -> None:
-    """Retry dead deliveries.
+    """Retry dead-letter deliveries.
 
     A delivery that may have arrived is looked up in its channel first. The attempts start over.
     """
@@ -111,13 +113,13 @@ async def redeliver(
         seqs = list(dict.fromkeys(ids))
         if not seqs:
             number = None if job is None else await number_of(rt, job)
-            seqs = await rt.outbox.dead(number)
+            seqs = await rt.outbox.dead_letters(number)
         if len(seqs) >= _CONFIRM_FROM and not yes:
             if not app.out.interactive:
                 raise Refused(
                     f"this would send {len(seqs)} deliveries again; to confirm, use --yes"
                 )
-            prompts.confirm(f"Send {len(seqs)} dead deliveries again?")
+            prompts.confirm(f"Send {len(seqs)} dead-letter deliveries again?")
         revived = await rt.outbox.redeliver(seqs, await rt.actor())
     if app.json:
         app.out.document(revived)
@@ -125,4 +127,4 @@ async def redeliver(
         listing = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
         app.out.print(f"{len(revived)} queued for redelivery: {listing}")
     else:
-        app.out.info("no dead deliveries")
+        app.out.info("no dead-letter deliveries")

@@ -215,7 +215,7 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
-    """Check for late and dead deliveries, and for webhooks without signing keys."""
+    """Check for late and dead-letter deliveries, and for webhooks without signing keys."""
     from draftsman.domain.messages.delivery import ChannelName
     from draftsman.outbound import secret_values
 
@@ -225,8 +225,8 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
             text = f"deliveries to {channel} are {times.span(-due)} late; no process sends them"
             then = "start a worker or bot; see: draftsman deliveries --status pending"
             findings.append(Finding("deliveries", "warn", text, then))
-    if dead := await rt.outbox.dead_count():
-        text = _count(dead, "dead delivery", "dead deliveries")
+    if dead := await rt.outbox.dead_letter_count():
+        text = _count(dead, "dead-letter delivery", "dead-letter deliveries")
         then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead-letters"
         findings.append(Finding("deliveries", "warn", text, then))
     for name, hook in rt.settings.webhooks.items():

@@ -1,4 +1,4 @@
-"""Redelivery of dead deliveries."""
+"""Redelivery of dead-letter deliveries."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ async def redeliver(screen: BaseScreen, text: str) -> None:
 
 
 async def redeliver_job(screen: BaseScreen, text: str) -> None:
-    """Resend all dead deliveries of the selected jobs."""
+    """Resend all dead-letter deliveries of the selected jobs."""
     numbers = screen.jobs()
-    seqs = [seq for number in numbers for seq in await screen.rt.outbox.dead(number)]
+    seqs = [seq for number in numbers for seq in await screen.rt.outbox.dead_letters(number)]
     if not seqs:
-        raise Refused(f"{job_names(numbers)}: no dead deliveries")
+        raise Refused(f"{job_names(numbers)}: no dead-letter deliveries")
     await _send(screen, seqs)
 
 
 async def redeliver_dead(screen: BaseScreen, text: str) -> None:
-    """Resend all dead deliveries."""
-    seqs = await screen.rt.outbox.dead()
+    """Resend all dead-letter deliveries."""
+    seqs = await screen.rt.outbox.dead_letters()
     if not seqs:
-        raise Refused("no dead deliveries")
+        raise Refused("no dead-letter deliveries")
     await _send(
         screen,
         seqs,

@@ -122,7 +122,7 @@ JOB_COMMANDS: Final = (
     DashboardCommand("diff", "Show the diff of a job.", job_actions.diff, "d", "Jobs", JOBS),
     DashboardCommand(
         "redeliver",
-        "Resend dead deliveries.",
+        "Resend dead-letter deliveries.",
         delivery_actions.redeliver,
         "R",
         "Deliveries",
@@ -132,7 +132,7 @@ JOB_COMMANDS: Final = (
     ),
     DashboardCommand(
         "redeliver-job",
-        "Resend all dead deliveries of the job.",
+        "Resend all dead-letter deliveries of the job.",
         delivery_actions.redeliver_job,
         "R",
         "Deliveries",
@@ -141,7 +141,7 @@ JOB_COMMANDS: Final = (
     ),
     DashboardCommand(
         "redeliver-dead",
-        "Resend all dead deliveries.",
+        "Resend all dead-letter deliveries.",
         delivery_actions.redeliver_dead,
         "",
         "Deliveries",
