@@ -65,6 +65,16 @@ def test_blocked_and_ignored_signals_are_inherited() -> None:
     assert "SIGHUP" in forked["ignored"]
 
 
+@pytest.mark.parametrize("env", [{}, {NEW_INTERPRETER: "1"}], ids=["fork", "interpreter"])
+def test_a_signal_that_arrives_before_the_command_runs_is_not_lost(env: dict[str, str]) -> None:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with blocked():
+        process = subprocess.Popen(COMMAND, cwd=ROOT, env=os.environ | env, **pipes)
+        process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(b"", timeout=60)
+    assert json.loads(out)["pending"] == [signal.SIGTERM]
+
+
 @pytest.mark.parametrize(
     ("end", "code"),
     [("exit 3", 3), ("text", 1), ("error", 1), ("SIGINT", -signal.SIGINT), ("return", 0)],

@@ -221,7 +221,11 @@ def main() -> None:
 
 
 def _serve(connection: socket.socket) -> None:
-    """Fork a command for each order until the other end is closed."""
+    """Fork a command for each order until the other end is closed.
+
+    A command inherits blocked signals: what is sent before it has its own mask is not lost.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGTERM))
     while True:
         order, files, _, _ = socket.recv_fds(connection, MAX_ORDER, 3)
         if not order:
@@ -304,8 +308,6 @@ def _fork_server(files: list[int]) -> socket.socket:
         return ours
     ours.close()
     _libc.prctl(PR_SET_NAME, NAME.encode(), 0, 0, 0)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
     for file in files:  # an end kept open would hide the end of a pipe
         os.close(file)
     _serve(theirs)

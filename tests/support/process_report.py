@@ -43,6 +43,7 @@ def main() -> None:
                     for stream in streams
                 ],
                 "blocked": sorted(map(int, blocked)),
+                "pending": sorted(map(int, signal.sigpending())),
                 "ignored": sorted(
                     n.name for n in signals if n.name != "SIGPIPE" and n.name != "SIGXFSZ"
                 ),

@@ -51,11 +51,11 @@ async def sender(rt: Runtime) -> CountingSender:
 
 @pytest.fixture
 async def limited(
-    make: Factory, rt: Runtime, desk: ChatHarness, sender: CountingSender
+    make: Factory, rt: Runtime, chat: ChatHarness, sender: CountingSender
 ) -> AsyncIterator[DeliveryDispatcher]:
     """Run a dispatcher that has reached the limit of a target with due deliveries."""
     jobs = [await make.queued(**CHAT) for _ in range(3)]
-    dispatcher = DeliveryDispatcher(sender, [LimitedChannel(desk.url)], PATIENT)
+    dispatcher = DeliveryDispatcher(sender, [LimitedChannel(chat.url)], PATIENT)
 
     async def look() -> bool:
         statuses = [(await deliveries_of(rt, job))[0].status for job in jobs]
