@@ -129,7 +129,9 @@ class Submissions:
                 item.outcome == "deduplicated"
                 and item.request_digest != rows[index]["request_digest"]
             ):
-                raise IdempotencyConflict(_conflict(rows[index], item), job=item.number)
+                raise IdempotencyConflict(
+                    _conflict(rows[index], item), job=item.number, place=index
+                )
         return [
             SubmittedJob(item.number, item.id, item.status, item.outcome)
             for _, item in sorted(results.items())
