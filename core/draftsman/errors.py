@@ -208,12 +208,15 @@ class Conflict(DraftsmanError):
 class IdempotencyConflict(Conflict):
     """The idempotency key was used for a different request.
 
-    `job` is the number of the job of that request.
+    `job` is the number of the job of that request, `place` the index of this request in its batch.
     """
 
-    def __init__(self, message: str | None = None, *, job: int | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, job: int | None = None, place: int | None = None
+    ) -> None:
         super().__init__(message)
         self.job = job
+        self.place = place
 
 
 class LostRace(Conflict):

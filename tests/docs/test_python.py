@@ -28,7 +28,7 @@ def configured(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatc
     config = tmp_path / "draftsman.toml"
     config.write_text(
         f'[people.me]\nlogin = "{login()}"\nroles = ["invoker"]\n'
-        '[types]\n"report:weekly" = {}\n"ship:order" = {}\n'
+        '[types]\n"report:weekly" = {}\n"ship:order" = {}\n"mail:customer" = {}\n'
     )
     monkeypatch.setenv("DRAFTSMAN_CONFIG", str(config))
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
@@ -40,7 +40,7 @@ def run(code: str, **names: Any) -> dict[str, Any]:
 
 
 def test_every_example_is_python() -> None:
-    assert len(BLOCKS) == 7
+    assert len(BLOCKS) == 8
     for code in (*BLOCKS.values(), WAIT):
         compile(code, "docs/python.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
@@ -53,6 +53,18 @@ async def test_the_scripts(make: Factory, capsys: pytest.CaptureFixture[str]) ->
     await make.rt.settlement.outcome(await make.running(1), Done({"pages": 3}))
     await asyncio.to_thread(run, WAIT)
     assert capsys.readouterr().out == "completed {'pages': 3}\n"
+
+
+@pytest.mark.usefixtures("configured")
+def test_many_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    customers = "".join(f"{number},Customer {number}\n" for number in range(1500))
+    (tmp_path / "customers.csv").write_text("customer,name\n" + customers)
+    monkeypatch.chdir(tmp_path)
+    assert run(BLOCKS["Many requests"])["count"] == 1500
+    with Draftsman() as client:
+        job = client.get(1500)
+    assert job.payload == {"customer": "1499", "name": "Customer 1499"}
+    assert job.idempotency_key == "june-1499"
 
 
 @pytest.mark.usefixtures("configured")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 from uuid import UUID, uuid4
 
 from draftsman.domain.answer import Verdict
@@ -27,6 +29,10 @@ JobName = int | str | UUID | Job | SubmittedJob
 """A job: `142`, `"D-142"`, its id, or the result of `submit` or `get`."""
 Cursor = tuple[int, int, int]
 """A position in the event feed of all jobs: `Event.cursor`."""
+
+
+BATCH: Final = 1000
+"""Requests that `submit_stream` submits in one statement."""
 
 
 class Fields(TypedDict, total=False):
@@ -99,19 +105,41 @@ class Client:
     ) -> list[SubmittedJob]:
         """Create a job for each request in a single statement; return them in the same order.
 
-        Raises UsageError before any job is created. After an IdempotencyConflict the other jobs
-        exist unless `connection` is rolled back; submitting the same requests again is safe.
+        Raises UsageError, with a note that has the position of the request, before any job is
+        created. After an IdempotencyConflict, whose `place` is the index of the request, the other
+        jobs exist unless `connection` is rolled back; submitting the same requests again is safe.
         """
         checks, types = self._rt.request_checks, set[str]()
         invocations = []
-        for fields in requests:
-            require_instructions(fields)
-            request = build_request(fields, self._rt.settings)
-            invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
+        for position, fields in enumerate(requests, 1):
+            try:
+                require_instructions(fields)
+                request = build_request(fields, self._rt.settings)
+                invocations.append(await checks.resolve(request, unchecked=unchecked, types=types))
+            except UsageError as error:
+                error.add_note(f"request {position}")
+                raise
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)
         return await self._rt.submissions.submit_many(invocations, actor, connection=connection)
+
+    async def submit_stream(
+        self, requests: Iterable[Request] | AsyncIterable[Request], *, unchecked: bool = False
+    ) -> AsyncIterator[SubmittedJob]:
+        """Create a job for each of any number of requests; yield the jobs in the same order.
+
+        BATCH requests at a time are read, validated and submitted as by `submit_many`. After an
+        error, which has a note that says where the batch starts, the jobs of the earlier batches
+        exist; submitting the same requests again creates no second job for those with a `key`.
+        """
+        position = 1
+        async for batch in _batches(requests):
+            with batch_note(position):
+                jobs = await self.submit_many(batch, unchecked=unchecked)
+            for job in jobs:
+                yield job
+            position += len(batch)
 
     async def get(self, job: JobName) -> Job:
         """Return a job with its status and result; raises NotFound."""
@@ -218,3 +246,37 @@ class Client:
         if ordinal is None:
             raise UsageError(f"{question!r} is a job; specify a question, such as {question}/1")
         return number, ordinal
+
+
+@contextmanager
+def batch_note(position: int) -> Iterator[None]:
+    """Note on an error which request is the first of its batch."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in the batch that starts with request {position}; earlier jobs exist")
+        raise
+
+
+def in_batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    """Yield lists of BATCH requests."""
+    items = iter(requests)
+    while batch := list(islice(items, BATCH)):
+        yield batch
+
+
+async def _batches(
+    requests: Iterable[Request] | AsyncIterable[Request],
+) -> AsyncIterator[list[Request]]:
+    if isinstance(requests, Iterable):
+        for batch in in_batches(requests):
+            yield batch
+        return
+    batch = []
+    async for request in requests:
+        batch.append(request)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

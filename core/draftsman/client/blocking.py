@@ -9,7 +9,15 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
-from draftsman.client.asynchronous import Client, Cursor, Fields, JobName, Request
+from draftsman.client.asynchronous import (
+    Client,
+    Cursor,
+    Fields,
+    JobName,
+    Request,
+    batch_note,
+    in_batches,
+)
 from draftsman.domain.answer import Verdict
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job
@@ -86,6 +94,17 @@ class BlockingClient:
         return self._run(
             self._client.submit_many(list(requests), connection=connection, unchecked=unchecked)
         )
+
+    def submit_stream(
+        self, requests: Iterable[Request], *, unchecked: bool = False
+    ) -> Iterator[SubmittedJob]:
+        """Create a job for each of any number of requests; yield the jobs in the same order."""
+        position = 1
+        for batch in in_batches(requests):
+            with batch_note(position):
+                jobs = self.submit_many(batch, unchecked=unchecked)
+            yield from jobs
+            position += len(batch)
 
     def get(self, job: JobName) -> Job:
         """Return a job with its status and result."""

@@ -56,10 +56,10 @@ def _clean_text(value: str) -> str:
 
 
 def _clean_number(value: float) -> float:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"{value} is not JSON; use a finite number")
-    if abs(value) > LARGEST:
+    if abs(value) > LARGEST and value not in (math.inf, -math.inf):
         raise UsageError("a number is too large; give it as text")
+    if not math.isfinite(value):
+        raise UsageError(f"{value} is not JSON; use a finite number")
     return value if isinstance(value, int) or abs(value) > 1 / LARGEST else 0.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from draftsman import BlockingClient, Client, Draftsman
-from draftsman.client.asynchronous import JobName
+from draftsman import BlockingClient, Client, Draftsman, Request
+from draftsman.client.asynchronous import BATCH, JobName
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.people.actor import Actor
@@ -28,7 +28,7 @@ from draftsman.errors import (
 )
 from draftsman.host import login
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation
+from draftsman.services.jobs.submissions import SubmittedJob, invocation
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, Factory
 from tests.support.waits import wait_blocked
@@ -89,6 +89,50 @@ async def test_many_requests_create_jobs_in_their_order(client: Client) -> None:
         f"k-{n}" for n in range(20)
     ]
     assert await client.submit_many([]) == []
+
+
+async def test_stream_reads_requests_as_it_submits_them(client: Client) -> None:
+    taken = 0
+
+    def requests() -> Iterator[Request]:
+        nonlocal taken
+        for taken in range(1, 2 * BATCH + 2):
+            yield {"type": "noop", "key": f"k-{taken}"}
+
+    jobs = [job async for job in _checked(client, requests(), lambda: taken)]
+    assert [job.outcome for job in jobs] == ["created"] * (2 * BATCH + 1)
+    again = [job.number async for job in client.submit_stream(requests())]
+    assert again == [job.number for job in jobs]
+
+
+async def _checked(
+    client: Client, requests: Iterator[Request], taken: Callable[[], int]
+) -> AsyncIterator[SubmittedJob]:
+    """Yield the jobs; check that at most a batch of requests is read ahead."""
+    count = 0
+    async for job in client.submit_stream(requests):
+        count += 1
+        assert taken() - count < BATCH
+        yield job
+
+
+async def test_invalid_request_ends_the_stream_before_its_batch(client: Client) -> None:
+    async def requests() -> AsyncIterator[Request]:
+        for number in range(BATCH + 3):
+            yield {"type": "noop", "key": f"k-{number}"}
+        yield {"type": "noop", "priority": 5000}
+
+    stream = client.submit_stream(requests())
+    jobs = [await anext(stream) for _ in range(BATCH)]
+    with pytest.raises(UsageError) as caught:
+        await anext(stream)
+    assert caught.value.__notes__ == [
+        "request 4",
+        f"in the batch that starts with request {BATCH + 1}; earlier jobs exist",
+    ]
+    assert [job.outcome for job in jobs] == ["created"] * BATCH
+    found = await client.submit_many([{"type": "noop", "key": f"k-{BATCH}"}])
+    assert found[0].outcome == "created"
 
 
 async def test_wait_returns_the_job_with_its_result(client: Client, make: Factory) -> None:
@@ -247,8 +291,18 @@ def test_the_blocking_client_has_the_same_methods(
     assert blocking.wait(job, timeout=5).status is Status.CANCELED
     assert blocking.retry(job).outcome == "created"
     assert blocking.questions() == []
+    other: Request = {"type": "noop", "key": "tx", "text": "different"}
     with pytest.raises(IdempotencyConflict):
-        blocking.submit_many([{"type": "noop", "key": "tx", "text": "different"}])
+        blocking.submit_many([other])
+    requests: list[Request] = [{"type": "noop"}] * BATCH + [other]
+    jobs = blocking.submit_stream(requests)
+    assert [next(jobs).outcome for _ in range(BATCH)] == ["created"] * BATCH
+    with pytest.raises(IdempotencyConflict) as caught:
+        next(jobs)
+    assert caught.value.place == 0
+    assert caught.value.__notes__ == [
+        f"in the batch that starts with request {BATCH + 1}; earlier jobs exist"
+    ]
 
 
 async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_call(

@@ -10,7 +10,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman_tui.common import stdio
@@ -125,6 +126,26 @@ class CommandOutput:
         if os.environ.get("DRAFTSMAN_FORMER_JSON_KEYS"):
             self._add_former_keys(data)
         self.write(self._json(data, indent=2) + "\n")
+
+    @contextmanager
+    def array(self) -> Iterator[Callable[[Sequence[object]], None]]:
+        """Print a JSON array in parts; it is complete also if the command fails after a part."""
+        separator = "["
+
+        def add(values: Sequence[object]) -> None:
+            nonlocal separator
+            data = as_data(values)
+            if os.environ.get("DRAFTSMAN_FORMER_JSON_KEYS"):
+                self._add_former_keys(data)
+            for value in data:
+                self.write(f"{separator}\n  {self._json(value)}")
+                separator = ","
+
+        try:
+            yield add
+        finally:
+            if separator == ",":
+                self.write("\n]\n")
 
     def item(self, value: object) -> None:
         """Print a JSON line of a stream."""

@@ -142,7 +142,7 @@ class Submissions:
                 inserted = await retry_conflicts(partial(self._send, batch))
             for place, item in inserted:
                 results[missing[place]] = item
-        return [_outcome(values, results.get(index)) for index, values in enumerate(rows)]
+        return [_outcome(place, values, results.get(place)) for place, values in enumerate(rows)]
 
     def _authorize(self, actors: Iterable[Actor]) -> dict[Actor, Actor]:
         """Return each actor with person and roles; raises NotPermitted."""
@@ -291,7 +291,7 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
 
 
 def _outcome(
-    values: dict[str, Any], item: store.SubmitResult | None
+    place: int, values: dict[str, Any], item: store.SubmitResult | None
 ) -> SubmittedJob | LostRace | IdempotencyConflict:
     """Return the job of a request, or its error."""
     if item is None:
@@ -299,7 +299,7 @@ def _outcome(
             "another request with the same key or subject is being committed; try again"
         )
     if item.outcome == "deduplicated" and item.request_digest != values["request_digest"]:
-        return IdempotencyConflict(_conflict(values, item), job=item.number)
+        return IdempotencyConflict(_conflict(values, item), job=item.number, place=place)
     return SubmittedJob(item.number, item.id, item.status, item.outcome)
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import TERMINAL
 from draftsman.domain.text import humanize
 from draftsman.errors import UsageError
@@ -20,6 +16,7 @@ from draftsman.services.jobs.request_checks import (
 )
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.job import job_wait
+from draftsman_tui.cli.job.submit_batch import submit_batch
 from draftsman_tui.common import params
 from draftsman_tui.common.job_request import OTHER_TEXT_IGNORED, options_named
 from draftsman_tui.common.output import line, styled
@@ -27,10 +24,6 @@ from draftsman_tui.common.output import line, styled
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.services.jobs.submissions import SubmittedJob
-    from draftsman.settings import Settings
-
-CHUNK: Final = 1000
-"""Maximum number of batch requests per statement."""
 
 
 @command(
@@ -100,6 +93,10 @@ async def submit(
     file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
     on the command line are the defaults of every line.
 
+    A batch is submitted a thousand lines at a time. An invalid line stops it before its thousand;
+    the lines before are submitted. Run an interrupted or corrected batch again: a line with a key
+    creates no second job.
+
     With --wait, exits with 0 if the job completed, 1 if it ended in any other status, and 5 if a
     question was not answered within --timeout.
     """
@@ -111,7 +108,7 @@ async def submit(
     if batch is not None:
         if text or wait or "key" in fields:
             raise UsageError("--batch cannot be combined with TEXT, --key or --wait")
-        await _submit_batch(app, batch, fields, unchecked=unchecked)
+        await submit_batch(app, batch, fields, unchecked=unchecked)
         return
     with options_named():
         require_instructions(fields)
@@ -128,27 +125,6 @@ async def submit(
         app.out.info(f"{job.name} {job.outcome}")
         await job_wait.narrate(app, rt, job.number, timeout)
         await job_wait.conclude(app, rt, job.number, timeout, outcome=job.outcome)
-
-
-async def _submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked: bool) -> None:
-    lines = list(_lines(params.read_text(Path(file)), file, fields, app.settings))
-    if not lines:
-        raise UsageError(f"{file}: no requests found; write one JSON object per line")
-    jobs: list[SubmittedJob] = []
-    async with app.runtime() as rt:
-        types: set[str] = set()
-        resolve = partial(_resolve_line, rt=rt, unchecked=unchecked, types=types)
-        requests = [await resolve(origin, request) for origin, request in lines]
-        actor = await rt.actor()
-        try:
-            for start in range(0, len(requests), CHUNK):
-                chunk = await rt.submissions.submit_many(requests[start : start + CHUNK], actor)
-                jobs += chunk
-                if not app.json:
-                    app.out.write("".join(f"{job.name} {job.outcome}\n" for job in chunk))
-        finally:  # jobs created before a conflict are printed as well
-            if app.json:
-                app.out.document(jobs)
 
 
 def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -170,35 +146,6 @@ def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
         for name, value in (options | renamed).items()
         if value not in (None, "", (), {})
     }
-
-
-def _lines(
-    text: str, file: str, fields: dict[str, Any], settings: Settings
-) -> Iterator[tuple[str, Invocation]]:
-    for number, text_line in enumerate(text.splitlines(), 1):
-        if not text_line.strip():
-            continue
-        origin = f"{'stdin' if file == '-' else file}:{number}"
-        line_fields = params.json_object(text_line, origin)
-        if unknown := sorted(line_fields.keys() - Invocation.model_fields.keys()):
-            allowed = ", ".join(Invocation.model_fields)
-            raise UsageError(f"{origin}: unknown field {unknown[0]!r}; allowed: {allowed}")
-        try:
-            with options_named():
-                request = build_request(fields | line_fields, settings)
-        except UsageError as error:
-            raise UsageError(f"{origin}: {error}") from None
-        yield origin, request
-
-
-async def _resolve_line(
-    origin: str, request: Invocation, *, rt: Runtime, unchecked: bool, types: set[str]
-) -> Invocation:
-    try:
-        with options_named():
-            return await rt.request_checks.resolve(request, unchecked=unchecked, types=types)
-    except UsageError as error:
-        raise UsageError(f"{origin}: {error}") from None
 
 
 def _finished_key_text(job: SubmittedJob) -> str:
