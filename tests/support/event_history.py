@@ -16,7 +16,10 @@ from tests.support.statements import value
 from tests.support.waits import until
 
 ENDS = [Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED]
-COPY_EVENTS = "COPY (SELECT * FROM draftsman.job_events ORDER BY epoch, txid, id) TO STDOUT"
+COPY_EVENTS = (
+    "COPY (SELECT job, id, run, kind, from_status, to_status, actor, payload, created_at, epoch,"
+    " txid FROM draftsman.job_events ORDER BY epoch, txid, id) TO STDOUT"
+)
 
 
 def over_a_year() -> float:

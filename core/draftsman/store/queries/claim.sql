@@ -2,47 +2,46 @@
 
 -- The worker's loop in a single statement: settle finished runs and claim jobs for the free slots.
 -- Queues are served in the order given; jobs of unknown types are only claimed, not
--- started. A finished job that another transaction has locked is left for the next call. Requests
--- are looked up by key (LIMIT 1), because a generic plan may expect more rows than there are.
+-- started. A finished job that another transaction has locked is left for the next call. A session
+-- plans this once, maybe while the tables are empty, and a join could then read a whole table for
+-- each call: locked states are updated where they are (ctid), runs are found by an array of jobs,
+-- and requests are looked up by key (LIMIT 1).
 -- name: exchange
 WITH clock AS MATERIALIZED (
     SELECT draftsman.now() AS now
-), done AS (
-    SELECT d.job, d.token, d.result
-      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[], %(results)s::jsonb[])
-        AS d (job, token, result)
 ), owned AS MATERIALIZED (
-    SELECT j.number, j.lease_token, d.result, j.canceled
-      FROM done d
+    SELECT j.location
+      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
      CROSS JOIN LATERAL (
-           SELECT number, lease_token, cancel_requested_at IS NOT NULL AS canceled
+           SELECT ctid AS location
              FROM draftsman.job_states
             WHERE number = d.job AND lease_token = d.token AND status = 'running'
               FOR NO KEY UPDATE SKIP LOCKED) j
 ), settled AS (
     UPDATE draftsman.job_states j
-       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'completed'
+       SET status = CASE WHEN j.cancel_requested_at IS NULL THEN 'completed' ELSE 'canceled'
                     END::draftsman.job_status,
-           result = CASE WHEN NOT m.canceled THEN m.result END,
+           result = CASE WHEN j.cancel_requested_at IS NULL
+                    THEN (%(results)s::jsonb[])[array_position(%(jobs)s::bigint[], j.number)] END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
            finished_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock)
-      FROM owned m
-     WHERE j.number = m.number AND j.lease_token = m.lease_token
-    RETURNING j.number, j.run_count, m.lease_token, m.canceled, m.result
+     WHERE j.ctid = ANY (ARRAY(SELECT location FROM owned))
+    RETURNING j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled,
+              (%(tokens)s::bigint[])[array_position(%(jobs)s::bigint[], j.number)] AS lease_token
 ), closed AS (
     UPDATE draftsman.job_runs r
-       SET status = CASE WHEN e.canceled THEN 'canceled' ELSE 'completed'
-                    END::draftsman.run_status,
-           result = CASE WHEN e.canceled THEN e.result END,
+       SET status = CASE WHEN r.job = ANY (ARRAY(SELECT number FROM settled WHERE canceled))
+                    THEN 'canceled' ELSE 'completed' END::draftsman.run_status,
+           result = CASE WHEN r.job = ANY (ARRAY(SELECT number FROM settled WHERE canceled))
+                    THEN (%(results)s::jsonb[])[array_position(%(jobs)s::bigint[], r.job)] END,
            finished_at = (SELECT now FROM clock)
-      FROM settled e
-     WHERE r.job = e.number AND r.ordinal = e.run_count AND r.status = 'running'
+     WHERE r.job = ANY (ARRAY(SELECT number FROM settled)) AND r.status = 'running'
 ), candidates AS MATERIALIZED (
-    SELECT c.number, c.type, row_number() OVER () AS place
-      FROM (SELECT q.number, q.type
+    SELECT c.location, c.type, row_number() OVER () AS place
+      FROM (SELECT q.location, q.type
               FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
              CROSS JOIN LATERAL (
-                   SELECT number, type
+                   SELECT location, type
                      FROM draftsman.claimable
                     WHERE queue = w.queue AND type <> ALL (%(skip)s::text[])
                     ORDER BY priority DESC, position, number
@@ -62,7 +61,7 @@ WITH clock AS MATERIALIZED (
       FROM candidates p
      CROSS JOIN LATERAL (
            SELECT p.place <= %(free)s AND p.type = ANY (%(types)s::text[]) AS start) s
-     WHERE j.number = p.number AND j.status IN ('queued', 'resumed')
+     WHERE j.ctid = p.location
     RETURNING j.number, j.lease_token, j.run_count, j.status, j.type, j.queue, j.attempts,
               j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.claimed_at
 ), requested AS MATERIALIZED (
