@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -130,6 +131,21 @@ class Invocation(BaseModel):
     def headline(self) -> str | None:
         """The title, or the first line of the text."""
         return self.title or (first_line(self.text) if self.text else None)
+
+
+def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:
+    """Return the requests with the key of an earlier request, and the index of the first.
+
+    Requests with a subject are left out: they may join another job.
+    """
+    firsts: dict[tuple[str, str], int] = {}
+    repeated = {}
+    for index, item in enumerate(invocations):
+        if item.key is not None and item.subject_key is None:
+            first = firsts.setdefault((item.type, item.key), index)
+            if first != index:
+                repeated[index] = first
+    return repeated
 
 
 def repo_name(source: str) -> tuple[str | None, str]:

@@ -158,7 +158,7 @@ async def test_canceled_item_that_waits_is_withdrawn(
     with pytest.raises(asyncio.CancelledError):
         await canceled
     calls.release(2)
-    assert await asyncio.gather(*(first, other)) == ["A", "C"]
+    assert [await first, await other] == ["A", "C"]
     assert calls.begun == [["a"], ["c"]]
 
 
@@ -188,7 +188,7 @@ async def test_canceled_item_of_a_shared_call_learns_its_result(
     await asyncio.sleep(0)
     assert not canceled.done()
     calls.release()
-    assert await asyncio.gather(*(canceled, other)) == ["A", "B"]
+    assert [await canceled, await other] == ["A", "B"]
     assert canceled.cancelling() == 0
     assert calls.canceled == []
 

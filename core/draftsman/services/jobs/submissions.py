@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from draftsman import field_errors
 from draftsman.domain import job_payloads
 from draftsman.domain.ids import job_name, new_id
-from draftsman.domain.invocation import Invocation
+from draftsman.domain.invocation import Invocation, same_keys
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.messages.target import NONE, Target, Targets, parse
@@ -130,8 +130,9 @@ class Submissions:
         for values, targets in zip(rows, targets_of_rows, strict=True):
             values["has_targets"] = bool(targets)
         results: dict[int, store.SubmitResult] = {}
+        twins = same_keys(invocations)
         for _ in range(SUBMIT_ATTEMPTS):
-            missing = [index for index in range(len(rows)) if index not in results]
+            missing = [i for i in range(len(rows)) if i not in results and i not in twins]
             if not missing:
                 break
             batch = [_Row(rows[index], targets_of_rows[index], names[index]) for index in missing]
@@ -142,6 +143,9 @@ class Submissions:
                 inserted = await retry_conflicts(partial(self._send, batch))
             for place, item in inserted:
                 results[missing[place]] = item
+        for index, first in twins.items():
+            if first in results:
+                results[index] = results[first]._replace(outcome="deduplicated")
         return [_outcome(place, values, results.get(place)) for place, values in enumerate(rows)]
 
     def _authorize(self, actors: Iterable[Actor]) -> dict[Actor, Actor]:
