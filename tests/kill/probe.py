@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -22,9 +23,11 @@ from psycopg.pq import TransactionStatus
 
 from draftsman.handlers.clone import git as running
 from draftsman.handlers.run_agent import agent_session
+from draftsman.handlers.run_agent import run as _run  # noqa: F401 - imports all that is wrapped
 from draftsman.handlers.run_agent.protocol_codec import parse_line
 from draftsman.handlers.subprocesses.line_splitter import MalformedLine
 from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.store.postgres.pinned_connection import PinnedConnection, Statement
 from tests.kill import kill_points
 
 GO_ON: Final = b"g"
@@ -77,27 +80,38 @@ class Probe:
         return order == LOSE_REPLY
 
     def _wrap_queries(self) -> None:
-        execute, names, reads = AsyncCursor.execute, kill_points.texts(), kill_points.is_read
-        probe = self
+        execute, names, probe = AsyncCursor.execute, kill_points.texts(), self
 
         async def wrapped(self: AsyncCursor[Any], query: Any, *args: Any, **more: Any) -> Any:
             name = names.get(query) if isinstance(query, str) else None
             if name is None:
                 return await execute(self, query, *args, **more)
-            conn = self.connection
-            probe._connections[conn.info.backend_pid] = conn
-            probe.at(f"{name} before")
-            result = await execute(self, query, *args, **more)
-            if reads(name):
-                return result
-            if conn.info.transaction_status is not TransactionStatus.IDLE:
-                probe.at(f"{name} after")
-                probe._uncommitted.setdefault(id(conn), []).append(name)
-            elif probe.at(f"{name} after", f"{name} committed"):
-                await execute(AsyncCursor(conn), "SELECT 1")
-            return result
+            call = partial(execute, self, query, *args, **more)
+            return await probe._around_query(name, self.connection, call)
 
         AsyncCursor.execute = wrapped  # type: ignore[method-assign]
+        fetch = PinnedConnection.fetch
+
+        async def fetching(self: PinnedConnection, statement: Statement, values: Any) -> Any:
+            call = partial(fetch, self, statement, values)
+            return await probe._around_query(names[statement.query], self, call)
+
+        PinnedConnection.fetch = fetching  # type: ignore[method-assign]
+
+    async def _around_query(
+        self, name: str, conn: AsyncConnection[Any], call: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        self._connections[conn.info.backend_pid] = conn
+        self.at(f"{name} before")
+        result = await call()
+        if kill_points.is_read(name):
+            return result
+        if conn.info.transaction_status is not TransactionStatus.IDLE:
+            self.at(f"{name} after")
+            self._uncommitted.setdefault(id(conn), []).append(name)
+        elif self.at(f"{name} after", f"{name} committed"):
+            await AsyncCursor(conn).execute("SELECT 1")
+        return result
 
     def _wrap_copies(self) -> None:
         copy, names, reads, probe = AsyncCursor.copy, kill_points.texts(), kill_points.is_read, self

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from psycopg import AsyncCursor, sql
 
 from draftsman.store.postgres.database import Connection
+from draftsman.store.postgres.pinned_connection import PinnedConnection, Statement
 from tests.soak.query_plan import Plan
 from tests.support.queries import NAMES
 
@@ -75,6 +77,8 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
     stats, large = QueryStats(), await _large(conn)
     conn.prepare_threshold = 0
     conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": executed})
+    if isinstance(conn, PinnedConnection):
+        conn.fetch = partial(_fetch, conn.fetch, executed)  # type: ignore[method-assign]
     try:
         with _rolled_back(conn):
             before = await _counters(conn)
@@ -82,6 +86,7 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
             after = await _counters(conn)
     finally:
         conn.cursor_factory = AsyncCursor
+        vars(conn).pop("fetch", None)
     for name in large:
         scans, rows = (
             a - b for a, b in zip(after.get(name, before[name]), before[name], strict=True)
@@ -97,6 +102,17 @@ async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]
         stats.whole |= plan.whole() & large
         stats.read |= Counter({name: n for name, n in plan.read().items() if name in large})
     return stats
+
+
+async def _fetch(
+    fetch: Callable[..., Awaitable[Any]],
+    executed: list[tuple[str, Any]],
+    statement: Statement,
+    values: Any,
+) -> Any:
+    """Run the statement of a pinned session, and record it."""
+    executed.append((statement.query, values))
+    return await fetch(statement, values)
 
 
 @contextmanager

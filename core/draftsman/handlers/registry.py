@@ -9,24 +9,23 @@ from importlib import import_module
 from draftsman.domain.outcome import Outcome
 from draftsman.errors import ConfigError
 from draftsman.handlers.context import RunContext
-from draftsman.handlers.run_agent.run import run_agent
 
 Handler = Callable[[RunContext], Awaitable[Outcome]]
 
 
-def _lazy_handler(name: str) -> Handler:
-    """Return a handler that is imported at its first job: its imports are slow."""
+def _lazy_handler(name: str, module: str | None = None) -> Handler:
+    """Return a handler that is imported at its first job: its imports are slow and large."""
+    path = f"draftsman.handlers.{module or f'builtin.{name}'}"
 
     async def handle(ctx: RunContext) -> Outcome:
-        module = import_module(f"draftsman.handlers.builtin.{name}")
-        handler: Handler = getattr(module, name)
+        handler: Handler = getattr(import_module(path), name)
         return await handler(ctx)
 
     return handle
 
 
 BUILT_IN: dict[str, Handler] = {
-    "run_agent": run_agent,
+    "run_agent": _lazy_handler("run_agent", "run_agent.run"),
     "http_request": _lazy_handler("http_request"),
     "webhook_dispatch": _lazy_handler("webhook_dispatch"),
     "llm_generate": _lazy_handler("llm_generate"),

@@ -45,8 +45,10 @@ class Deadlines:
     def _expire(self) -> None:
         now = max(self._next, self.loop.time())
         self._next, self._timer = math.inf, None
-        for callback in [callback for callback, time in self._times.items() if time <= now]:
-            del self._times[callback]
-            callback()
+        for callback in sorted(self._times, key=self._times.__getitem__):
+            deadline = self._times.get(callback, math.inf)  # an earlier callback may remove it
+            if deadline <= now:
+                del self._times[callback]
+                callback()
         if self._times:
             self._set_timer(min(self._times.values()))

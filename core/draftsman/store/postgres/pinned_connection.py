@@ -1,26 +1,32 @@
 """A connection for a few statements that are repeated all the time.
 
 A cursor of psycopg costs more time than such a statement takes on the server: it converts the query
-and each parameter, and makes several objects. Here the statement is converted once, parameters are
-sent as text, and rows are decoded in C.
+and each parameter, makes several objects, and adds and removes a reader of the socket for each
+reply. Here the statement is converted once, parameters are sent as text, rows are decoded in C, and
+the socket keeps its reader.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, TypeVar
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Error
+from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.generators import execute
-from psycopg.pq import ExecStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
+T = TypeVar("T")
 BIGINT: Final = 20
 """Type of a parameter that is an integer; other types are inferred by the server."""
+CANCEL_TIMEOUT: Final = 5.0
+"""Seconds in which the server must end the statement of a canceled call."""
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _SUCCESS: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 
@@ -46,6 +52,10 @@ class PinnedConnection(AsyncConnection[Any]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._reader: tuple[asyncio.AbstractEventLoop, int] | None = None
+        """The event loop that reads the socket, and the socket."""
+        self._waiter: asyncio.Future[PGresult] | None = None
+        self._last_result: PGresult
         self._prepared_names: dict[Statement, bytes] = {}
         self._codec = self.info.encoding
         self._transformer = Transformer(self)
@@ -63,6 +73,16 @@ class PinnedConnection(AsyncConnection[Any]):
         self._transformer.set_pgresult(result)
         return self._transformer.load_rows(0, result.ntuples, tuple)
 
+    async def wait(self, gen: PQGen[T], *args: Any, **options: Any) -> T:
+        """Let psycopg wait for the socket, with a reader of its own."""
+        self._stop_reading()
+        return await super().wait(gen, *args, **options)
+
+    async def close(self) -> None:
+        """Disconnect; safe to call twice."""
+        self._stop_reading()
+        await super().close()
+
     async def _prepare(self, statement: Statement) -> bytes:
         name = b"pinned_%d" % len(self._prepared_names)
         self.pgconn.send_prepare(name, statement.text, statement.types)
@@ -72,10 +92,60 @@ class PinnedConnection(AsyncConnection[Any]):
 
     async def _result(self) -> PGresult:
         """Wait for the result; raises psycopg's error."""
-        result: PGresult = (await self.wait(execute(self.pgconn)))[-1]
+        if self.pgconn.flush():  # parameters that are larger than the socket's buffer
+            result: PGresult = (await self.wait(execute(self.pgconn)))[-1]
+        else:
+            result = await self._reply()
         if result.status not in _SUCCESS:
             raise error_from_result(result, encoding=self._codec)
         return result
+
+    async def _reply(self) -> PGresult:
+        if self._reader is None:
+            self._reader = asyncio.get_running_loop(), self.pgconn.socket
+            self._reader[0].add_reader(self._reader[1], self._read)
+        self._waiter = self._reader[0].create_future()
+        try:
+            return await self._waiter
+        except BaseException:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._cancel_statement()
+            raise
+        finally:
+            self._waiter = None
+
+    def _read(self) -> None:
+        """Read what has arrived, also the end of an idle session."""
+        waiter = self._waiter
+        try:
+            self.pgconn.consume_input()
+            if waiter is None or waiter.done():
+                return
+            while not self.pgconn.is_busy():
+                if (result := self.pgconn.get_result()) is None:
+                    waiter.set_result(self._last_result)
+                    return
+                self._last_result = result
+        except Error as error:
+            self._stop_reading()
+            if waiter is not None and not waiter.done():
+                waiter.set_exception(error)
+
+    def _stop_reading(self) -> None:
+        if self._reader is not None:
+            loop, socket = self._reader
+            self._reader = None
+            if not loop.is_closed():
+                loop.remove_reader(socket)
+
+    async def _cancel_statement(self) -> None:
+        """End the statement of a canceled call on the server; disconnect if that fails."""
+        try:
+            async with asyncio.timeout(CANCEL_TIMEOUT):
+                await self.cancel_safe()
+                await self.wait(execute(self.pgconn))
+        except Exception:
+            self.pgconn.finish()
 
 
 async def fetch(
