@@ -129,7 +129,7 @@ def main() -> int:
     ]:
         del os.environ[name]  # the configuration of this shell must not affect the results
     try:
-        recorded = guard.load() if given.guard else None
+        recorded = guard.load(guard.RECORDED) if given.guard else None
         with server() as url:
             measured = asyncio.run(run(url, given, recorded))
         if given.record and measured.setup:
@@ -141,13 +141,16 @@ def main() -> int:
     except (BenchError, DraftsmanError, psycopg.Error, OSError) as error:
         print(f"bench: {str(error).strip().splitlines()[0]}", file=sys.stderr)
         return 1
-    print(document(measured) if given.json else text(measured))
-    return 0 if recorded is None else _verdict(measured.results, recorded)
+    if given.json or recorded is None:
+        print(document(measured) if given.json else text(measured))
+    return 0 if recorded is None else _verdict(measured.results, recorded, as_json=given.json)
 
 
-def _verdict(results: Results, recorded: guard.Recorded) -> int:
+def _verdict(results: Results, recorded: guard.Recorded, *, as_json: bool) -> int:
     """Print the comparison with the recorded costs; return 1 if any is over its limit."""
-    print("\n" + guard.report(guard.changes(results, recorded)))
+    print(
+        guard.report(guard.changes(results, recorded)), file=sys.stderr if as_json else sys.stdout
+    )
     lost = guard.losses(results, recorded)
     for change in lost:
         print(f"bench: {change.line}", file=sys.stderr)

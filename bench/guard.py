@@ -83,7 +83,7 @@ def setup(jobs: int, postgresql: str, sides: Sequence[Contestant], results: Resu
     }
 
 
-def load(path: Path = RECORDED) -> Recorded:
+def load(path: Path) -> Recorded:
     """Return the recorded setup and costs; raises BenchError."""
     try:
         return tomllib.loads(path.read_text())

@@ -133,7 +133,7 @@ def test_missing_or_damaged_record_says_what_to_do(
 
 
 def test_committed_record_has_every_cost() -> None:
-    record = guard.load()
+    record = guard.load(guard.RECORDED)
     assert set(record) == {"setup", *guard.MEASURES}
     assert set(record["setup"]) == set(guard.setup(1, "", [PEER], Results()))
     assert all(set(record[measure]) == set(guard.TITLES) for measure in guard.MEASURES)
