@@ -20,7 +20,7 @@ from bench.history import Backlog
 from bench.hosts import hosts
 from bench.queue_process import Contestant, load_contestant
 from bench.report import OURS, Results, footer, tables
-from bench.resource_usage import server_cpu
+from bench.resource_usage import OtherWork, server_cpu
 from bench.schedule import BenchRun, scenarios
 from bench.server import SERVER_URL, BenchError, BenchServer, server, session
 from draftsman.errors import DraftsmanError
@@ -36,6 +36,8 @@ class Measured(NamedTuple):
     about: dict[str, str]
     setup: guard.Setup | None
     """Conditions of a comparison with recorded costs."""
+    other: float
+    """Part of the CPU of the machine that other programs used."""
 
 
 async def run(
@@ -64,10 +66,12 @@ async def run(
             match = BenchRun(place, sides, None if given.no_history else past, server, results)
             async with hosts(majors, results.missing) as match.hosts:
                 await match.prepare()
+                others = OtherWork(server)
                 await match.run(given.rounds, selected)
-                if recorded is not None and guard.losses(results, recorded):
+                if recorded is not None and guard.losses(results, recorded, others.share()):
                     print("bench: measuring again before a loss is reported", file=sys.stderr)
                     await match.run(given.rounds, selected)
+                other = others.share()
         finally:
             await place.leave()
     if server is None:
@@ -80,7 +84,7 @@ async def run(
         "size": f"{given.rounds} rounds, {given.jobs:,} jobs in the largest drain"
         + ("" if given.no_history else f"; the past is {past}"),
     }
-    return Measured(results, about, setup)
+    return Measured(results, about, setup, other)
 
 
 async def load_contestants(names: list[str], results: Results) -> list[Contestant]:
@@ -129,7 +133,7 @@ def main() -> int:
     ]:
         del os.environ[name]  # the configuration of this shell must not affect the results
     try:
-        recorded = guard.load() if given.guard else None
+        recorded = guard.load(guard.RECORDED) if given.guard else None
         with server() as url:
             measured = asyncio.run(run(url, given, recorded))
         if given.record and measured.setup:
@@ -141,14 +145,18 @@ def main() -> int:
     except (BenchError, DraftsmanError, psycopg.Error, OSError) as error:
         print(f"bench: {str(error).strip().splitlines()[0]}", file=sys.stderr)
         return 1
-    print(document(measured) if given.json else text(measured))
-    return 0 if recorded is None else _verdict(measured.results, recorded)
+    if given.json or recorded is None:
+        print(document(measured) if given.json else text(measured))
+    if given.record and measured.other > guard.BUSY:
+        print(f"bench: {guard.busy(measured.other)}", file=sys.stderr)
+    return 0 if recorded is None else _verdict(measured, recorded, as_json=given.json)
 
 
-def _verdict(results: Results, recorded: guard.Recorded) -> int:
+def _verdict(measured: Measured, recorded: guard.Recorded, *, as_json: bool) -> int:
     """Print the comparison with the recorded costs; return 1 if any is over its limit."""
-    print("\n" + guard.report(guard.changes(results, recorded)))
-    lost = guard.losses(results, recorded)
+    report = guard.report(guard.changes(measured.results, recorded), measured.other)
+    print(report, file=sys.stderr if as_json else sys.stdout)
+    lost = guard.losses(measured.results, recorded, measured.other)
     for change in lost:
         print(f"bench: {change.line}", file=sys.stderr)
     if lost:

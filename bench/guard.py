@@ -26,6 +26,8 @@ MEASURES = ("submit", "batch1000", "drain10", "drain100")
 LIMIT = 0.10
 """Part of a cost by which it may grow."""
 ROUNDS = 5
+BUSY = 0.25
+"""Part of the CPU of the machine used by other programs, over which CPU is not certain."""
 TITLES = {"cpu": f"CPU / {PEER}'s", "wal_bytes": "WAL B"}
 HEADER = """\
 # Costs of a job: CPU of client and server divided by that of pgqueuer, and bytes of WAL; medians.
@@ -60,6 +62,10 @@ class Change:
         low = quantiles(self.values, n=4)[0] if len(self.values) > 1 else self.values[0]
         return self.growth > LIMIT and low > self.recorded
 
+    def certain(self, other: float) -> bool:
+        """Return whether a loss is certain if other programs used this part of the CPU."""
+        return self.cost != "cpu" or other <= BUSY
+
     @property
     def line(self) -> str:
         """Return the report of a loss."""
@@ -83,7 +89,7 @@ def setup(jobs: int, postgresql: str, sides: Sequence[Contestant], results: Resu
     }
 
 
-def load(path: Path = RECORDED) -> Recorded:
+def load(path: Path) -> Recorded:
     """Return the recorded setup and costs; raises BenchError."""
     try:
         return tomllib.loads(path.read_text())
@@ -116,9 +122,10 @@ def changes(results: Results, recorded: Recorded) -> list[Change]:
     return found
 
 
-def losses(results: Results, recorded: Recorded) -> list[Change]:
-    """Return the costs that grew over the limit; raises BenchError if something is missing."""
-    return [change for change in changes(results, recorded) if change.lost]
+def losses(results: Results, recorded: Recorded, other: float) -> list[Change]:
+    """Return the certain losses, if other programs used this part of the CPU; raises BenchError."""
+    found = changes(results, recorded)
+    return [change for change in found if change.lost and change.certain(other)]
 
 
 def rounds(results: Results, measure: str) -> dict[str, list[float]]:
@@ -152,7 +159,7 @@ def _toml(value: object) -> str:
     return str(value) if isinstance(value, int) else f'"{value}"'
 
 
-def report(found: list[Change]) -> str:
+def report(found: list[Change], other: float) -> str:
     """Render a line for each cost."""
     rows = [
         (
@@ -161,8 +168,14 @@ def report(found: list[Change]) -> str:
             number(change.recorded),
             number(median(change.values)),
             f"{change.growth:+.1%}",
-            "lost" if change.lost else "",
+            ("lost" if change.certain(other) else "uncertain") if change.lost else "",
         )
         for change in found
     ]
-    return grid(("guard", "a job", "recorded", "measured", "growth", ""), rows)
+    table = grid(("guard", "a job", "recorded", "measured", "growth", ""), rows)
+    return f"{table}\n\n{busy(other)}" if other > BUSY else table
+
+
+def busy(other: float) -> str:
+    """Return the warning about a machine with other work."""
+    return f"other programs used {other:.0%} of the CPU: repeat without them to compare CPU"

@@ -57,15 +57,16 @@ def _python() -> Program:
 
 def _oban() -> Program:
     """Run it with the bench's own Python, or with a newer version of the PATH."""
-    newer: str | None = sys.executable
-    if sys.version_info < OBAN_PYTHON:
-        newer = next((name for name in NEWER if _works(name)), None)
+    folder = FOLDER / "oban"
+    if sys.version_info >= OBAN_PYTHON or not _stale(folder, OBAN_LOCK):
+        return _environment(folder, OBAN_LOCK, sys.executable)
+    newer = next((name for name in NEWER if _works(name)), None)
     if newer is None:
         own, oldest = platform.python_version(), ".".join(map(str, OBAN_PYTHON))
         raise FileNotFoundError(
             f"it needs Python {oldest} or later; this is {own}, and none is on the PATH"
         )
-    return _environment(FOLDER / "oban", OBAN_LOCK, newer)
+    return _environment(folder, OBAN_LOCK, newer)
 
 
 def _environment(folder: Path, lock: Path, interpreter: str) -> Program:

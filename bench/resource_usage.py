@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
+import time
 from pathlib import Path
 
 import psutil
@@ -31,6 +33,28 @@ class ServerCpu:
                 # a process that ended meanwhile is part of the postmaster's sum next time
                 total += cpu_seconds(process.pid)
         return float(total)
+
+
+class OtherWork:
+    """CPU that other programs use on this machine during a measurement."""
+
+    def __init__(self, server: ServerCpu | None) -> None:
+        """Start counting."""
+        self._server = server
+        self._began, self._others = time.monotonic(), self._seconds()
+
+    def share(self) -> float:
+        """Return the part of the CPU of all cores that other programs used since the start."""
+        capacity = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
+        return max(0.0, self._seconds() - self._others) / max(1e-9, capacity)
+
+    def _seconds(self) -> float:
+        """Return the CPU seconds of the machine without the bench, its children and the server."""
+        machine, own = psutil.cpu_times(), os.times()
+        idle = machine.idle + getattr(machine, "iowait", 0.0) + getattr(machine, "guest", 0.0)
+        server = self._server.seconds() if self._server else 0.0
+        own_seconds = own.user + own.system + own.children_user + own.children_system
+        return float(sum(machine) - idle - own_seconds - server)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -59,7 +59,7 @@ async def load(run: Run, minutes: float) -> Figures:
         await worker.hear("end")
     await checks.loaded(run.url, after, submitted)
     del costs["cpu_us"]
-    return _figures(samples) | costs
+    return _figures(samples) | costs | {"jobs": float(submitted)}
 
 
 async def _loaded(watching: Session, producer: Child, samples: list[Sample], seconds: float) -> int:
@@ -110,7 +110,6 @@ def _figures(samples: list[Sample]) -> Figures:
     return {
         "rate": _rate(first, last),
         "rate_kept": _rate(late, last) / max(1e-9, _rate(first, early)),
-        "jobs": float(last.finished),
         "table_mb": (last.tables - early.tables) / MB / millions,
         "index_mb": (last.indexes - early.indexes) / MB / millions,
         "claim_mb": last.claim / MB,

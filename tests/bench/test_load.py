@@ -8,7 +8,7 @@ from bench import checks, floor, schedule
 from bench.install import ours
 from bench.measure import Run
 from bench.queue_process import load_contestant
-from bench.report import Key, Results, tables
+from bench.report import VACUUM, Key, Results, tables
 from bench.resource_usage import server_cpu
 from bench.server import BenchError, BenchServer, session
 from bench.vacuum import Sample, _figures, load
@@ -94,9 +94,9 @@ async def test_load_submits_and_completes_jobs(
         place = BenchServer(database_url, admin)
         run = Run(place, side, database, "fast", 0, server_cpu(admin.conn))
         figures = await load(run, 1.5 / 60)
-    assert figures["jobs"] > 0
+    assert figures["jobs"] >= 1000
     assert figures["wal_bytes"] > 500
-    assert figures["table_mb"] > 0
+    assert set(figures) <= set(VACUUM)
 
 
 async def test_swap_of_the_floor_claims_each_job_once(

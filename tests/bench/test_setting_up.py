@@ -32,6 +32,7 @@ def test_without_a_newer_python_oban_is_missing_with_the_reason(
     shim.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(install, "OBAN_PYTHON", (99, 0))
+    monkeypatch.setattr(install, "FOLDER", tmp_path)
     programs, missing = install.programs(["oban"])
     assert programs == {}
     assert missing["oban"].startswith("it needs Python 99.0 or later; this is 3.")
