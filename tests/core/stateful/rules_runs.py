@@ -198,7 +198,7 @@ class RunRules(Driver):
             case "finish" if key in job.steps and job.steps[key] is None:
                 job.steps[key] = n
             case "event":
-                job.job_events.append("said")
+                job.job_events.append("note")
             case "log":
                 job.logged.add((len(job.runs), n))
         return None
@@ -242,7 +242,7 @@ async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> 
             case "finish":
                 await saves.finish_step(lease, key, n)
             case "event":
-                await saves.event(lease, "said", {"n": n})
+                await saves.event(lease, "note", {"n": n})
             case "log":
                 await saves.log(lease, n, "a line")
             case "usage":

@@ -64,7 +64,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
                     FROM draftsman.job_questions q
                     JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
                    WHERE q.job = j.number),
-    'said', (SELECT coalesce(jsonb_agg(jsonb_build_array(a.question, a.voter, a.accepted)
+    'responses', (SELECT coalesce(jsonb_agg(jsonb_build_array(a.question, a.voter, a.accepted)
                              ORDER BY a.id), '[]')
                FROM draftsman.job_answers a WHERE a.job = j.number),
     'checkpoints', (SELECT coalesce(jsonb_agg(c.data -> 'n' ORDER BY c.id), '[]')
