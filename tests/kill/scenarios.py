@@ -170,8 +170,8 @@ async def _leave_clones(campaign: Campaign, number: int) -> None:
 
 async def _lose_worker(campaign: Campaign, number: int) -> None:
     """Kill a worker while it runs this job."""
-    before = replace(campaign, reached=set(campaign.reached), struck=list(campaign.struck))
-    campaign.strike = kill
+    before = replace(campaign, reached=set(campaign.reached), faulted=list(campaign.faulted))
+    campaign.inject = kill
 
     async def never() -> bool:
         return False
@@ -179,8 +179,8 @@ async def _lose_worker(campaign: Campaign, number: int) -> None:
     while (await campaign.rt.read_model.job(number)).run_count == 0:
         campaign.pending = {"sweeps.next_due before"}
         await campaign.worker(never)
-    campaign.pending, campaign.strike = before.pending, before.strike
-    campaign.reached, campaign.struck = before.reached, before.struck
+    campaign.pending, campaign.inject = before.pending, before.inject
+    campaign.reached, campaign.faulted = before.reached, before.faulted
 
 
 async def drain(campaign: Campaign) -> None:
