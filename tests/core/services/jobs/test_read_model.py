@@ -227,9 +227,9 @@ async def test_activity_is_counted_since_the_previous_call(
     since = datetime.now(UTC) - timedelta(minutes=30)
     first = await _activity_with(rt, since, None, (1, 1))
     monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_PAGE_SIZE", 2)
-    again = await rt.read_model.activity(since)
-    assert (again.since, again.spans) == (first.since, first.spans)
-    assert again.end >= first.end  # a vacuum moves it too
+    second = await rt.read_model.activity(since)
+    assert (second.since, second.spans) == (first.since, first.spans)
+    assert second.end >= first.end  # a vacuum moves it too
     await make.failed()
     await make.queued()
     await _activity_with(rt, since, first.end, (1, 0))
