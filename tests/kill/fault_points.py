@@ -100,11 +100,11 @@ async def at_queries(faults: Mapping[str, set[str]], environment: KillEnvironmen
         campaign.settings = configuration(environment.empty_url, environment.folder)
         await campaign.ask("migrating")
         campaign.settings = usual
-        for again in AGAIN:
+        for round_points in AGAIN:
             campaign.pending = kill_points.sql_points() - campaign.reached
             if campaign.pending:
                 await cancel_all(environment.rt)
-                await _work(campaign, environment.folder / again)
+                await _work(campaign, environment.folder / round_points)
     check_all_reached(kill_points.sql_points(), campaign.reached)
     assert at - set(campaign.faulted) <= kill_points.reads()
 

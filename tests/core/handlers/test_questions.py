@@ -56,8 +56,8 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "no, thanks", n=2)
         await wait_for_end(rt, number)
-    first, again, second = answers
-    assert first == again
+    first, repeated, second = answers
+    assert first == repeated
     assert isinstance(first, Answered)
     assert isinstance(second, Answered)
     assert (first.value, first.text, first.outcome, first.via) == (

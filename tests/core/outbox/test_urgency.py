@@ -137,5 +137,5 @@ async def test_a_rate_limited_delivery_keeps_its_place(
     assert await rt.delivery_sender.record(item, outcome) is DeliveryStatus.PENDING
     (delivery,) = await deliveries_of(rt, item.job)
     assert delivery.next_attempt_at == item.due_at
-    (again,) = await claim(rt)
-    assert again.job == item.job != second
+    (next_claim,) = await claim(rt)
+    assert next_claim.job == item.job != second

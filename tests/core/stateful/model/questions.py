@@ -73,7 +73,7 @@ class QuestionModel(RunModel):
             if answer.question == number and answer.accepted
         ]
         answer = RecordedAnswer(number, event, voter, allowed)
-        if not self._keep(job, item, answer, again=yes and voter in votes):
+        if not self._keep(job, item, answer, is_repeated=yes and voter in votes):
             return False, item.status != "open", False, job.status
         if minted is not None:
             minted.used = True
@@ -151,11 +151,11 @@ class QuestionModel(RunModel):
         return item.expires is not None and item.expires <= self.now
 
     def _keep(
-        self, job: Job, item: Question, answer: RecordedAnswer, *, again: bool = False
+        self, job: Job, item: Question, answer: RecordedAnswer, *, is_repeated: bool = False
     ) -> bool:
         """Record a response; return whether it is accepted."""
         answer.late = answer.accepted and (item.status != "open" or self._over(item))
-        answer.accepted = answer.accepted and not answer.late and not again
+        answer.accepted = answer.accepted and not answer.late and not is_repeated
         job.responses.append(answer)
         if not answer.accepted:
             job.job_events.append("answer_refused")
