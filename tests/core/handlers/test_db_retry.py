@@ -304,7 +304,7 @@ async def test_a_call_waits_no_longer_than_the_lease() -> None:
     assert away.tries > 1
 
 
-async def test_a_stopped_run_retries_on_one_other_connection() -> None:
+async def test_a_stopped_run_retries_on_a_second_connection() -> None:
     away = UnreachableCall()
     with pytest.raises(DatabaseUnreachable):
         await wait_for_database("D-1", away, PATIENT, lambda: True)

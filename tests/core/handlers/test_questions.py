@@ -255,7 +255,7 @@ async def question_and_gate(ctx: RunContext) -> Outcome:
         ({"other": "blue"}, S.WAITING_FOR_INPUT),
     ],
 )
-async def test_an_answer_in_the_request_is_used_if_it_fits_and_never_for_an_approval(
+async def test_an_answer_in_the_request_is_used_if_valid_and_never_for_an_approval(
     rt: Runtime, make: Factory, prepared: dict[str, str], waits: Status
 ) -> None:
     number = await make.queued(queue="default", overrides={"answers": prepared})

@@ -69,7 +69,7 @@ async def test_decisions_and_results_are_urgent(make: Factory, rt: Runtime, kind
         await finish(rt, item)
 
 
-async def test_deliveries_before_an_urgent_delivery_are_urgent_and_later_ones_are_not(
+async def test_only_deliveries_before_an_urgent_delivery_are_urgent(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = (await make.asked(**CHAT)).number

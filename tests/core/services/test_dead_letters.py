@@ -91,7 +91,7 @@ async def test_a_retry_of_a_request_without_notifications_has_none(
     assert (await rt.read_model.job(retry.number)).overrides == {"notify": "none"}
 
 
-async def test_without_a_fallback_the_log_of_the_process_names_it(
+async def test_a_dead_letter_without_a_fallback_is_logged(
     make: Factory, rt: Runtime, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)

@@ -80,7 +80,7 @@ FULL: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", [{}, FULL], ids=["same", "different"])
-async def test_a_batch_stores_what_single_requests_store(
+async def test_a_batch_stores_the_same_rows_as_single_requests(
     rt: Runtime, owner: Actor, fields: dict[str, Any]
 ) -> None:
     requests = [{"type": "noop", "tags": ("same",)}, {"type": "noop", "tags": ("same",)} | fields]

@@ -212,9 +212,7 @@ async def test_a_decision_is_not_an_answer_and_free_text_is_not_a_decision(
     assert (await rt.read_model.job(gate.number)).status is Status.WAITING_FOR_APPROVAL
 
 
-async def test_an_answer_reaches_the_question_it_names_and_no_other(
-    make: Factory, rt: Runtime
-) -> None:
+async def test_an_answer_applies_to_the_named_question_only(make: Factory, rt: Runtime) -> None:
     first, second = await make.asked(), await make.asked()
     assert (await make.answer(second.number, "red")).accepted
     assert (await rt.questions.get(first.number, 1)).status is QuestionStatus.OPEN

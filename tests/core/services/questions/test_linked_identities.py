@@ -36,7 +36,7 @@ def linked(settings: Settings, db: Database) -> Runtime:
     return embedded(settings, db, PEOPLE | {"anna": HERE})
 
 
-async def test_a_terminal_a_dashboard_and_slack_are_one_voter(linked: Runtime) -> None:
+async def test_all_accounts_of_a_person_are_one_voter(linked: Runtime) -> None:
     make = Factory(linked, await linked.actor())
     work = await make.asked(TWO, actor=Actor(Source.CLI, "erin", "Erin"))
     first = await make.decide(work.number, True, await linked.actor())
