@@ -257,8 +257,8 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     )  # a killed first client is started again, and joins
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
-    trail = await rt.read_model.job_events(jobs["unfollowed"])
-    assert [event.kind for event in trail].count("retry_not_created") == 1
+    events = await rt.read_model.job_events(jobs["unfollowed"])
+    assert [event.kind for event in events].count("retry_not_created") == 1
     for name in ("failed", "expired"):
         assert [job.retry_of for job in all_jobs].count(jobs[name]) == 1, name
 

@@ -95,8 +95,8 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     jobs = [await wait_for_end(rt, number) for (number,) in created]
     assert {job.status for job in jobs} == {Status.COMPLETED}
     for job in jobs:
-        trail = await rt.read_model.job_events(job.number)
-        assert job.run_count == 1 + (job.number == asking), (job, trail)
+        events = await rt.read_model.job_events(job.number)
+        assert job.run_count == 1 + (job.number == asking), (job, events)
     assert Counter(job for job, _ in upgrade.ran()) == Counter(job.number for job in jobs)
     assert (held, True) in upgrade.ran()
     for worker in (new, old_worker):

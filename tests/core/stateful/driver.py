@@ -1,4 +1,4 @@
-"""Drives model and database side by side: each arrow in both, then everything is compared."""
+"""Drives model and database side by side: each transaction in both, then everything is compared."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
     'result', j.result -> 'n', 'retry_of', j.retry_of, 'given', j.overrides -> 'answers',
     'due', extract(epoch FROM CASE j.status WHEN 'scheduled' THEN j.run_at
                    WHEN 'retrying' THEN j.next_retry_at END - %(begin)s),
-    'trail', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e
+    'job_events', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e
                WHERE e.job = j.number),
     'runs', (SELECT coalesce(jsonb_agg(r.status ORDER BY r.ordinal), '[]')
                FROM draftsman.job_runs r WHERE r.job = j.number),
@@ -152,21 +152,21 @@ class World:
         return self._loop.run(work)
 
     def overlap(
-        self, arrow: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+        self, first: Callable[[Runtime], Awaitable[T]], second: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
         """Run the first in a session and, before it commits, the second in another."""
-        return self.run(self._overlap(arrow, two))
+        return self.run(self._overlap(first, second))
 
     async def _overlap(
-        self, arrow: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+        self, first: Callable[[Runtime], Awaitable[T]], second: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
         results: list[T] = []
 
         async def meanwhile() -> None:
-            results.append(await two(self.rts[1]))
+            results.append(await second(self.rts[1]))
 
         self.dbs[0].meanwhile = meanwhile
-        return await arrow(self.rts[0]), results[0]
+        return await first(self.rts[0]), results[0]
 
     def set_clock(self, seconds: float) -> None:
         """Set the clock of every session."""

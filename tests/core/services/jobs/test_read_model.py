@@ -195,10 +195,10 @@ async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None
 async def test_latest_events_of_a_job_are_in_their_order(make: Factory, rt: Runtime) -> None:
     number = await make.completed()
     await make.completed()
-    trail = await rt.read_model.job_events(number)
-    assert await rt.read_model.latest_job_events(number, limit=2) == trail[-2:]
-    assert await rt.read_model.latest_job_events(number, trail[0].id) == trail[1:]
-    assert await rt.read_model.latest_job_events(number, trail[-1].id) == []
+    events = await rt.read_model.job_events(number)
+    assert await rt.read_model.latest_job_events(number, limit=2) == events[-2:]
+    assert await rt.read_model.latest_job_events(number, events[0].id) == events[1:]
+    assert await rt.read_model.latest_job_events(number, events[-1].id) == []
 
 
 async def test_a_job_has_a_status_and_a_version(make: Factory, rt: Runtime) -> None:

@@ -171,8 +171,8 @@ async def test_a_joining_request_is_stored_once_for_each_key_and_text(
     for _ in range(2):
         await _submit(rt, people.anna, subject_key="card:1", key="k", text="do it\ntwice")
         await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
-    trail = await rt.read_model.job_events(first.number)
-    joins = [event.payload for event in trail if event.kind == "request_joined"]
+    events = await rt.read_model.job_events(first.number)
+    joins = [event.payload for event in events if event.kind == "request_joined"]
     assert [(entry["requester"], entry["text"]) for entry in joins] == [
         ("anna", "do it\ntwice"),
         ("erin", "do it\ntwice"),

@@ -190,8 +190,8 @@ async def test_refused_token_requests_add_no_events(
     for _ in range(25):
         with pytest.raises(NotPermitted):
             await rt.questions.mint_token(work.number, 1, "carol", people.olga)
-    trail = await rt.read_model.job_events(work.number)
-    assert sum(e.kind == "token_refused" for e in trail) == 20
+    events = await rt.read_model.job_events(work.number)
+    assert sum(e.kind == "token_refused" for e in events) == 20
 
 
 async def test_a_question_has_no_tokens(make: Factory, rt: Runtime, people: People) -> None:

@@ -244,7 +244,7 @@ def facts(job: Job) -> dict[str, Any]:
         "due": job.due if job.status in ("scheduled", "retrying") else None,
         "retry_of": job.retry_of,
         "given": job.answers,
-        "trail": job.job_events,
+        "job_events": job.job_events,
         "runs": job.runs,
         "beat": job.beat if job.status == "running" else None,
         "questions": [_question(item) for item in job.questions],
