@@ -59,7 +59,7 @@ class RunRules(Driver):
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
                 [(self.works[i].lease, {"n": i}) for i in leases], **how
             ),
-            lambda found: {(self.place(work.number), str(work.status)) for work in found},
+            lambda works: {(self.place(work.number), str(work.status)) for work in works},
             session=worker,
         )
         self.got(worker, result or [])
@@ -138,7 +138,7 @@ class RunRules(Driver):
             self.run_transaction(
                 lambda: self.model.cancel(self.model.leases[lease].job, root, force=False)[1],
                 lambda rt: rt.job_control.cancel(work.number, root.actor),
-                lambda found: found.requested,
+                lambda job: job.requested,
                 session=session,
             )
         self.run_transaction(
@@ -156,7 +156,7 @@ class RunRules(Driver):
         reported = self.run_transaction(
             lambda: self.model.beat(worker, leases),
             lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
-            lambda found: (found[0], {self._pulse(state) for state in found[1]}),
+            lambda beat: (beat[0], {self._pulse(state) for state in beat[1]}),
             session=worker,
         )
         if reported is not None and not reported[0]:

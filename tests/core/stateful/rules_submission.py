@@ -60,7 +60,7 @@ class IntakeRules(Driver):
         self.run_transaction(
             lambda: self.model.submit(batch, actor),
             lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], actor.actor),
-            lambda found: [self._made(item) for item in found],
+            lambda results: [self._made(item) for item in results],
             session=session,
         )
 

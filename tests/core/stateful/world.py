@@ -47,7 +47,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
     'status', j.status, 'version', j.version, 'claimed_from', j.claimed_from,
     'run_count', j.run_count, 'attempts', j.attempts, 'retry_count', j.retry_count,
     'error_class', j.error_class, 'canceled', j.cancel_requested_at IS NOT NULL,
-    'result', j.result -> 'n', 'retry_of', j.retry_of, 'given', j.overrides -> 'answers',
+    'result', j.result -> 'n', 'retry_of', j.retry_of, 'answers', j.overrides -> 'answers',
     'due', extract(epoch FROM CASE j.status WHEN 'scheduled' THEN j.run_at
                    WHEN 'retrying' THEN j.next_retry_at END - %(begin)s),
     'job_events', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e

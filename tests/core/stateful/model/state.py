@@ -243,7 +243,7 @@ def facts(job: Job) -> dict[str, Any]:
         "result": job.result,
         "due": job.due if job.status in ("scheduled", "retrying") else None,
         "retry_of": job.retry_of,
-        "given": job.answers,
+        "answers": job.answers,
         "job_events": job.job_events,
         "runs": job.runs,
         "beat": job.beat if job.status == "running" else None,
