@@ -112,7 +112,7 @@ def _in_order(source: str) -> bool:
             return False
 
 
-def test_every_layer_imports_only_what_it_may() -> None:
+def test_every_layer_keeps_its_import_contract() -> None:
     done = _python(
         "import sys, importlinter.cli as c; sys.exit(c.lint_imports(no_cache=True, no_logo=True))"
     )

@@ -131,7 +131,9 @@ async def test_messages_of_a_run_are_limited(
 @pytest.mark.parametrize(
     "code", ['say("log", text="x" * 1000)', 'sys.stderr.write("é" * 500 + "\\n")']
 )
-async def test_a_log_is_cut_at_its_quota(rt: Runtime, make: Factory, repo: Path, code: str) -> None:
+async def test_a_log_is_truncated_at_its_quota(
+    rt: Runtime, make: Factory, repo: Path, code: str
+) -> None:
     job = await run_flood(
         rt, make, repo, f"for n in range(3000):\n    {code}{RESULT}", {"log_bytes": 100_000}
     )
@@ -149,7 +151,7 @@ async def test_a_log_is_cut_at_its_quota(rt: Runtime, make: Factory, repo: Path,
     surface="quota",
     with_sandbox="the logs of all runs are truncated at the quota of the job",
 )
-async def test_the_logs_of_a_job_are_cut_at_its_quota(
+async def test_the_logs_of_a_job_are_truncated_at_its_quota(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = f"""

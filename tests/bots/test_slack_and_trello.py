@@ -68,5 +68,5 @@ async def test_first_answer_is_shown_in_both_channels(
     (won,) = [value for value, verdict in zip(values, verdicts, strict=True) if verdict.accepted]
     copies = await both.copies(work.number)
     assert all(f"was answered by ben: {won}" in copy for copy in copies), copies
-    trail = await rt.read_model.job_events(work.number)
-    assert [item.to_status for item in trail].count(Status.RESUMED) == 1
+    events = await rt.read_model.job_events(work.number)
+    assert [item.to_status for item in events].count(Status.RESUMED) == 1

@@ -184,7 +184,7 @@ def test_variables_that_may_replace_an_invalid_value_of_the_file_prevent_a_stamp
 
 
 @pytest.mark.parametrize("value", ['pool_size = "3"', "pool_size = 3.0", "connect_timeout = '2'"])
-def test_a_value_that_the_models_convert_is_left_to_them(config: Path, value: str) -> None:
+def test_a_value_that_needs_conversion_is_read_by_the_models(config: Path, value: str) -> None:
     config.write_text(f"[database]\n{value}\n", encoding="utf-8")
     load(config)
     stamp(config)

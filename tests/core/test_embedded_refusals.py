@@ -28,7 +28,7 @@ AS_ROOT = os.geteuid() == 0
 
 
 @pytest.mark.usefixtures("copied_initdb")
-def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
+def test_a_path_too_long_for_a_socket_is_replaced_by_a_short_private_path(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")

@@ -67,8 +67,8 @@ def test_data_of_an_error_crosses_processes() -> None:
         UnknownRepo("none", known=("a/b",), hint=CommandHint("repos add", lead="or")),
         Refused("completed", subject="D-5", hint=OptionHint("again")),
     ):
-        again = pickle.loads(pickle.dumps(error))
-        assert (str(again), vars(again)) == (str(error), vars(error))
+        copied = pickle.loads(pickle.dumps(error))
+        assert (str(copied), vars(copied)) == (str(error), vars(error))
 
 
 def test_an_invalid_field_and_its_problem_are_separate_data() -> None:

@@ -65,7 +65,7 @@ def test_a_record_is_one_line_with_time_level_logger_and_message() -> None:
     assert re.fullmatch(pattern, stream.getvalue())
 
 
-def test_agreed_keys_come_in_their_order_and_unset_ones_not_at_all() -> None:
+def test_known_keys_come_in_their_order_without_unset_keys() -> None:
     stream = _screen()
     LOG.info("claimed", extra=keys(worker="w1", queue=None, job="D-142", run=2))
     assert stream.getvalue().endswith(" claimed job=D-142 run=2 worker=w1\n")
@@ -247,7 +247,7 @@ def test_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     assert time.process_time() - start < 5
 
 
-def test_the_file_gets_the_same_lines_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
+def test_the_log_file_has_the_same_lines_and_is_private_to_its_owner(tmp_path: Path) -> None:
     file = tmp_path / "draftsman.log"
     stream = _screen(file=file)
     LOG.info("one", extra=keys(job="D-1"))
@@ -332,7 +332,7 @@ def test_a_file_that_an_unprivileged_user_may_not_write_is_reported_once(tmp_pat
     assert [line.split()[-1] for line in (first, *rest)] == ["said"] * 3
 
 
-def test_each_outage_of_a_file_is_reported_and_it_is_written_again(
+def test_each_outage_of_a_log_file_is_reported_until_writing_resumes(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "disk"

@@ -68,7 +68,7 @@ async def test_a_migration_without_its_lock_times_out_and_names_the_holder(
         await migrate.check(database_url)
 
 
-async def test_a_version_works_on_a_newer_schema_and_not_on_an_older_one(
+async def test_a_version_works_on_a_newer_and_not_on_an_older_schema(
     database_url: str, conn: Connection
 ) -> None:
     with pytest.raises(SchemaOutdated, match=f"pending migrations: {NAME}; run: draftsman migrate"):

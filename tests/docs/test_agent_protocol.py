@@ -21,8 +21,8 @@ SHELL = (str(DOCS / "examples" / "agent.sh"),)
 
 def test_page_matches_the_models() -> None:
     text = PAGE.read_text()
-    again = "regenerate it: python tests/docs/protocol_tables.py"
-    assert page(text) == text, again
+    hint = "regenerate it: python tests/docs/protocol_tables.py"
+    assert page(text) == text, hint
 
 
 @pytest.fixture

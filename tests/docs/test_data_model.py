@@ -9,8 +9,8 @@ from tests.docs.data_model import PAGE, catalog, page, purposes
 
 def test_page_matches_the_database(database_url: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    again = "regenerate it: python -m tests.docs.data_model"
-    assert page(text, catalog(database_url)) == text, again
+    hint = "regenerate it: python -m tests.docs.data_model"
+    assert page(text, catalog(database_url)) == text, hint
 
 
 def test_exactly_the_existing_tables_and_columns_are_described(database_url: str) -> None:

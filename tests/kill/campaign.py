@@ -96,9 +96,9 @@ class Campaign:
     zygote: Zygote
     settings: dict[str, Any]
     pending: set[str]
-    strike: FaultAction
+    inject: FaultAction
     reached: set[str] = field(default_factory=set)
-    struck: list[str] = field(default_factory=list)
+    faulted: list[str] = field(default_factory=list)
 
     async def work(self, over: Callable[[], Awaitable[bool]]) -> None:
         """Run workers until the work is done, and the last has stopped cleanly."""
@@ -108,7 +108,7 @@ class Campaign:
     async def ask(self, script: str, **jobs: int) -> None:
         """Run clients with a script until a client finishes without a fault."""
         for _ in range(len(self.pending) + 5):
-            before = len(self.struck)
+            before = len(self.faulted)
             client = await self._fork(script, **jobs)
             finished = False
             while (reached := await self._next(client)) is not None:
@@ -118,12 +118,12 @@ class Campaign:
             client.close()
             if finished:
                 return
-            assert len(self.struck) > before, f"{script} broke: {self.said()}"
-        raise AssertionError(f"{script} does not end: {self.said()}")
+            assert len(self.faulted) > before, f"{script} failed: {self.diagnosis()}"
+        raise AssertionError(f"{script} does not end: {self.diagnosis()}")
 
     async def worker(self, over: Callable[[], Awaitable[bool]]) -> bool:
         """Run a worker; return whether it stopped cleanly, without a fault."""
-        worker, passed, before = await self._fork("worker"), set[str](), len(self.struck)
+        worker, passed, before = await self._fork("worker"), set[str](), len(self.faulted)
         stopping = asyncio.create_task(self._stop(worker, passed, over))
         try:
             while (reached := await self._next(worker)) is not None:
@@ -135,11 +135,11 @@ class Campaign:
             worker.close()
             with suppress(asyncio.CancelledError):
                 await stopping  # its error explains why the worker never got a stop signal
-        if STARTED not in passed and len(self.struck) > before:
+        if STARTED not in passed and len(self.faulted) > before:
             return False  # without a database a worker does not start, and says so
-        assert not stopping.cancelled(), f"the worker ended by itself: {self.said()}"
-        assert "end" in passed, f"the worker broke: {self.said()}"
-        return len(self.struck) == before
+        assert not stopping.cancelled(), f"the worker exited unexpectedly: {self.diagnosis()}"
+        assert "end" in passed, f"the worker failed: {self.diagnosis()}"
+        return len(self.faulted) == before
 
     async def _stop(
         self, worker: Process, passed: set[str], over: Callable[[], Awaitable[bool]]
@@ -171,23 +171,23 @@ class Campaign:
         unfinished = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
         await asyncio.sleep(1)  # the time for it to print where its tasks wait
         process.signal(signal.SIGKILL)
-        raise AssertionError(f"nothing happens any more: {unfinished} {self.said()}")
+        raise AssertionError(f"the campaign is stuck: {unfinished} {self.diagnosis()}")
 
     async def _meet(self, process: Process, reached: Reached) -> bool:
         self.reached.update(reached.points)
         if not reached.stop:
             return True
         self.pending.difference_update(reached.points)
-        self.struck += reached.points
-        lives = await self.strike(process, reached)
+        self.faulted += reached.points
+        lives = await self.inject(process, reached)
         async with self.rt.db.connection() as conn:
             broken = await rows(conn, VIOLATED)
         assert broken == [], f"at {reached.points}"
         return lives
 
-    def said(self) -> str:
+    def diagnosis(self) -> str:
         """Return the last fault, and the output of the processes."""
-        return f"{self.struck[-3:]}\n{self.zygote.log.read_text()[-12000:]}"
+        return f"{self.faulted[-3:]}\n{self.zygote.log.read_text()[-12000:]}"
 
 
 async def all_ended(rt: Runtime) -> bool:

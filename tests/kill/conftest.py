@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kill.fault_points import place as place
+from tests.kill.fault_points import environment as environment
 
 
 @pytest.fixture

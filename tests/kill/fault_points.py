@@ -56,13 +56,13 @@ class KillEnvironment:
     empty_url: str
     folder: Path
 
-    def strike(self, faults: Mapping[str, set[str]]) -> FaultAction:
+    def inject(self, faults: Mapping[str, set[str]]) -> FaultAction:
         """Return an action that injects each fault at its points, and the first fault elsewhere."""
         return by_point({FAULTS[fault](self.server): at for fault, at in faults.items()})
 
 
 @pytest.fixture
-def place(
+def environment(
     rt: Runtime,
     server: Server,
     make: Factory,
@@ -79,34 +79,34 @@ def by_point(actions: Mapping[FaultAction, set[str]]) -> FaultAction:
     """Return an action that does each of these at its points, and the first elsewhere."""
     first = next(iter(actions))
 
-    async def strike(process: Process, reached: Reached) -> bool:
+    async def inject(process: Process, reached: Reached) -> bool:
         chosen = (action for action, at in actions.items() if not at.isdisjoint(reached.points))
         return await next(chosen, first)(process, reached)
 
-    return strike
+    return inject
 
 
-async def at_queries(faults: Mapping[str, set[str]], place: KillEnvironment) -> None:
+async def at_queries(faults: Mapping[str, set[str]], environment: KillEnvironment) -> None:
     """Inject faults at these points of queries; fail for a query without a reached point."""
     at = set[str]().union(*faults.values())
-    async with zygote(place.folder) as forks:
-        usual = configuration(place.url, place.folder)
-        campaign = Campaign(place.rt, forks, usual, set(at), place.strike(faults))
-        await _work(campaign, place.folder / "1")
+    async with zygote(environment.folder) as forks:
+        usual = configuration(environment.url, environment.folder)
+        campaign = Campaign(environment.rt, forks, usual, set(at), environment.inject(faults))
+        await _work(campaign, environment.folder / "1")
         campaign.pending -= kill_points.reads()
-        await prune(campaign, place.clock)
-        await ask_people(campaign, place.make)
+        await prune(campaign, environment.clock)
+        await ask_people(campaign, environment.make)
         await tell_people(campaign)
-        campaign.settings = configuration(place.empty_url, place.folder)
+        campaign.settings = configuration(environment.empty_url, environment.folder)
         await campaign.ask("migrating")
         campaign.settings = usual
-        for again in AGAIN:
+        for round_points in AGAIN:
             campaign.pending = kill_points.sql_points() - campaign.reached
             if campaign.pending:
-                await cancel_all(place.rt)
-                await _work(campaign, place.folder / again)
+                await cancel_all(environment.rt)
+                await _work(campaign, environment.folder / round_points)
     check_all_reached(kill_points.sql_points(), campaign.reached)
-    assert at - set(campaign.struck) <= kill_points.reads()
+    assert at - set(campaign.faulted) <= kill_points.reads()
 
 
 async def _work(campaign: Campaign, folder: Path) -> None:
@@ -115,42 +115,44 @@ async def _work(campaign: Campaign, folder: Path) -> None:
     await drain(campaign)
 
 
-async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnvironment) -> Campaign:
+async def at_an_agents_work(
+    action: FaultAction, at: set[str], environment: KillEnvironment
+) -> Campaign:
     """Inject faults at these points of an agent's run; return the reached and faulted points."""
-    async with zygote(place.folder) as forks:
-        usual = configuration(place.url, place.folder)
-        campaign = Campaign(place.rt, forks, usual, set(), strike)
+    async with zygote(environment.folder) as forks:
+        usual = configuration(environment.url, environment.folder)
+        campaign = Campaign(environment.rt, forks, usual, set(), action)
         for number, start in enumerate(range(0, len(at), MAX_POINTS)):
             campaign.pending = set(sorted(at)[start : start + MAX_POINTS])
-            folder = place.folder / str(number)
+            folder = environment.folder / str(number)
             folder.mkdir()
             await drive_agent(campaign, folder)
     return campaign
 
 
-async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
+async def at_phases(fault: str, at: set[str], environment: KillEnvironment) -> None:
     """Inject faults at these points of an agent's run; fail for a phase without a reached point."""
-    check_phases(at, await at_an_agents_work(place.strike({fault: at}), at, place))
+    check_phases(at, await at_an_agents_work(environment.inject({fault: at}), at, environment))
 
 
-async def at_agents(at: set[str], place: KillEnvironment) -> None:
+async def at_agents(at: set[str], environment: KillEnvironment) -> None:
     """Kill the agent at these points, and at least once at each kind of message."""
-    strike = KillAgent()
-    check_agents(at, await at_an_agents_work(strike, at, place), strike)
-    check_all_reached({f"agent says {name} before" for name in TYPES}, strike.hit)
+    action = KillAgent()
+    check_agents(at, await at_an_agents_work(action, at, environment), action)
+    check_all_reached({f"agent says {name} before" for name in TYPES}, action.hit)
 
 
 def check_phases(at: set[str], campaign: Campaign) -> None:
     """Fail for a phase of an agent's run without a reached point, and for a point without fault."""
     check_all_reached(reachable(kill_points.phase_points()), campaign.reached)
-    check_all_reached(reachable(at), set(campaign.struck))
+    check_all_reached(reachable(at), set(campaign.faulted))
 
 
-def check_agents(at: set[str], campaign: Campaign, strike: KillAgent) -> None:
+def check_agents(at: set[str], campaign: Campaign, action: KillAgent) -> None:
     """Fail for a point without fault, and for a message at which no agent was killed."""
-    check_all_reached(reachable(at) - UNRESPONSIVE, set(campaign.struck))
+    check_all_reached(reachable(at) - UNRESPONSIVE, set(campaign.faulted))
     messages = {point for point in at if re.fullmatch("agent says .* before", point)}
-    check_all_reached(messages, strike.hit)
+    check_all_reached(messages, action.hit)
 
 
 def reachable(at: set[str]) -> set[str]:

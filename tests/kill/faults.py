@@ -35,7 +35,7 @@ def cut(admin: psycopg.Connection[tuple[object, ...]]) -> FaultAction:
     After a statement its reply is lost.
     """
 
-    async def strike(process: Process, reached: Reached) -> bool:
+    async def inject(process: Process, reached: Reached) -> bool:
         async def gone() -> bool:
             return not await asyncio.to_thread(_cut, admin, reached.backends)
 
@@ -43,18 +43,18 @@ def cut(admin: psycopg.Connection[tuple[object, ...]]) -> FaultAction:
         process.go_on(lose_reply=True)
         return True
 
-    return strike
+    return inject
 
 
 def crash(server: Server) -> FaultAction:
     """Return a fault that stops the server at once, like a crash, and starts it again."""
 
-    async def strike(process: Process, reached: Reached) -> bool:
+    async def inject(process: Process, reached: Reached) -> bool:
         await asyncio.to_thread(server.crash)
         process.go_on(lose_reply=True)
         return True
 
-    return strike
+    return inject
 
 
 FAULTS: Final[dict[str, Callable[[Server], FaultAction]]] = {

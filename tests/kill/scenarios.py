@@ -170,8 +170,8 @@ async def _leave_clones(campaign: Campaign, number: int) -> None:
 
 async def _lose_worker(campaign: Campaign, number: int) -> None:
     """Kill a worker while it runs this job."""
-    before = replace(campaign, reached=set(campaign.reached), struck=list(campaign.struck))
-    campaign.strike = kill
+    before = replace(campaign, reached=set(campaign.reached), faulted=list(campaign.faulted))
+    campaign.inject = kill
 
     async def never() -> bool:
         return False
@@ -179,8 +179,8 @@ async def _lose_worker(campaign: Campaign, number: int) -> None:
     while (await campaign.rt.read_model.job(number)).run_count == 0:
         campaign.pending = {"sweeps.next_due before"}
         await campaign.worker(never)
-    campaign.pending, campaign.strike = before.pending, before.strike
-    campaign.reached, campaign.struck = before.reached, before.struck
+    campaign.pending, campaign.inject = before.pending, before.inject
+    campaign.reached, campaign.faulted = before.reached, before.faulted
 
 
 async def drain(campaign: Campaign) -> None:
@@ -257,8 +257,8 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     )  # a killed first client is started again, and joins
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
-    trail = await rt.read_model.job_events(jobs["unfollowed"])
-    assert [event.kind for event in trail].count("retry_not_created") == 1
+    events = await rt.read_model.job_events(jobs["unfollowed"])
+    assert [event.kind for event in events].count("retry_not_created") == 1
     for name in ("failed", "expired"):
         assert [job.retry_of for job in all_jobs].count(jobs[name]) == 1, name
 

@@ -38,19 +38,19 @@ AGENT_KILLS: Final = {
 
 
 @pytest.mark.timeout(LONG)
-async def test_faults_at_queries(place: KillEnvironment) -> None:
-    await at_queries({fault: kill_points.decisive(fault) for fault in ("kill", "cut")}, place)
+async def test_faults_at_queries(environment: KillEnvironment) -> None:
+    await at_queries({fault: kill_points.decisive(fault) for fault in ("kill", "cut")}, environment)
 
 
 @pytest.mark.timeout(LONG)
 async def test_a_killed_worker_and_a_killed_agent_at_steps_of_its_run(
-    place: KillEnvironment,
+    environment: KillEnvironment,
 ) -> None:
     at = WORKER_KILLS | AGENT_KILLS
     assert at < kill_points.phase_points()
     agents = KillAgent()
-    strike = by_point({kill: WORKER_KILLS, agents: AGENT_KILLS})
-    campaign = await at_an_agents_work(strike, at, place)
+    action = by_point({kill: WORKER_KILLS, agents: AGENT_KILLS})
+    campaign = await at_an_agents_work(action, at, environment)
     check_phases(at, campaign)
     check_agents(AGENT_KILLS, campaign, agents)
 

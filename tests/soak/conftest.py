@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kill.fault_points import place as place
+from tests.kill.fault_points import environment as environment
 
 NEEDS = (
     "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"

@@ -1,6 +1,6 @@
 -- A million jobs that ended, over half a year, and a hundred thousand that wait for people, with
 -- their runs, events, questions, answers, steps, checkpoints, artifacts and logs; and some of each
--- other status. The rows that the arrows would leave, written in bulk with the triggers off:
+-- other status. The rows that the transitions would leave, written in bulk with the triggers off:
 -- `doctor --invariants` says whether they are.
 
 -- name: begin
@@ -21,7 +21,7 @@ RETURNS draftsman.job_status[] LANGUAGE sql STABLE AS $$
         ELSE 'queued,claimed,running,' END) || status, ',')::draftsman.job_status[]
 $$;
 
--- Partitions of the trail for the last months, as their leaders made them.
+-- Partitions of the events of the last months, as their leaders made them.
 -- name: months
 SELECT set_config('draftsman.clock_offset', '-6 months', false);
 SELECT draftsman.make_event_partitions(6);
@@ -102,7 +102,7 @@ SELECT j.number, n, coalesce(j.worker_id, md5('worker' || j.number %% 20)::uuid)
   FROM draftsman.jobs j
  CROSS JOIN LATERAL generate_series(1, j.run_count) n
 
--- The trail's indexes are built at the end, at once.
+-- The indexes of events are built at the end, at once.
 -- name: indexes
 SELECT replace(pg_get_indexdef(i), ' ON ONLY ', ' ON ')
   FROM unnest('{draftsman.job_events_job,draftsman.job_events_cursor}'::regclass[]) i

@@ -47,12 +47,12 @@ async def run_chaos(
     conn: Connection,
     record_property: Callable[[str, object], None],
 ) -> None:
-    storm = ChaosRun(
+    chaos = ChaosRun(
         backend, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
     )
-    await storm.run(make, conn)
-    kinds = await storm.check(rt, conn)
+    await chaos.run(make, conn)
+    kinds = await chaos.check(rt, conn)
     assert set(backend.fault_counts) == backend.known, "not every fault was injected"
-    assert storm.killed == KILLS
+    assert chaos.killed == KILLS
     record_property("faults", dict(backend.fault_counts))
     record_property("deliveries", {str(kind): count for kind, count in kinds.items()})

@@ -25,16 +25,16 @@ def server() -> Iterator[Server]:
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_faults_at_every_query(fault: str, place: KillEnvironment) -> None:
-    await at_queries({fault: kill_points.sql_points()}, place)
+async def test_faults_at_every_query(fault: str, environment: KillEnvironment) -> None:
+    await at_queries({fault: kill_points.sql_points()}, environment)
 
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_faults_at_every_step_of_an_agent(fault: str, place: KillEnvironment) -> None:
-    await at_phases(fault, kill_points.phase_points(), place)
+async def test_faults_at_every_step_of_an_agent(fault: str, environment: KillEnvironment) -> None:
+    await at_phases(fault, kill_points.phase_points(), environment)
 
 
 @pytest.mark.timeout(LONG)
-async def test_agents_killed_at_every_point(place: KillEnvironment) -> None:
-    await at_agents(kill_points.phase_points(), place)
+async def test_agents_killed_at_every_point(environment: KillEnvironment) -> None:
+    await at_agents(kill_points.phase_points(), environment)

@@ -86,7 +86,7 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     await more(upgrade, old=False)
     (upgrade.installation.folder / "go").touch()
     assert await old.end() == 0, old.output_text
-    again = upgrade.old(WORKER)  # of two versions, the older may still be started
+    old_worker = upgrade.old(WORKER)  # of two versions, the older may still be started
     await more(upgrade, old=True)
     (upgrade.installation.folder / "stop").touch()
     assert await submitter.end() == 0, submitter.output_text
@@ -95,14 +95,14 @@ async def test_no_job_is_lost_or_run_twice_while_processes_migrate(
     jobs = [await wait_for_end(rt, number) for (number,) in created]
     assert {job.status for job in jobs} == {Status.COMPLETED}
     for job in jobs:
-        trail = await rt.read_model.job_events(job.number)
-        assert job.run_count == 1 + (job.number == asking), (job, trail)
+        events = await rt.read_model.job_events(job.number)
+        assert job.run_count == 1 + (job.number == asking), (job, events)
     assert Counter(job for job, _ in upgrade.ran()) == Counter(job.number for job in jobs)
     assert (held, True) in upgrade.ran()
-    for worker in (new, again):
+    for worker in (new, old_worker):
         worker.signal(signal.SIGTERM)
         assert await worker.end() == 0, worker.output_text
-    for process in (old, submitter, new, again):
+    for process in (old, submitter, new, old_worker):
         assert "Traceback" not in process.output_text
         assert "ERROR" not in process.output_text
     assert (

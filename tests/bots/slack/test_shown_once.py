@@ -16,5 +16,5 @@ async def test_each_message_is_visible_once_and_in_order_despite_faults(
     chaos = ChaosRun(backend, jobs=12, notices=5, processes=2, kills=1, deadline=90)
     await chaos.run(make, conn)
     await chaos.check(rt, conn)
-    assert set(backend.fault_counts) == backend.known, "not every fault struck"
+    assert set(backend.fault_counts) == backend.known, "not every fault was injected"
     assert chaos.killed == 1

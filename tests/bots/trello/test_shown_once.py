@@ -12,9 +12,9 @@ from tests.factories import Factory
 async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    sky = TrelloBackend(seed=1)
-    storm = ChaosRun(sky, jobs=12, notices=4, processes=2, kills=1, deadline=90)
-    await storm.run(make, conn)
-    await storm.check(rt, conn)
-    assert set(sky.fault_counts) == sky.known, "not every fault struck"
-    assert storm.killed == 1
+    backend = TrelloBackend(seed=1)
+    chaos = ChaosRun(backend, jobs=12, notices=4, processes=2, kills=1, deadline=90)
+    await chaos.run(make, conn)
+    await chaos.check(rt, conn)
+    assert set(backend.fault_counts) == backend.known, "not every fault was injected"
+    assert chaos.killed == 1

@@ -60,9 +60,9 @@ def blocking(draftsman: Draftsman) -> Iterator[BlockingClient]:
 
 async def test_a_request_creates_one_job_of_the_current_user(client: Client) -> None:
     submitted = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
-    again = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
-    assert (submitted.outcome, again.outcome) == ("created", "deduplicated")
-    assert again.number == submitted.number
+    repeated = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
+    assert (submitted.outcome, repeated.outcome) == ("created", "deduplicated")
+    assert repeated.number == submitted.number
     job = await client.get(submitted)
     assert (job.ticket_text, job.payload, job.status) == ("Tidy up", {"n": 1}, Status.QUEUED)
     assert (job.source, job.invoker_id) == (Source.API, "me")
@@ -207,8 +207,8 @@ async def test_a_job_exists_if_the_callers_transaction_commits(
         job = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
         await conn.commit()
         assert (await client.get(job.number)).status is Status.QUEUED
-        again = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
-        assert (again.outcome, again.number) == ("deduplicated", job.number)
+        repeated = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+        assert (repeated.outcome, repeated.number) == ("deduplicated", job.number)
 
 
 @pytest.mark.parametrize("kind", ["async", "blocking"])
@@ -346,8 +346,8 @@ def test_a_closed_client_raises_a_clear_error(draftsman: Draftsman) -> None:
         client.questions()
     with pytest.raises(Exception, match="closed"):
         client.questions()
-    with draftsman as again:
-        assert again.questions() == []
+    with draftsman as reopened:
+        assert reopened.questions() == []
 
 
 @pytest.mark.parametrize("operation", ["wait", "events"])

@@ -163,7 +163,7 @@ def test_a_response_without_an_event_or_over_a_limit_is_refused(fields: dict[str
         Response.model_validate(fields)
 
 
-def test_a_resolution_keeps_only_what_is_set() -> None:
+def test_a_resolution_stores_only_set_fields() -> None:
     assert Resolution("expired", "system").as_json() == {"outcome": "expired", "via": "system"}
     full = Resolution("approved", "person", "v", "t", ("a", "b"), "r", self_approved=True)
     assert full.as_json() == {

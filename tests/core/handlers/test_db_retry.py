@@ -100,8 +100,8 @@ READ = {
 
 async def check_stored_once(rt: Runtime, number: int) -> None:
     """Check the rows of a run against its calls."""
-    trail = await rt.read_model.job_events(number)
-    pages = [event.payload["page"] for event in trail if event.kind == "page_read"]
+    events = await rt.read_model.job_events(number)
+    pages = [event.payload["page"] for event in events if event.kind == "page_read"]
     assert pages == [1, 2, 2]
     assert (await rt.checkpoints.read_artifact(number, "notes.md"))[1] == b"notes"
     assert (await run_of(rt, number)).usage == {"input_tokens": 5}
@@ -304,7 +304,7 @@ async def test_a_call_waits_no_longer_than_the_lease() -> None:
     assert away.tries > 1
 
 
-async def test_a_stopped_run_retries_on_one_other_connection() -> None:
+async def test_a_stopped_run_retries_on_a_second_connection() -> None:
     away = UnreachableCall()
     with pytest.raises(DatabaseUnreachable):
         await wait_for_database("D-1", away, PATIENT, lambda: True)

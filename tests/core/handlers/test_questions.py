@@ -56,8 +56,8 @@ async def test_a_question_parks_the_run_and_frees_its_slot(rt: Runtime, make: Fa
         await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "no, thanks", n=2)
         await wait_for_end(rt, number)
-    first, again, second = answers
-    assert first == again
+    first, repeated, second = answers
+    assert first == repeated
     assert isinstance(first, Answered)
     assert isinstance(second, Answered)
     assert (first.value, first.text, first.outcome, first.via) == (
@@ -255,7 +255,7 @@ async def question_and_gate(ctx: RunContext) -> Outcome:
         ({"other": "blue"}, S.WAITING_FOR_INPUT),
     ],
 )
-async def test_an_answer_in_the_request_is_used_if_it_fits_and_never_for_an_approval(
+async def test_an_answer_in_the_request_is_used_if_valid_and_never_for_an_approval(
     rt: Runtime, make: Factory, prepared: dict[str, str], waits: Status
 ) -> None:
     number = await make.queued(queue="default", overrides={"answers": prepared})

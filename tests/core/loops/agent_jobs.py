@@ -172,16 +172,16 @@ async def wait_for_exit(*pids: int) -> None:
 async def wait_for_clone(folder: Path, name: str) -> Path:
     """Return the running agent's clone below a folder, once the agent made this file in it."""
 
-    def found() -> list[Path]:
+    def matching_files() -> list[Path]:
         return [
             path.parent for path in folder.glob(f"**/runs/*/repo/{name}") if path.stat().st_size
         ]
 
     async def look() -> bool:
-        return bool(await asyncio.to_thread(found))
+        return bool(await asyncio.to_thread(matching_files))
 
     await until(look, f"{name} in a clone")
-    return found()[0]
+    return matching_files()[0]
 
 
 async def wait_for_agent(folder: Path, name: str) -> int:

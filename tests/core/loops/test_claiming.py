@@ -208,14 +208,14 @@ async def test_a_result_refused_by_the_database_fails_only_its_job(
     await conn.execute(
         "ALTER TABLE draftsman.job_states ADD CHECK (result IS NULL OR NOT result ? 'bad')"
     )
-    together = asyncio.Barrier(2)
+    barrier = asyncio.Barrier(2)
 
     async def bad(ctx: RunContext) -> Outcome:
-        await together.wait()
+        await barrier.wait()
         return Done({"bad": 1})
 
     async def good(ctx: RunContext) -> Outcome:
-        await together.wait()
+        await barrier.wait()
         return Done({"good": 1})
 
     refused = await make.queued(type="bad", queue="default")

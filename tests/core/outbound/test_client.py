@@ -340,7 +340,7 @@ async def test_a_slow_response_ends_at_the_timeout_of_the_call(respx_mock: MockR
         (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 10_000_000, "header_too_large"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 2_000_000, "header_too_large"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_broken_response_has_a_reason(site: FaultyServer, raw: bytes, code: str) -> None:
     site.routes["/"] = raw

@@ -105,7 +105,7 @@ class ChatBackend:
 class ChaosRun:
     """A run: number of jobs, faults and kills."""
 
-    sky: ChaosBackend
+    backend: ChaosBackend
 
     jobs: int
     notices: int
@@ -121,7 +121,7 @@ class ChaosRun:
         """Deliver all messages; up to twenty jobs ask questions, which are answered."""
         rt, self.watch = make.rt, conn
         async with AsyncExitStack() as stack:
-            module, *address = await self.sky.open(stack)
+            module, *address = await self.backend.open(stack)
             processes = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])
             stack.push_async_callback(processes.stop)
             for _ in range(self.processes):
@@ -135,7 +135,7 @@ class ChaosRun:
         asking = []
         numbers = []
         for n in range(self.jobs):
-            fields: dict[str, Any] = {"notify": (self.sky.target(n),)}
+            fields: dict[str, Any] = {"notify": (self.backend.target(n),)}
             if n % max(5, self.jobs // 20):  # each run of a test holds a session
                 numbers.append(await make.queued(**fields))
             else:
@@ -161,7 +161,7 @@ class ChaosRun:
         """Kill a process at a fixed number of posts, and start another."""
         total = self.jobs * self.notices
         for n in range(1, self.kills + 1):
-            await self.sky.reach(total * n // (self.kills + 1))
+            await self.backend.reach(total * n // (self.kills + 1))
             await processes.kill_one()
             self.killed += 1
             await processes.start()
@@ -175,7 +175,7 @@ class ChaosRun:
         kinds = Counter(str(kind) for _, _, kind, *_ in counts)
         assert kinds["notice"] == self.jobs * self.notices
         assert kinds["question_closed"] > 0, "no copy was edited"
-        posts = self.sky.seen()
+        posts = self.backend.seen()
         counts_by_marker = Counter(post.marker for post in posts)
         assert max(counts_by_marker.values()) == 1, "a message is visible twice"
         for marker, seq, kind, status, *_ in counts:

@@ -43,8 +43,8 @@ class ChatHarness:
 
     def dispatcher(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:
         """Make a dispatcher without running it."""
-        instead = parse(fallback) if fallback else None
-        deliver = DeliverySender(self.rt.db, FAST, instead, self.rt.policy)
+        fallback_target = parse(fallback) if fallback else None
+        deliver = DeliverySender(self.rt.db, FAST, fallback_target, self.rt.policy)
         return DeliveryDispatcher(deliver, [ChatChannel(self.url, **channel)], FAST)
 
     async def open(self, fallback: str | None = None, **channel: Any) -> DeliveryDispatcher:

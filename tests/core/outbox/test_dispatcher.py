@@ -46,13 +46,17 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     number = await make.queued(title=title, **CHAT)
     await chat.open(fallback="log")
     await chat.quiet(number)
-    dead, instead = await deliveries_of(rt, number)
+    dead, fallback_delivery = await deliveries_of(rt, number)
     assert (dead.status, dead.attempts, dead.last_error) == (
         DeliveryStatus.DEAD_LETTER,
         1,
         "HTTP 400",
     )
-    assert (instead.channel, instead.target, instead.original) == ("log", "log", dead.seq)
+    assert (fallback_delivery.channel, fallback_delivery.target, fallback_delivery.original) == (
+        "log",
+        "log",
+        dead.seq,
+    )
 
     async def said() -> bool:  # after the commit, which this test may see first
         return bool(caplog.text)
@@ -61,7 +65,7 @@ async def test_the_last_attempt_is_final_and_reported_to_the_fallback_target(
     assert (
         f"delivery {dead.seq} (status) of D-{number} to {dead.channel}:{dead.target}" in caplog.text
     )
-    assert f"HTTP 400; replaced by delivery {instead.seq}" in caplog.text
+    assert f"HTTP 400; replaced by delivery {fallback_delivery.seq}" in caplog.text
     assert "Tidy up" not in caplog.text
     events = [
         e for e in await rt.read_model.job_events(number) if e.kind == "delivery_dead_lettered"

@@ -26,8 +26,8 @@ async def test_messages_of_a_job_are_sent_in_order_and_its_question_is_edited(
     await chat.quiet(work.number)
     await make.decide(work.number, True, people.carol)
     await chat.quiet(work.number)
-    again = await make.running(work.number)
-    await rt.settlement.outcome(again, Done({"summary": "all is well", "pr_url": "https://x/1"}))
+    next_run = await make.running(work.number)
+    await rt.settlement.outcome(next_run, Done({"summary": "all is well", "pr_url": "https://x/1"}))
     await chat.quiet(work.number)
     (thread,) = chat.chat.threads.values()
     assert [post.text.splitlines()[0] for post in thread] == [

@@ -257,8 +257,8 @@ async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
 async def test_a_sent_delivery_is_immutable(conn: Connection, make: Factory, rt: Runtime) -> None:
     await make.queued(**LOG)
     await send_all(rt)
-    again = "status = 'pending', sent_at = NULL, next_attempt_at = now()"
-    for change in (again, "kind = 'result', version = NULL", "thread_key = 'T'", "id = id"):
+    reset = "status = 'pending', sent_at = NULL, next_attempt_at = now()"
+    for change in (reset, "kind = 'result', version = NULL", "thread_key = 'T'", "id = id"):
         async with refused(CHANGE, "a sent delivery is immutable"):
             await run(conn, f"UPDATE draftsman.deliveries SET {change}")
     for statement in ("DELETE FROM draftsman.deliveries", "TRUNCATE draftsman.deliveries CASCADE"):

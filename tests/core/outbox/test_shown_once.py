@@ -12,8 +12,8 @@ async def test_each_message_is_visible_once_and_in_order_despite_faults(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     backend = ChatBackend(seed=1)
-    storm = ChaosRun(backend, jobs=10, notices=10, processes=2, kills=2, deadline=90)
-    await storm.run(make, conn)
-    await storm.check(rt, conn)
+    chaos = ChaosRun(backend, jobs=10, notices=10, processes=2, kills=2, deadline=90)
+    await chaos.run(make, conn)
+    await chaos.check(rt, conn)
     assert set(backend.fault_counts) == backend.known, "not every fault was injected"
-    assert storm.killed == 2
+    assert chaos.killed == 2

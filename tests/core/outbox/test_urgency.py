@@ -69,7 +69,7 @@ async def test_decisions_and_results_are_urgent(make: Factory, rt: Runtime, kind
         await finish(rt, item)
 
 
-async def test_deliveries_before_an_urgent_delivery_are_urgent_and_later_ones_are_not(
+async def test_only_deliveries_before_an_urgent_delivery_are_urgent(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = (await make.asked(**CHAT)).number
@@ -137,5 +137,5 @@ async def test_a_rate_limited_delivery_keeps_its_place(
     assert await rt.delivery_sender.record(item, outcome) is DeliveryStatus.PENDING
     (delivery,) = await deliveries_of(rt, item.job)
     assert delivery.next_attempt_at == item.due_at
-    (again,) = await claim(rt)
-    assert again.job == item.job != second
+    (next_claim,) = await claim(rt)
+    assert next_claim.job == item.job != second

@@ -156,13 +156,13 @@ async def test_the_lease_of_a_dead_dispatcher_expires_and_its_post_is_in_doubt(
     (first_claim,) = await claim(rt)
     assert await claim(rt) == []
     await clock.forward(61)
-    (again,) = await claim(rt)
-    assert (again.seq, again.in_doubt, again.attempts) == (first_claim.seq, True, 2)
-    assert again.id == first_claim.id, "the marker is that of the delivery"
+    (next_claim,) = await claim(rt)
+    assert (next_claim.seq, next_claim.in_doubt, next_claim.attempts) == (first_claim.seq, True, 2)
+    assert next_claim.id == first_claim.id, "the marker is that of the delivery"
     assert await rt.delivery_sender.record(first_claim, RECEIPT) is None, (
         "it was sent again after being dead"
     )
-    assert await rt.delivery_sender.record(again, RECEIPT) is DeliveryStatus.SENT
+    assert await rt.delivery_sender.record(next_claim, RECEIPT) is DeliveryStatus.SENT
 
 
 async def test_a_target_that_joins_during_a_status_change_gets_the_newest_status(
@@ -184,8 +184,8 @@ async def test_two_concurrent_redeliveries_resend_once(
     (item,) = await claim(rt)
     failure = Failure("gone", declared="PERMANENT")
     assert await rt.delivery_sender.record(item, failure) is DeliveryStatus.DEAD_LETTER
-    again = first.rt.outbox.redeliver([item.seq], make.owner)
-    async with first.doing(again) as revived:
+    redelivery = first.rt.outbox.redeliver([item.seq], make.owner)
+    async with first.doing(redelivery) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []
     assert revived.result() == [item.seq]
     (once,) = await claim(rt, ChannelName.LOG)

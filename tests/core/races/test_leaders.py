@@ -144,9 +144,9 @@ async def test_partitions_are_created_once_by_concurrent_sweeps(
     await first.reopen()
     before = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
     async with first.doing(first.rt.sweeps.partitions(LeaderTerm())) as created:
-        again = await first.then(rt.sweeps.partitions(LeaderTerm()), conn)
+        second_sweep = await first.then(rt.sweeps.partitions(LeaderTerm()), conn)
     assert created.result() > 0
-    assert again == 0
+    assert second_sweep == 0
     after = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
     assert after == before + created.result()
 

@@ -151,9 +151,9 @@ async def test_a_claim_of_another_worker_is_not_started(
     )
     async with first.doing(first.rt.db.run_transaction(lose)) as lost:
         assert not await first.then(late, conn)
-    (again,) = lost.result()
+    (new_claim,) = lost.result()
     job = await rt.read_model.job(work.number)
-    assert (job.status, job.lease_token) == (Status.CLAIMED, again.token)
+    assert (job.status, job.lease_token) == (Status.CLAIMED, new_claim.token)
 
 
 async def test_a_result_during_the_rescue_waits_and_is_refused(

@@ -36,9 +36,9 @@ async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
     ben = Actor(Source.SLACK, "U-BEN", "Ben")
     red = Response(source_event_id="click", text="red")
     assert (await bot.questions.answer(work.number, 1, red, ben)).resolved
-    again = await make.running(work.number)
+    next_run = await make.running(work.number)
     gate = GATE.model_copy(update={"quorum": 2})
-    assert await worker.questions.ask(again.lease, gate, invoker="anna")
+    assert await worker.questions.ask(next_run.lease, gate, invoker="anna")
     yes = Response(source_event_id="dave", decision=True)
     dave = Actor(Source.SLACK, "U-DAVE", "Dave")
     assert (await bot.questions.answer(work.number, 2, yes, dave)).accepted
@@ -48,8 +48,8 @@ async def test_each_role_can_run_its_part_of_a_job(as_role: As) -> None:
     assert verdict.job_status is Status.RESUMED
     last = await make.running(work.number)
     assert await worker.settlement.outcome(last, Done({"ok": True})) is Status.COMPLETED
-    trail = await carol.read_model.job_events(work.number)
-    actors = {event.kind: event.actor for event in trail}
+    events = await carol.read_model.job_events(work.number)
+    actors = {event.kind: event.actor for event in events}
     assert actors["job_created"].startswith("cli:t")
     assert actors["job_created"].endswith("_anna")
     assert actors["vote_received"] == "slack:U-DAVE"
@@ -184,8 +184,8 @@ async def test_decisions_stay_supported_by_their_votes(
     await clock.forward(61)
     await known.sweeps.expire(LeaderTerm())
     await decide(dave, late.number, True)
-    again = await make.running(decided.number)
-    assert await known.questions.ask(again.lease, GATE.model_copy(update={"text": "Again?"}))
+    next_run = await make.running(decided.number)
+    assert await known.questions.ask(next_run.lease, GATE.model_copy(update={"text": "Again?"}))
     await known.people.save(Directory({"zoe": DirectoryEntry()}))
     assert not any((await known.read_model.invariants()).values())
 
@@ -206,8 +206,8 @@ async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_ro
     with pytest.raises(Refused, match=f"{actor} may not ask for {submitted.name}"):
         async with anna.db.connection() as conn:
             await submissions.join(conn, [(submitted.number, {"requester": "carol"})], actor)
-    trail = await anna.read_model.job_events(submitted.number)
-    joined = [event for event in trail if event.kind == "request_joined"]
+    events = await anna.read_model.job_events(submitted.number)
+    joined = [event for event in events if event.kind == "request_joined"]
     assert [(join.payload["requester"], join.payload["text"]) for join in joined] == [
         ("anna", "and test it")
     ]

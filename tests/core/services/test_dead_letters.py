@@ -86,12 +86,12 @@ async def test_a_retry_of_a_request_without_notifications_has_none(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = await make.dead(notify=("none",))
-    again = await rt.job_control.retry(number, make.owner)
-    await make.running(again.number)
-    assert (await rt.read_model.job(again.number)).overrides == {"notify": "none"}
+    retry = await rt.job_control.retry(number, make.owner)
+    await make.running(retry.number)
+    assert (await rt.read_model.job(retry.number)).overrides == {"notify": "none"}
 
 
-async def test_without_a_fallback_the_log_of_the_process_names_it(
+async def test_a_dead_letter_without_a_fallback_is_logged(
     make: Factory, rt: Runtime, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)

@@ -26,7 +26,7 @@ TESTED = profile(
 )
 
 
-async def test_a_repository_is_known_once_however_it_is_written(
+async def test_a_repository_is_registered_once_for_all_forms_of_its_url(
     rt: Runtime, people: People
 ) -> None:
     repo = await rt.repos.add(PAY, TESTED, people.olga, commit="c1", checks=[{"name": "tests"}])

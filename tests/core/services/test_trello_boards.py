@@ -93,9 +93,9 @@ async def test_an_action_of_the_past_counts_without_a_newer_observation(rt: Runt
     assert not await rt.boards.end_removed_episode(CARD, LABEL, at)
     assert not await rt.boards.end_removed_episode(CARD, LABEL, began)
     assert await rt.boards.end_removed_episode(CARD, LABEL, at + timedelta(milliseconds=1))
-    again = await observe(rt)
-    assert again is not None
-    assert again.episode == 2
+    second_episode = await observe(rt)
+    assert second_episode is not None
+    assert second_episode.episode == 2
 
 
 async def test_labels_before_the_first_poll_create_no_job(rt: Runtime, people: People) -> None:

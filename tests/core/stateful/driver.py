@@ -1,4 +1,4 @@
-"""Drives model and database side by side: each arrow in both, then everything is compared."""
+"""Drives model and database side by side: each transaction in both, then everything is compared."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Driver(RuleBasedStateMachine):
         if not stale:
             return held
         lost = [place for place in sorted(self.works) if place not in held]
-        return sorted(lost, key=lambda one: self.model.owner(one).status == status) or held
+        return sorted(lost, key=lambda lease: self.model.owner(lease).status == status) or held
 
     def got(self, worker: int, works: list[ClaimedJob]) -> None:
         """Record the claims of a worker."""

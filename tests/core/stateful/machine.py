@@ -14,8 +14,8 @@ from tests.core.stateful.rules_submission import (
     invokers,
     people,
     pick,
+    requests,
     sessions,
-    wanted,
 )
 from tests.core.stateful.rules_sweeps import SweepRules
 from tests.support.server import Server
@@ -23,7 +23,7 @@ from tests.support.server import Server
 STAGES = ("queued", "claimed", "running", "input", "input", "gate", "gate", *ENDS)
 """Stages of the first jobs of an example, which save its first steps."""
 waits = st.sampled_from([0.0, 0.0, 10.0, 600.0])
-begun = st.tuples(wanted, st.sampled_from(STAGES), inputs, gates, times)
+begun = st.tuples(requests, st.sampled_from(STAGES), inputs, gates, times)
 
 
 class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):

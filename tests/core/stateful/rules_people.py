@@ -152,7 +152,7 @@ class PeopleRules(Driver):
         self.run_transaction(
             lambda: self.model.cancel(place, actor, force=force),
             lambda rt: rt.job_control.cancel(self.numbers[place], actor.actor, force=force),
-            lambda found: (str(found.status), found.requested),
+            lambda verdict: (str(verdict.status), verdict.requested),
             session=session,
         )
 

@@ -59,7 +59,7 @@ class RunRules(Driver):
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
                 [(self.works[i].lease, {"n": i}) for i in leases], **how
             ),
-            lambda found: {(self.place(work.number), str(work.status)) for work in found},
+            lambda works: {(self.place(work.number), str(work.status)) for work in works},
             session=worker,
         )
         self.got(worker, result or [])
@@ -138,7 +138,7 @@ class RunRules(Driver):
             self.run_transaction(
                 lambda: self.model.cancel(self.model.leases[lease].job, root, force=False)[1],
                 lambda rt: rt.job_control.cancel(work.number, root.actor),
-                lambda found: found.requested,
+                lambda job: job.requested,
                 session=session,
             )
         self.run_transaction(
@@ -156,7 +156,7 @@ class RunRules(Driver):
         reported = self.run_transaction(
             lambda: self.model.beat(worker, leases),
             lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
-            lambda found: (found[0], {self._pulse(state) for state in found[1]}),
+            lambda beat: (beat[0], {self._pulse(state) for state in beat[1]}),
             session=worker,
         )
         if reported is not None and not reported[0]:
@@ -198,7 +198,7 @@ class RunRules(Driver):
             case "finish" if key in job.steps and job.steps[key] is None:
                 job.steps[key] = n
             case "event":
-                job.job_events.append("said")
+                job.job_events.append("note")
             case "log":
                 job.logged.add((len(job.runs), n))
         return None
@@ -242,7 +242,7 @@ async def _write(rt: Runtime, work: ClaimedJob, kind: str, n: int, key: str) -> 
             case "finish":
                 await saves.finish_step(lease, key, n)
             case "event":
-                await saves.event(lease, "said", {"n": n})
+                await saves.event(lease, "note", {"n": n})
             case "log":
                 await saves.log(lease, n, "a line")
             case "usage":

@@ -22,7 +22,7 @@ people = st.sampled_from(
     [*EVERYBODY, *[who for who in EVERYBODY if who.owner or who.has("operator")] * 4]
 )
 invokers = st.sampled_from([*[who for who in EVERYBODY if who.has("invoker")] * 3, EVERYBODY[-1]])
-wanted = st.builds(
+requests = st.builds(
     JobRequest,
     type=st.sampled_from(["noop", *TYPES]),
     key=st.sampled_from([None, None, "a", "b", "c"]),
@@ -54,13 +54,13 @@ def invoked(item: JobRequest) -> Invocation:
 
 
 class IntakeRules(Driver):
-    @rule(batch=st.lists(wanted, min_size=1, max_size=3), actor=invokers, session=sessions)
+    @rule(batch=st.lists(requests, min_size=1, max_size=3), actor=invokers, session=sessions)
     def submit(self, batch: list[JobRequest], actor: ModelActor, session: int) -> None:
         batch = _without_undefined_order(batch)
         self.run_transaction(
             lambda: self.model.submit(batch, actor),
             lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], actor.actor),
-            lambda found: [self._made(item) for item in found],
+            lambda results: [self._made(item) for item in results],
             session=session,
         )
 
@@ -92,7 +92,7 @@ class IntakeRules(Driver):
         if not places:
             return
         place = places[-1 - n % len(places)]
-        late = late or any(answer.late for answer in self.model.jobs[place].said)
+        late = late or any(answer.late for answer in self.model.jobs[place].responses)
         options = {"fresh": fresh, "again": again, "with_answer": late}
         self.run_transaction(
             lambda: self.model.retry(place, actor, **options),

@@ -47,10 +47,10 @@ SELECT j.number, j.lease_token, jsonb_build_object(
     'status', j.status, 'version', j.version, 'claimed_from', j.claimed_from,
     'run_count', j.run_count, 'attempts', j.attempts, 'retry_count', j.retry_count,
     'error_class', j.error_class, 'canceled', j.cancel_requested_at IS NOT NULL,
-    'result', j.result -> 'n', 'retry_of', j.retry_of, 'given', j.overrides -> 'answers',
+    'result', j.result -> 'n', 'retry_of', j.retry_of, 'answers', j.overrides -> 'answers',
     'due', extract(epoch FROM CASE j.status WHEN 'scheduled' THEN j.run_at
                    WHEN 'retrying' THEN j.next_retry_at END - %(begin)s),
-    'trail', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e
+    'job_events', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e
                WHERE e.job = j.number),
     'runs', (SELECT coalesce(jsonb_agg(r.status ORDER BY r.ordinal), '[]')
                FROM draftsman.job_runs r WHERE r.job = j.number),
@@ -64,7 +64,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
                     FROM draftsman.job_questions q
                     JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
                    WHERE q.job = j.number),
-    'said', (SELECT coalesce(jsonb_agg(jsonb_build_array(a.question, a.voter, a.accepted)
+    'responses', (SELECT coalesce(jsonb_agg(jsonb_build_array(a.question, a.voter, a.accepted)
                              ORDER BY a.id), '[]')
                FROM draftsman.job_answers a WHERE a.job = j.number),
     'checkpoints', (SELECT coalesce(jsonb_agg(c.data -> 'n' ORDER BY c.id), '[]')
@@ -152,21 +152,21 @@ class World:
         return self._loop.run(work)
 
     def overlap(
-        self, arrow: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+        self, first: Callable[[Runtime], Awaitable[T]], second: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
         """Run the first in a session and, before it commits, the second in another."""
-        return self.run(self._overlap(arrow, two))
+        return self.run(self._overlap(first, second))
 
     async def _overlap(
-        self, arrow: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+        self, first: Callable[[Runtime], Awaitable[T]], second: Callable[[Runtime], Awaitable[T]]
     ) -> tuple[T, T]:
         results: list[T] = []
 
         async def meanwhile() -> None:
-            results.append(await two(self.rts[1]))
+            results.append(await second(self.rts[1]))
 
         self.dbs[0].meanwhile = meanwhile
-        return await arrow(self.rts[0]), results[0]
+        return await first(self.rts[0]), results[0]
 
     def set_clock(self, seconds: float) -> None:
         """Set the clock of every session."""

@@ -131,8 +131,8 @@ async def test_dropped_connections_are_discarded_together_after_an_outage(
     db: Database, conn: Connection
 ) -> None:
     async with AsyncExitStack() as stack:
-        session_conn = [await stack.enter_async_context(db.connection()) for _ in range(5)]
-        cut = [connection.info.backend_pid for connection in session_conn]
+        connections = [await stack.enter_async_context(db.connection()) for _ in range(5)]
+        cut = [connection.info.backend_pid for connection in connections]
     for pid in cut:
         await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection(wait=1) as other:  # the pool's own check pauses for a second

@@ -154,10 +154,10 @@ async def test_actor_and_detail_do_not_reach_the_next_transaction(
     await rt.job_control.cancel(await make.queued(), people.olga, "enough")
     work = await make.asked()
     await make.answer(work.number, "red")
-    again = await make.running(work.number)
-    trail = await rt.read_model.job_events(again.number)
-    assert [event.actor for event in trail[-2:]] == [f"worker:{make.worker}"] * 2
-    assert [event.payload for event in trail[-2:]] == [{}, {}]
+    next_run = await make.running(work.number)
+    events = await rt.read_model.job_events(next_run.number)
+    assert [event.actor for event in events[-2:]] == [f"worker:{make.worker}"] * 2
+    assert [event.payload for event in events[-2:]] == [{}, {}]
 
 
 async def test_the_creation_event_has_the_request(make: Factory, rt: Runtime) -> None:

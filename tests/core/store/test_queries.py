@@ -162,7 +162,7 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
         ("submissions", "existing", "job_states_subject"),
     ],
 )
-async def test_a_hot_query_uses_the_index_made_for_it(
+async def test_a_hot_query_uses_its_index(
     conn: Connection, family: str, name: str, index: str
 ) -> None:
     await conn.execute("SET enable_seqscan = off")

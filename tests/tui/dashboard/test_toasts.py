@@ -25,17 +25,17 @@ async def test_toasts_are_in_the_half_without_the_cursor(
         await make.failed()
     async with open_dashboard(rt, owner, size=size, toasts=True) as seen:
         await seen.until(lambda: len(seen.keys) == size[1])
-        desk = seen.app.screen
-        assert isinstance(desk, BaseScreen)
+        screen = seen.app.screen
+        assert isinstance(screen, BaseScreen)
         for nth in range(3):
-            desk.show_error(f"{nth}: {'a long reason ' * 8}")
+            screen.show_error(f"{nth}: {'a long reason ' * 8}")
         await seen.until(lambda: len(_covered(seen)) == 3)
         for key in ("home", "end", "home"):
             await seen.press(key)
             await seen.until(lambda: bool(_covered(seen)))
-            assert desk.cursor_line is not None
-            assert seen.lines[desk.cursor_line].startswith("▸")
-            assert not any(desk.cursor_line in lines for lines in _covered(seen)), key
+            assert screen.cursor_line is not None
+            assert seen.lines[screen.cursor_line].startswith("▸")
+            assert not any(screen.cursor_line in lines for lines in _covered(seen)), key
         await seen.job("D-1")
         job = seen.app.screen
         assert isinstance(job, BaseScreen)

@@ -146,7 +146,7 @@ def result_with(**result: dict[str, str]) -> FinalState:
     return job_with(result={**ASKED.result, **result})
 
 
-def trail(*order: int) -> FinalState:
+def events_in_order(*order: int) -> FinalState:
     """Return the final state with the events of D-1 in another order."""
     return job_with(job_events=tuple(TRAIL[place] for place in order))
 
@@ -216,8 +216,16 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ),
         ("jobs_lost", world(D6=None), "D-6 (run_agent) was acknowledged but does not exist"),
         ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
-        ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote while run 2 was active"),
-        ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote while no run was active"),
+        (
+            "overlapping",
+            events_in_order(0, 1, 2, 4, 5, 6, 7, 3, 8, 9),
+            "run 1 wrote while run 2 was active",
+        ),
+        (
+            "overlapping",
+            events_in_order(0, 1, 2, 4, 3, 5, 6, 7, 8, 9),
+            "run 1 wrote while no run was active",
+        ),
         (
             "wrongly_ended",
             world(D4=replace(CANCELED, status="completed")),

@@ -138,7 +138,7 @@ class Archives:
         async with self._db.transaction() as conn:
             await self._begin(conn)
             await self._check_restorable(conn, content)
-            await store.make_partition(conn, content.month)  # alone: it locks the trail
+            await store.make_partition(conn, content.month)  # alone: it locks the events
         async with self._db.transaction() as conn:
             await self._begin(conn)
             await self._check_restorable(conn, content)

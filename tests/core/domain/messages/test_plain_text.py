@@ -144,7 +144,7 @@ def test_an_actor_has_the_channel_and_the_id_of_its_account() -> None:
     assert [actor.id for actor in actors] == ids
 
 
-def test_a_notice_keeps_its_actors_and_has_the_job_in_front_unless_it_names_it() -> None:
+def test_a_notice_keeps_its_actors_and_begins_with_the_job_unless_named() -> None:
     spans = ("asked by ", ActorRef("trello:5f1e", "Anna"))
     assert decode_spans(encode_spans(spans)) == spans
     assert decode_spans("x") == ()

@@ -153,12 +153,12 @@ def test_order_and_repetition_change_nothing(
     first = resolve(catalog, labels=labels, text=" ".join(names))
     shuffled = [*labels, *labels]
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = resolve(catalog, labels=shuffled, text="\n".join(reversed(names * 2)))
+    shuffled_result = resolve(catalog, labels=shuffled, text="\n".join(reversed(names * 2)))
     if isinstance(first, ResolvedRepo):
-        assert again == first
+        assert shuffled_result == first
     else:
-        assert isinstance(again, AmbiguousRepo)
-        assert set(again.choices) == set(first.choices)
+        assert isinstance(shuffled_result, AmbiguousRepo)
+        assert set(shuffled_result.choices) == set(first.choices)
 
 
 def test_the_resolution_is_stored_in_the_request() -> None:

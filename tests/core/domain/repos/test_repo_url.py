@@ -155,7 +155,7 @@ def test_a_mention_is_found_anywhere_in_a_text(text: str) -> None:
     assert (host, path[0], path[1].removesuffix(".git")) == ("github.com", "acme", "pay")
 
 
-def test_a_mention_keeps_what_follows_the_repository() -> None:
+def test_a_mention_keeps_the_text_after_the_repository() -> None:
     text = "https://github.com/acme/pay/pull/12 and https://user:pw@github.com/acme/x and mail@a.b"
     assert list(find_repo_urls(text)) == [("github.com", ("acme", "pay", "pull", "12"))]
 

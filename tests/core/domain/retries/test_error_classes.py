@@ -64,7 +64,7 @@ def test_failures_have_the_error_class_of_the_table(
 
 
 @given(st.text(), st.text())
-def test_words_in_a_message_decide_nothing(before: str, after: str) -> None:
+def test_the_text_of_a_message_does_not_affect_the_class(before: str, after: str) -> None:
     for word in ("503", "permanent", "timeout", "not found", "ENOENT"):
         assert classify(Failure(before + word + after)) is E.TRANSIENT_INFRA
 

@@ -188,7 +188,7 @@ async def test_a_branch_is_replaced_only_at_its_expected_commit(
         await later.publish(second, first.commit)
 
 
-async def test_a_branch_that_is_checked_out_is_left_alone(source: Path, tmp_path: Path) -> None:
+async def test_a_checked_out_branch_is_not_changed(source: Path, tmp_path: Path) -> None:
     run("config", "receive.denyCurrentBranch", "updateInstead", cwd=source)
     run("checkout", "-q", "-b", "draftsman/D-7", cwd=source)
     workspace = await work(tmp_path, source)

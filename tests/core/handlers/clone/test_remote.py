@@ -37,7 +37,7 @@ async def fake(host: str, port: int) -> list[IpAddress]:
 
 
 SSH = """#!/bin/sh
-printf '%s\\n' "$@" > {said}
+printf '%s\\n' "$@" > {arguments}
 for command; do :; done
 exec sh -c "$command"
 """
@@ -196,13 +196,13 @@ async def test_ssh_gets_the_checked_address_and_no_other_configuration(
     programs = tmp_path / "bin"
     programs.mkdir()
     ssh = programs / "ssh"
-    ssh.write_text(SSH.format(said=tmp_path / "said"))
+    ssh.write_text(SSH.format(arguments=tmp_path / "arguments"))
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     pay = make_repository(tmp_path / "pay")
     at = source(f"ssh://git@internal.test:2222{pay}", "internal.test:2222")
     assert await fetched(at, tmp_path) == git("rev-parse", "HEAD", cwd=pay)
-    arguments = (tmp_path / "said").read_text().splitlines()
+    arguments = (tmp_path / "arguments").read_text().splitlines()
     expected = {"-oHostName=10.0.0.7", "-oPort=2222", "-oProxyCommand=none", "-oProxyJump=none"}
     assert expected <= set(arguments)
     assert "-oHostKeyAlias=[internal.test]:2222" in arguments

@@ -246,7 +246,7 @@ async def test_a_mirrored_base_is_cloned_without_its_source(data: Path, source: 
     assert (restored.path / "old.txt").read_text() == "old\n"
 
 
-async def test_runs_of_one_source_can_start_together(data: Path, source: Path) -> None:
+async def test_runs_of_a_source_can_start_concurrently(data: Path, source: Path) -> None:
     workspaces = await asyncio.gather(*(prepare(data, source, job=n) for n in range(1, 7)))
     assert len({workspace.path for workspace in workspaces}) == 6
     assert {workspace.base_sha for workspace in workspaces} == {

@@ -198,7 +198,7 @@ print("\u20ac" * 50_000, file=sys.stderr)
     assert lines[-1] == "\u20ac" * 50_000
 
 
-async def test_a_later_run_starts_with_the_steps_of_the_earlier_one(
+async def test_a_later_run_starts_with_the_steps_of_earlier_runs(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """

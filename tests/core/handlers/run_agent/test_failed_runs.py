@@ -150,10 +150,10 @@ open(start["request"]["text"], "w").write(f"{os.getpid()} {child.pid}\\n")
 
 
 async def made_by_agent(data: Path, name: str) -> None:
-    async def found() -> bool:
+    async def is_written() -> bool:
         return any(path.read_text() for path in (data / "runs").glob(f"*/repo/{name}"))
 
-    await until(found, name)
+    await until(is_written, name)
 
 
 async def family(data: Path) -> list[int]:

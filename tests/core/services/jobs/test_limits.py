@@ -92,5 +92,9 @@ async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
     job = await limited.submissions.submit(request, owner)
     work = await make.running(job.number)
     assert await rt.settlement.failure(work, BUSY) is Status.DEAD_LETTER
-    again = await rt.read_model.job((await rt.job_control.retry(job.number, owner)).number)
-    assert (again.max_attempts, again.max_retries, again.overrides["timeout"]) == (2, 0, 9)
+    retry_job = await rt.read_model.job((await rt.job_control.retry(job.number, owner)).number)
+    assert (retry_job.max_attempts, retry_job.max_retries, retry_job.overrides["timeout"]) == (
+        2,
+        0,
+        9,
+    )

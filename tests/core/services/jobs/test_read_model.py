@@ -195,10 +195,10 @@ async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None
 async def test_latest_events_of_a_job_are_in_their_order(make: Factory, rt: Runtime) -> None:
     number = await make.completed()
     await make.completed()
-    trail = await rt.read_model.job_events(number)
-    assert await rt.read_model.latest_job_events(number, limit=2) == trail[-2:]
-    assert await rt.read_model.latest_job_events(number, trail[0].id) == trail[1:]
-    assert await rt.read_model.latest_job_events(number, trail[-1].id) == []
+    events = await rt.read_model.job_events(number)
+    assert await rt.read_model.latest_job_events(number, limit=2) == events[-2:]
+    assert await rt.read_model.latest_job_events(number, events[0].id) == events[1:]
+    assert await rt.read_model.latest_job_events(number, events[-1].id) == []
 
 
 async def test_a_job_has_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
@@ -227,9 +227,9 @@ async def test_activity_is_counted_since_the_previous_call(
     since = datetime.now(UTC) - timedelta(minutes=30)
     first = await _activity_with(rt, since, None, (1, 1))
     monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_PAGE_SIZE", 2)
-    again = await rt.read_model.activity(since)
-    assert (again.since, again.spans) == (first.since, first.spans)
-    assert again.end >= first.end  # a vacuum moves it too
+    second = await rt.read_model.activity(since)
+    assert (second.since, second.spans) == (first.since, first.spans)
+    assert second.end >= first.end  # a vacuum moves it too
     await make.failed()
     await make.queued()
     await _activity_with(rt, since, first.end, (1, 0))

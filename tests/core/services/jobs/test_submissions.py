@@ -80,7 +80,7 @@ FULL: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fields", [{}, FULL], ids=["same", "different"])
-async def test_a_batch_stores_what_single_requests_store(
+async def test_a_batch_stores_the_same_rows_as_single_requests(
     rt: Runtime, owner: Actor, fields: dict[str, Any]
 ) -> None:
     requests = [{"type": "noop", "tags": ("same",)}, {"type": "noop", "tags": ("same",)} | fields]
@@ -110,16 +110,24 @@ async def test_the_same_request_with_the_same_key_is_the_same_job(
     rt: Runtime, owner: Actor
 ) -> None:
     first = await _submit(rt, owner, key="k", title="one")
-    again = await _submit(rt, owner, key="k", title="one")
-    assert (again.number, again.id, again.outcome) == (first.number, first.id, "deduplicated")
+    repeated = await _submit(rt, owner, key="k", title="one")
+    assert (repeated.number, repeated.id, repeated.outcome) == (
+        first.number,
+        first.id,
+        "deduplicated",
+    )
 
 
 async def test_a_finished_job_is_still_the_job_of_its_key(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     number = await make.completed(key="k")
-    again = await _submit(rt, owner, key="k")
-    assert (again.number, again.outcome, again.status) == (number, "deduplicated", Status.COMPLETED)
+    repeated = await _submit(rt, owner, key="k")
+    assert (repeated.number, repeated.outcome, repeated.status) == (
+        number,
+        "deduplicated",
+        Status.COMPLETED,
+    )
 
 
 async def test_a_key_counts_within_its_type(rt: Runtime, owner: Actor) -> None:
@@ -163,8 +171,8 @@ async def test_a_joining_request_is_stored_once_for_each_key_and_text(
     for _ in range(2):
         await _submit(rt, people.anna, subject_key="card:1", key="k", text="do it\ntwice")
         await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
-    trail = await rt.read_model.job_events(first.number)
-    joins = [event.payload for event in trail if event.kind == "request_joined"]
+    events = await rt.read_model.job_events(first.number)
+    joins = [event.payload for event in events if event.kind == "request_joined"]
     assert [(entry["requester"], entry["text"]) for entry in joins] == [
         ("anna", "do it\ntwice"),
         ("erin", "do it\ntwice"),
@@ -179,8 +187,8 @@ async def test_the_key_decides_before_the_subject(rt: Runtime, owner: Actor) -> 
     existing = await _submit(rt, owner, key="k", subject_key="card:1")
     await rt.job_control.cancel(existing.number, owner)
     other = await _submit(rt, owner, key="other", subject_key="card:1")
-    again = await _submit(rt, owner, key="k", subject_key="card:1")
-    assert (again.number, again.outcome) == (existing.number, "deduplicated")
+    repeated = await _submit(rt, owner, key="k", subject_key="card:1")
+    assert (repeated.number, repeated.outcome) == (existing.number, "deduplicated")
     assert other.number != existing.number
 
 
@@ -248,8 +256,8 @@ async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner
     with pytest.raises(IdempotencyConflict, match="'taken'"):
         await rt.submissions.submit_many(batch, owner)
     batch = [invocation(type="noop", key=key, title="new") for key in ("a", "b")]
-    again = await rt.submissions.submit_many(batch, owner)
-    assert [result.outcome for result in again] == ["deduplicated", "deduplicated"]
+    repeated = await rt.submissions.submit_many(batch, owner)
+    assert [result.outcome for result in repeated] == ["deduplicated", "deduplicated"]
 
 
 async def test_an_empty_batch_creates_no_job(rt: Runtime, owner: Actor) -> None:

@@ -102,9 +102,9 @@ async def test_a_repeated_event_counts_once_and_gets_the_same_verdict(
     work = await make.asked()
     response = Response(source_event_id="click", text="red")
     first = await rt.questions.answer(work.number, 1, response, people.ben)
-    again = await rt.questions.answer(work.number, 1, response, people.ben)
-    assert (first.duplicate, again.duplicate) == (False, True)
-    assert (again.accepted, again.resolution) == (True, first.resolution)
+    second_verdict = await rt.questions.answer(work.number, 1, response, people.ben)
+    assert (first.duplicate, second_verdict.duplicate) == (False, True)
+    assert (second_verdict.accepted, second_verdict.resolution) == (True, first.resolution)
     assert len((await rt.questions.of_job(work.number))[1]) == 1
 
 
@@ -114,11 +114,15 @@ async def test_a_refused_event_sent_again_is_refused_as_before(
     work = await make.asked()
     response = Response(source_event_id="click", text="red")
     first = await rt.questions.answer(work.number, 1, response, people.carol)
-    again = await rt.questions.answer(work.number, 1, response, people.carol)
+    second_verdict = await rt.questions.answer(work.number, 1, response, people.carol)
     assert not first.accepted
-    assert (again.accepted, again.reason, again.duplicate) == (False, first.reason, True)
+    assert (second_verdict.accepted, second_verdict.reason, second_verdict.duplicate) == (
+        False,
+        first.reason,
+        True,
+    )
     assert first.reason_spans[0] == ActorRef("cli:carol", "Carol")
-    assert again.reason_spans == first.reason_spans
+    assert second_verdict.reason_spans == first.reason_spans
 
 
 async def test_a_later_answer_is_stored_and_refused(
@@ -208,14 +212,12 @@ async def test_a_decision_is_not_an_answer_and_free_text_is_not_a_decision(
     assert (await rt.read_model.job(gate.number)).status is Status.WAITING_FOR_APPROVAL
 
 
-async def test_an_answer_reaches_the_question_it_names_and_no_other(
-    make: Factory, rt: Runtime
-) -> None:
+async def test_an_answer_applies_to_the_named_question_only(make: Factory, rt: Runtime) -> None:
     first, second = await make.asked(), await make.asked()
     assert (await make.answer(second.number, "red")).accepted
     assert (await rt.questions.get(first.number, 1)).status is QuestionStatus.OPEN
-    again = await make.running(second.number)
-    await rt.questions.ask(again.lease, QUESTION.model_copy(update={"key": "next"}))
+    next_run = await make.running(second.number)
+    await rt.questions.ask(next_run.lease, QUESTION.model_copy(update={"key": "next"}))
     late = await make.answer(second.number, "blue", n=1)
     assert not late.accepted
     assert (await rt.questions.get(second.number, 2)).status is QuestionStatus.OPEN
@@ -228,8 +230,12 @@ async def test_a_vote_repeated_after_a_cancel_reports_the_closed_approval(
     vote = Response(source_event_id="click", decision=True)
     first = await rt.questions.answer(work.number, 1, vote, people.carol)
     await rt.job_control.cancel(work.number, make.owner)
-    again = await rt.questions.answer(work.number, 1, vote, people.carol)
+    second_verdict = await rt.questions.answer(work.number, 1, vote, people.carol)
     assert (first.accepted, first.resolved, first.duplicate) == (True, False, False)
-    assert (again.accepted, again.resolved, again.duplicate) == (True, True, True)
-    assert again.resolution is not None
-    assert again.resolution["outcome"] == "canceled"
+    assert (second_verdict.accepted, second_verdict.resolved, second_verdict.duplicate) == (
+        True,
+        True,
+        True,
+    )
+    assert second_verdict.resolution is not None
+    assert second_verdict.resolution["outcome"] == "canceled"

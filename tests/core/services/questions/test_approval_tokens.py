@@ -61,8 +61,8 @@ async def test_a_token_counts_once(make: Factory, rt: Runtime, people: People) -
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     token = await _mint(make, people, work.number)
     assert (await make.decide(work.number, True, BEARER, token=token)).accepted
-    again = await make.decide(work.number, False, BEARER, token=token)
-    assert again.reason == "this token was already used; tokens are single-use"
+    second_verdict = await make.decide(work.number, False, BEARER, token=token)
+    assert second_verdict.reason == "this token was already used; tokens are single-use"
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
@@ -114,8 +114,8 @@ async def test_a_token_is_invalid_after_its_question_closed(
         case _:
             await make.decide(work.number, True, people.dave)
     if end == "asked again":
-        again = await make.running(work.number)
-        await rt.questions.ask(again.lease, GATE.model_copy(update={"text": "Really?"}))
+        next_run = await make.running(work.number)
+        await rt.questions.ask(next_run.lease, GATE.model_copy(update={"text": "Really?"}))
         assert not (await make.decide(work.number, True, BEARER, n=2, token=token)).accepted
     assert not (await make.decide(work.number, True, BEARER, token=token)).accepted
     with pytest.raises(QuestionClosed):
@@ -190,8 +190,8 @@ async def test_refused_token_requests_add_no_events(
     for _ in range(25):
         with pytest.raises(NotPermitted):
             await rt.questions.mint_token(work.number, 1, "carol", people.olga)
-    trail = await rt.read_model.job_events(work.number)
-    assert sum(e.kind == "token_refused" for e in trail) == 20
+    events = await rt.read_model.job_events(work.number)
+    assert sum(e.kind == "token_refused" for e in events) == 20
 
 
 async def test_a_question_has_no_tokens(make: Factory, rt: Runtime, people: People) -> None:

@@ -233,9 +233,9 @@ async def test_a_changed_action_is_a_new_approval_without_votes(
     work = await _gate(make, action={"sha256": "1"}, quorum=2)
     await make.decide(work.number, True, people.carol)
     await make.decide(work.number, True, people.dave)
-    again = await make.running(work.number)
+    next_run = await make.running(work.number)
     changed = GATE.model_copy(update={"action": {"sha256": "2"}, "quorum": 2})
-    assert await rt.questions.ask(again.lease, changed) == f"{work.name}/2"
+    assert await rt.questions.ask(next_run.lease, changed) == f"{work.name}/2"
     verdict = await make.decide(work.number, True, people.carol, n=2)
     assert (verdict.accepted, verdict.resolved, verdict.votes) == (True, False, 1)
 

@@ -36,14 +36,14 @@ def linked(settings: Settings, db: Database) -> Runtime:
     return embedded(settings, db, PEOPLE | {"anna": HERE})
 
 
-async def test_a_terminal_a_dashboard_and_slack_are_one_voter(linked: Runtime) -> None:
+async def test_all_accounts_of_a_person_are_one_voter(linked: Runtime) -> None:
     make = Factory(linked, await linked.actor())
     work = await make.asked(TWO, actor=Actor(Source.CLI, "erin", "Erin"))
     first = await make.decide(work.number, True, await linked.actor())
     assert (first.accepted, first.resolved, first.votes) == (True, False, 1)
     for other in (await linked.actor(Source.TUI), await linked.people.actor(IN_SLACK)):
-        again = await make.decide(work.number, True, other)
-        assert again.reason == "anna has already approved; each person votes once"
+        second_verdict = await make.decide(work.number, True, other)
+        assert second_verdict.reason == "anna has already approved; each person votes once"
     assert (await linked.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 

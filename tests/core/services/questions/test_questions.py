@@ -145,9 +145,9 @@ async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
 ) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
-    again = await make.running(work.number)
+    next_run = await make.running(work.number)
     await rt.job_control.cancel(work.number, make.owner)
-    assert await rt.questions.ask(again.lease, QUESTION) is None
+    assert await rt.questions.ask(next_run.lease, QUESTION) is None
     (only,), _ = await rt.questions.of_job(work.number)
     assert only.status is QuestionStatus.ANSWERED
 

@@ -50,8 +50,8 @@ async def test_a_later_run_gets_the_checkpoint_of_an_earlier_run(
     work = await make.running()
     await rt.checkpoints.save(work.lease, {"n": 1}, b"bundle")
     await rt.settlement.release_run(work, "shutdown")
-    again = await make.running(work.number)
-    assert await rt.checkpoints.latest(again.number) == ({"n": 1}, b"bundle")
+    next_run = await make.running(work.number)
+    assert await rt.checkpoints.latest(next_run.number) == ({"n": 1}, b"bundle")
 
 
 async def test_a_step_is_recorded_before_and_after_its_effect(make: Factory, rt: Runtime) -> None:
@@ -59,11 +59,11 @@ async def test_a_step_is_recorded_before_and_after_its_effect(make: Factory, rt:
     known, new = await rt.checkpoints.begin_step(work.lease, "push")
     assert (known.status, new) == ("pending", True)
     await rt.settlement.release_run(work, "shutdown")
-    again = await make.running(work.number)
-    pending, new = await rt.checkpoints.begin_step(again.lease, "push")
+    next_run = await make.running(work.number)
+    pending, new = await rt.checkpoints.begin_step(next_run.lease, "push")
     assert (pending.status, pending.invocation_id, new) == ("pending", known.invocation_id, False)
-    await rt.checkpoints.finish_step(again.lease, "push", {"sha": "abc"})
-    done, new = await rt.checkpoints.begin_step(again.lease, "push")
+    await rt.checkpoints.finish_step(next_run.lease, "push", {"sha": "abc"})
+    done, new = await rt.checkpoints.begin_step(next_run.lease, "push")
     assert (done.status, done.result, new) == ("done", {"sha": "abc"}, False)
 
 
@@ -115,8 +115,8 @@ async def test_an_artifact_of_a_later_run_comes_first(make: Factory, rt: Runtime
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a", "file", b"first")
     await rt.settlement.release_run(work, "shutdown")
-    again = await make.running(work.number)
-    await rt.checkpoints.artifact(again.lease, "a", "file", b"second")
+    next_run = await make.running(work.number)
+    await rt.checkpoints.artifact(next_run.lease, "a", "file", b"second")
     assert (await rt.checkpoints.read_artifact(work.number, "a"))[1] == b"second"
     assert [artifact.run for artifact in await rt.checkpoints.artifacts(work.number)] == [1, 2]
 
@@ -137,8 +137,8 @@ async def test_logs_come_in_the_order_of_runs_and_chunks(make: Factory, rt: Runt
     for seq in (2, 1, 10):
         await rt.checkpoints.log(work.lease, seq, f"1.{seq}")
     await rt.settlement.release_run(work, "shutdown")
-    again = await make.running(work.number)
-    await rt.checkpoints.log(again.lease, 1, "2.1")
+    next_run = await make.running(work.number)
+    await rt.checkpoints.log(next_run.lease, 1, "2.1")
     chunks = await rt.checkpoints.logs(work.number)
     assert [chunk.text for chunk in chunks] == ["1.1", "1.2", "1.10", "2.1"]
     rest = await rt.checkpoints.logs(work.number, (1, 2), 1)

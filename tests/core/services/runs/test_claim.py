@@ -142,11 +142,11 @@ async def test_a_started_job_has_the_time_of_its_first_start(make: Factory, rt: 
     work = await make.running()
     first = await rt.read_model.job(work.number)
     await rt.settlement.release_run(work, "shutdown")
-    again = await rt.read_model.job((await make.running(work.number)).number)
-    assert first.started_at == again.started_at
+    next_run = await rt.read_model.job((await make.running(work.number)).number)
+    assert first.started_at == next_run.started_at
     assert first.claimed_at is not None
-    assert again.claimed_at is not None
-    assert again.claimed_at > first.claimed_at
+    assert next_run.claimed_at is not None
+    assert next_run.claimed_at > first.claimed_at
 
 
 async def test_a_prefetched_job_starts_when_a_slot_is_free(

@@ -30,9 +30,9 @@ async def test_the_time_until_a_rescue_is_not_running_time(
     work = await make.running(on_lost="resume")
     await clock.forward(43_200)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
-    again = await make.running(work.number)
+    next_run = await make.running(work.number)
     claim = rt.claim(make.worker, ("default",))
-    assert await claim.previous_runtime(again.lease) < 60
+    assert await claim.previous_runtime(next_run.lease) < 60
 
 
 @pytest.mark.parametrize(

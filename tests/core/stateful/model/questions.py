@@ -67,9 +67,13 @@ class QuestionModel(RunModel):
             allowed = allowed and (minted.job, minted.question) == (place, number)
             allowed = allowed and actor.person == minted.approver
             allowed = allowed and not minted.used and not minted.replaced
-        votes = [said.voter for said in job.said if said.question == number and said.accepted]
+        votes = [
+            answer.voter
+            for answer in job.responses
+            if answer.question == number and answer.accepted
+        ]
         answer = RecordedAnswer(number, event, voter, allowed)
-        if not self._keep(job, item, answer, again=yes and voter in votes):
+        if not self._keep(job, item, answer, is_repeated=yes and voter in votes):
             return False, item.status != "open", False, job.status
         if minted is not None:
             minted.used = True
@@ -147,12 +151,12 @@ class QuestionModel(RunModel):
         return item.expires is not None and item.expires <= self.now
 
     def _keep(
-        self, job: Job, item: Question, answer: RecordedAnswer, *, again: bool = False
+        self, job: Job, item: Question, answer: RecordedAnswer, *, is_repeated: bool = False
     ) -> bool:
         """Record a response; return whether it is accepted."""
         answer.late = answer.accepted and (item.status != "open" or self._over(item))
-        answer.accepted = answer.accepted and not answer.late and not again
-        job.said.append(answer)
+        answer.accepted = answer.accepted and not answer.late and not is_repeated
+        job.responses.append(answer)
         if not answer.accepted:
             job.job_events.append("answer_refused")
         return answer.accepted
@@ -171,5 +175,6 @@ class QuestionModel(RunModel):
 
 def _seen(job: Job, number: int, event: str) -> RecordedAnswer | None:
     return next(
-        (answer for answer in job.said if (answer.question, answer.event) == (number, event)), None
+        (answer for answer in job.responses if (answer.question, answer.event) == (number, event)),
+        None,
     )

@@ -35,7 +35,7 @@ class RunModel(State):
                 (
                     place,
                     self.take(
-                        place, worker, slot=rank < free and self.jobs[place].wanted.type in types
+                        place, worker, slot=rank < free and self.jobs[place].request.type in types
                     ),
                 )
             )
@@ -44,7 +44,7 @@ class RunModel(State):
     def picks(self, queues: Sequence[str], skip: Collection[str], limit: int) -> list[int]:
         """Return the jobs that a claim takes, in order."""
         places = [place for queue in queues for place in self.order(queue)]
-        return [place for place in places if self.jobs[place].wanted.type not in skip][:limit]
+        return [place for place in places if self.jobs[place].request.type not in skip][:limit]
 
     def start(self, lease: int) -> bool:
         """Start jobs that were claimed ahead."""
@@ -84,11 +84,11 @@ class RunModel(State):
         """End a run with an error of this class; `wait` is the retry-after of the service."""
         status, due = "failed", job.due
         if error == "TRANSIENT_INFRA":
-            status = "retrying" if job.attempts < job.wanted.max_attempts else "dead_letter"
+            status = "retrying" if job.attempts < job.request.max_attempts else "dead_letter"
             due = self.now + max(exp(min(10, job.attempts + 1)), wait)
             job.attempts += status == "retrying" and not job.cancel
         elif error == "TRANSIENT_APP":
-            status = "retrying" if job.retries < job.wanted.max_retries else "dead_letter"
+            status = "retrying" if job.retries < job.request.max_retries else "dead_letter"
             due = self.now + wait
             job.retries += status == "retrying" and not job.cancel
         if status == "retrying" and not job.cancel:

@@ -103,7 +103,7 @@ class Question:
 
 @dataclass
 class Job:
-    wanted: JobRequest
+    request: JobRequest
     invoker: str
     status: str
     priority: int
@@ -127,7 +127,7 @@ class Job:
     """Keys and contents of the requests that joined it."""
     runs: list[str] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
-    said: list[RecordedAnswer] = field(default_factory=list)
+    responses: list[RecordedAnswer] = field(default_factory=list)
     checkpoints: list[int] = field(default_factory=list)
     steps: dict[str, int | None] = field(default_factory=dict)
     logged: set[tuple[int, int]] = field(default_factory=set)
@@ -214,7 +214,7 @@ class State:
         places = [
             (-job.priority, place)
             for place, job in enumerate(self.jobs)
-            if job.status in CLAIMABLE and job.wanted.queue == queue
+            if job.status in CLAIMABLE and job.request.queue == queue
         ]
         return [place for _, place in sorted(places)]
 
@@ -243,12 +243,12 @@ def facts(job: Job) -> dict[str, Any]:
         "result": job.result,
         "due": job.due if job.status in ("scheduled", "retrying") else None,
         "retry_of": job.retry_of,
-        "given": job.answers,
-        "trail": job.job_events,
+        "answers": job.answers,
+        "job_events": job.job_events,
         "runs": job.runs,
         "beat": job.beat if job.status == "running" else None,
         "questions": [_question(item) for item in job.questions],
-        "said": [[item.question, item.voter, item.accepted] for item in job.said],
+        "responses": [[item.question, item.voter, item.accepted] for item in job.responses],
         "checkpoints": job.checkpoints,
         "steps": job.steps,
         "logs": len(job.logged),

@@ -40,7 +40,7 @@ class SubmissionModel(State):
             existing = existing if existing is not None else self._known(item)
             assert existing is not None
             same = item.key is not None and self._key(existing) == (item.type, item.key)
-            conflict |= same and self.jobs[existing].wanted.content != item.content
+            conflict |= same and self.jobs[existing].request.content != item.content
             answers.append((existing, "deduplicated" if same else "joined"))
             if not same:
                 self._join(existing, item, actor)
@@ -61,7 +61,7 @@ class SubmissionModel(State):
         if with_answer:
             late = [
                 answer
-                for answer in job.said
+                for answer in job.responses
                 if answer.late
                 and job.questions[answer.question - 1].status == "expired"
                 and job.questions[answer.question - 1].kind == "input"
@@ -84,9 +84,9 @@ class SubmissionModel(State):
         for other, job in enumerate(self.jobs):
             if job.retry_of == place:
                 return other, "deduplicated"
-        if old.chain >= CHAIN_LIMIT or self._live(old.wanted.subject) is not None:
+        if old.chain >= CHAIN_LIMIT or self._live(old.request.subject) is not None:
             raise Refusal("Refused")
-        retry = self._create(old.wanted, actor, planned=False)
+        retry = self._create(old.request, actor, planned=False)
         job = self.jobs[retry]
         job.retry_of, job.chain = place, old.chain + 1
         job.answers = answers
@@ -116,11 +116,11 @@ class SubmissionModel(State):
 
     def _key(self, place: int) -> tuple[str, str | None]:
         job = self.jobs[place]
-        return job.wanted.type, None if job.retry_of is not None else job.wanted.key
+        return job.request.type, None if job.retry_of is not None else job.request.key
 
     def _live(self, subject: str | None) -> int | None:
         for place, job in enumerate(self.jobs):
-            has_subject = subject is not None and job.wanted.subject == subject
+            has_subject = subject is not None and job.request.subject == subject
             if has_subject and job.status not in TERMINAL:
                 return place
         return None

@@ -148,23 +148,23 @@ class Model(SubmissionModel, QuestionModel):
         if job.status == "claimed":
             job.move(job.claimed_from or "")
             return
-        spent = job.attempts >= job.wanted.max_attempts
-        status = {"retry": "retrying", "resume": "resumed"}.get(job.wanted.on_lost, "failed")
+        spent = job.attempts >= job.request.max_attempts
+        status = {"retry": "retrying", "resume": "resumed"}.get(job.request.on_lost, "failed")
         if not job.cancel and not spent:
             job.attempts += 1
         spent = spent or self._chain_is_over(job)
         if status == "retrying" and not spent and not job.cancel:
             job.due = self.now + exp(min(10, job.attempts))
         status = self.end(job, "dead_letter" if spent else status, "interrupted", "TRANSIENT_INFRA")
-        if status == "failed" and job.wanted.on_lost == "new_job":
+        if status == "failed" and job.request.on_lost == "new_job":
             with suppress(Refusal):
                 self.successor(self.jobs.index(job), SYSTEM, fresh=True)
 
     def _chain_is_over(self, job: Job) -> bool:
         """Return whether the chain of automatic retries is as long as the job's attempts."""
-        if job.wanted.on_lost != "new_job":
+        if job.request.on_lost != "new_job":
             return False
         length, at = 0, job
         while at.retry_of is not None and at.invoker == SYSTEM.voter:
             length, at = length + 1, self.jobs[at.retry_of]
-        return length >= job.wanted.max_attempts or job.chain >= CHAIN_LIMIT
+        return length >= job.request.max_attempts or job.chain >= CHAIN_LIMIT

@@ -133,8 +133,8 @@ async def test_the_embedded_server_starts_stops_and_keeps_its_data(embedded: Cli
     assert (await embedded("db", "stop")).out == "stopped\n"
     assert (await embedded("db", "stop", "--json")).json == {"stopped": False}
     assert "starts on first use" in (await embedded("db", "status")).out
-    again = await embedded("submit", "--type", "noop", "--key", "k")
-    assert again.out == f"D-{submitted['number']} deduplicated\n"
+    repeated = await embedded("submit", "--type", "noop", "--key", "k")
+    assert repeated.out == f"D-{submitted['number']} deduplicated\n"
 
 
 async def test_a_data_directory_with_special_characters_works(embedded: Cli, home: Path) -> None:

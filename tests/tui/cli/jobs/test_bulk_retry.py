@@ -31,9 +31,9 @@ async def test_all_dead_letters_are_retried_once(cli: Cli, make: Factory, rt: Ru
     assert done.out.splitlines() == [
         f"D-{first + place} created: retry of D-{number}" for place, number in enumerate(dead)
     ]
-    again = await cli(*ALL)
-    assert (again.code, again.out) == (0, "")
-    assert again.err.splitlines() == [
+    repeated = await cli(*ALL)
+    assert (repeated.code, repeated.out) == (0, "")
+    assert repeated.err.splitlines() == [
         "3 matching jobs were already retried",
         "no jobs to retry; to list dead letters: draftsman jobs --status dead_letter",
     ]
@@ -51,8 +51,8 @@ async def test_a_retry_that_is_a_dead_letter_is_retried_itself(
     [retry] = (await cli(*ALL, "--json")).json
     assert (retry["retry_of"], retry["outcome"], retry["error"]) == (second, "created", None)
     assert (await rt.read_model.job(retry["number"])).chain_length == 2
-    again = await cli(*ALL)
-    assert again.err.startswith("2 matching jobs were already retried\nno jobs to retry")
+    repeated = await cli(*ALL)
+    assert repeated.err.startswith("2 matching jobs were already retried\nno jobs to retry")
 
 
 async def test_filters_select_finished_jobs(

@@ -70,11 +70,11 @@ async def test_several_jobs_are_retried_once_each(cli: Cli, make: Factory, rt: R
     assert done.code == 0
     retries = [line.split()[0] for line in done.out.splitlines()]
     assert done.out.splitlines()[0] == f"{retries[0]} created: retry of D-{failed}"
-    again = (await cli("retry", failed, dead, "--json")).json
-    assert [(entry["number"], entry["outcome"]) for entry in again] == [
+    repeated = (await cli("retry", failed, dead, "--json")).json
+    assert [(entry["number"], entry["outcome"]) for entry in repeated] == [
         (int(name[2:]), "deduplicated") for name in retries
     ]
-    assert (await rt.read_model.job(again[1]["number"])).retry_of == dead
+    assert (await rt.read_model.job(repeated[1]["number"])).retry_of == dead
 
 
 async def test_a_job_that_cannot_be_retried_does_not_block_the_others(

@@ -102,8 +102,8 @@ async def test_an_expiry_is_extended_or_removed(cli: Cli, make: Factory, rt: Run
     assert 7700 < (question.expires_at - datetime.now(UTC)).total_seconds() <= 7800
     assert (await cli("extend", f"{work.name}/1", "never", "--json")).json["expires_at"] is None
     for more in ("never", "1h"):
-        again = await cli("extend", f"{work.name}/1", more)
-        again.refused(1, f"{work.name}/1 never expires; nothing to extend")
+        result = await cli("extend", f"{work.name}/1", more)
+        result.refused(1, f"{work.name}/1 never expires; nothing to extend")
 
 
 async def test_extend_refuses_invalid_questions(as_: As, cli: Cli, make: Factory) -> None:

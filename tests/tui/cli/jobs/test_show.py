@@ -132,8 +132,8 @@ async def test_long_lines_are_wrapped_under_themselves(
 async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     submit_args = ("submit", "--type", "noop", "--subject", "card:1")
     await cli(*submit_args, "first")
-    again = await cli(*submit_args, "and the tests")
-    assert "joined: a live job has the same subject; your request was added" in again.out
+    repeated = await cli(*submit_args, "and the tests")
+    assert "joined: a live job has the same subject; your request was added" in repeated.out
     result = await cli("show", "D-1")
     assert "Joined requests" in result.out
     assert "and the tests" in result.out.partition("Joined requests")[2]

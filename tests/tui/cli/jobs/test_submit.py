@@ -108,8 +108,8 @@ async def test_limits_of_a_job_are_set_at_submission(cli: Cli, rt: Runtime) -> N
 async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--key", "k", "--json", "Tidy")).json
     assert first["outcome"] == "created"
-    again = await cli("submit", "--repo", PAY, "--key", "k", "Tidy")
-    assert again.out == f"D-{first['number']} deduplicated\n"
+    repeated = await cli("submit", "--repo", PAY, "--key", "k", "Tidy")
+    assert repeated.out == f"D-{first['number']} deduplicated\n"
     (await cli("submit", "--repo", PAY, "--key", "k", "Paint")).refused(
         4, "'k'", f"D-{first['number']}"
     )
@@ -123,10 +123,10 @@ async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
         assert " created" in (await cli(*arguments, recurring, "nightly")).out
         newest = (await rt.read_model.jobs())[0].number
         await rt.settlement.outcome(await make.running(newest), Done({}))
-        again = await cli(*arguments, recurring, "nightly")
-        assert (again.code, again.out) == (0, second)
+        repeated = await cli(*arguments, recurring, "nightly")
+        assert (repeated.code, repeated.out) == (0, second)
         message = "this idempotency key belongs to D-1, which already finished (completed)"
-        assert (message in again.err) == (recurring == "--key")
+        assert (message in repeated.err) == (recurring == "--key")
 
 
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
@@ -155,8 +155,8 @@ async def test_a_batch_creates_a_job_for_each_line_and_can_be_repeated(
     assert [entry["outcome"] for entry in submitted] == ["created"] * 1200
     jobs = [await rt.read_model.job(submitted[index]["number"]) for index in (3, 1199)]
     assert [(job.idempotency_key, job.queue) for job in jobs] == [("r3", "slow"), ("r1199", "q")]
-    again = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
-    assert again.out.splitlines() == [f"D-{entry['number']} deduplicated" for entry in submitted]
+    repeated = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
+    assert repeated.out.splitlines() == [f"D-{entry['number']} deduplicated" for entry in submitted]
 
 
 async def test_jobs_of_a_batch_before_a_conflict_are_reported(cli: Cli) -> None:
