@@ -129,7 +129,7 @@ class ChaosRun:
             async with asyncio.timeout(self.deadline), asyncio.TaskGroup() as group:
                 group.create_task(self._kill(processes))
                 await self._cause(make)
-                await until(self._all_said, "the end of what is to be said", self.deadline)
+                await until(self._all_delivered, "all deliveries", self.deadline)
 
     async def _cause(self, make: Factory) -> None:
         asking = []
@@ -154,7 +154,7 @@ class ChaosRun:
     async def _posted(self, number: int) -> bool:
         return bool(await value(self.watch, POSTED, (number,)))
 
-    async def _all_said(self) -> bool:
+    async def _all_delivered(self) -> bool:
         return not await value(self.watch, LIVE)
 
     async def _kill(self, processes: DispatcherProcesses) -> None:
