@@ -53,6 +53,10 @@ CREATE TABLE draftsman.job_requests (
 -- row that moves to another page, and only the part of the row from the first to the last changed
 -- column is logged (0.4 kB less WAL a job). The columns that a claim and its settlement change are
 -- therefore the last, and those that rarely change are before them (70 B).
+--
+-- A claim passes the index entries of all jobs claimed since the last vacuum (16 ns each). A vacuum
+-- is therefore due after 5,000 jobs, however many have finished, and cleans the indexes also where
+-- the changed pages are few (0.1 s of CPU for two million finished jobs).
 CREATE TABLE draftsman.job_states (
     number                bigint PRIMARY KEY WITH (fillfactor = 50),
     position              bigint NOT NULL DEFAULT nextval('draftsman.job_positions'),
@@ -85,7 +89,8 @@ CREATE TABLE draftsman.job_states (
     worker_id             uuid,
     finished_at           timestamptz,
     result                jsonb
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+    autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on);
 
 -- The name of the rule that a state violates. PostgreSQL parses each CHECK constraint again for
 -- each statement, which took a third of the fixed cost of a claim; here the rules are in the plans

@@ -221,9 +221,14 @@ CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
 DECLARE
-    who    text := draftsman.session_actor();
+    who    text;
     detail jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
 BEGIN
+    -- a worker sets no actor, and PL/pgSQL prepares an expression again for each transaction
+    IF coalesce(current_setting('draftsman.actor', true), '') <> ''
+       OR draftsman.session_kind() = 'person' THEN
+        who := draftsman.session_actor();
+    END IF;
     INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor, payload)
     SELECT n.number,
            CASE WHEN 'running' IN (s.before, s.after) THEN n.run_count END,
