@@ -134,10 +134,17 @@ CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     wrong  text;
     role   text := draftsman.session_kind();
-    who    text := coalesce(draftsman.session_actor(), session_user);
-    detail jsonb := CASE WHEN role IN ('owner', 'worker')
-        THEN coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}') ELSE '{}' END;
+    who    text;
+    detail jsonb := '{}';
 BEGIN
+    IF role = 'owner' THEN  -- as session_actor(), whose expression is initialized for each call
+        who := coalesce(nullif(current_setting('draftsman.actor', true), ''), session_user);
+    ELSE
+        who := coalesce(draftsman.session_actor(), session_user);
+    END IF;
+    IF role IN ('owner', 'worker') AND current_setting('draftsman.detail', true) <> '' THEN
+        detail := current_setting('draftsman.detail');
+    END IF;
     INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
     SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
       FROM (SELECT array_agg(n.number) AS jobs, s.status,

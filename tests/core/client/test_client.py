@@ -294,8 +294,8 @@ def test_the_blocking_client_has_the_same_methods(
     other: Request = {"type": "noop", "key": "tx", "text": "different"}
     with pytest.raises(IdempotencyConflict):
         blocking.submit_many([other])
-    requests: list[Request] = [{"type": "noop"}] * BATCH + [other]
-    jobs = blocking.submit_stream(requests)
+    new: Request = {"type": "noop"}
+    jobs = blocking.submit_stream([new] * BATCH + [other])
     assert [next(jobs).outcome for _ in range(BATCH)] == ["created"] * BATCH
     with pytest.raises(IdempotencyConflict) as caught:
         next(jobs)
