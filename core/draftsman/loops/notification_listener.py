@@ -10,7 +10,7 @@ from typing import Final
 from draftsman.errors import DatabaseUnreachable
 from draftsman.loops.lifecycle import StopSignal
 from draftsman.store.postgres.database import Connection, Database, translate_errors
-from draftsman.store.postgres.notifications import listen, notifications
+from draftsman.store.postgres.notifications import listen, receive
 
 RECONNECT: Final = 2.0
 """Reconnect interval, in seconds."""
@@ -61,7 +61,6 @@ class NotificationListener:
                     self.lock_held = True
                 await listen(connection)
                 self._on_notification("", "")
-                async for channel, payload in notifications(connection):
-                    self._on_notification(channel, payload)
+                await receive(connection, self._on_notification)
         finally:
             await connection.close()
