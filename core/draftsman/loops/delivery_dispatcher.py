@@ -33,11 +33,9 @@ CALLS_PER_ATTEMPT: Final = 3
 MIN_WAIT: Final = 0.01
 LOCKED_WAIT: Final = 0.1
 """Seconds to wait for due deliveries that another transaction has locked."""
-LIMITED_WAIT: Final = 0.2
+LIMITED_WAIT: Final = 0.1
 """Minimum seconds between two claims while a rate limit stops a target: each new delivery of that
 target wakes the process, but cannot be sent."""
-SLOW_TIME: Final = 10.0
-"""Seconds after its last rate limit for which a target counts as slow."""
 RESCUE_INTERVAL: Final = 1.0
 """Interval of looking for deliveries of processes that ended, in seconds."""
 LOCK_TIMEOUT: Final = 2.0
@@ -137,8 +135,6 @@ class ChannelSender:
         """Rate-limited targets, until a time of the monotonic clock."""
         self._reserved: dict[str, float] = {}
         """Targets with only the urgent reserve left, until a time of the monotonic clock."""
-        self._slow: dict[str, float] = {}
-        """Targets that were limited recently: a single delivery is tried, not a share of them."""
         self._after = ""
         self._pause = 0.0
 
@@ -181,7 +177,6 @@ class ChannelSender:
             share=share,
             busy=self._busy(share),
             reserved=list(self._reserved),
-            slow=list(self._slow),
             after=self._after,
             sender=self._sender(),
         )
@@ -209,7 +204,7 @@ class ChannelSender:
     def _busy(self, share: int) -> list[str]:
         """Return the targets at their share or rate limit."""
         now = time.monotonic()
-        for limited in (self._closed, self._reserved, self._slow):
+        for limited in (self._closed, self._reserved):
             for target in [target for target, until in limited.items() if until <= now]:
                 del limited[target]
         counts = Counter(self._under_way.values())
@@ -232,7 +227,6 @@ class ChannelSender:
             if isinstance(outcome, Deferred) and outcome.limited:
                 limited = self._closed if item.urgent else self._reserved
                 limited[item.target] = time.monotonic() + outcome.seconds
-                self._slow[item.target] = limited[item.target] + SLOW_TIME
             elif isinstance(outcome, Failure) and 0 < (outcome.retry_after or 0) <= HEAD_START:
                 self._closed[item.target] = time.monotonic() + (outcome.retry_after or 0)
             await self._delivery_sender.record(item, outcome)

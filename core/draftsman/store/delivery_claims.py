@@ -24,19 +24,17 @@ async def claim(
     share: int,
     busy: Sequence[str],
     reserved: Sequence[str] = (),
-    slow: Sequence[str] = (),
     after: str,
     lease: float,
     sender: int | None = None,
 ) -> list[ClaimedDelivery]:
     """Claim due deliveries, at most `share` for each target after `after`.
 
-    Of `reserved` targets, only urgent deliveries are claimed, of `slow` targets a single one.
-    `sender` is the number of this process's session lock, None where it holds none.
+    Of `reserved` targets, only urgent deliveries are claimed. `sender` is the number of this
+    process's session lock, None where it holds none.
     """
     params = {"channel": channel, "free": free, "share": share, "busy": list(busy)}
-    params |= {"reserved": list(reserved), "slow": list(slow), "after": after}
-    params |= {"lease": lease, "sender": sender}
+    params |= {"reserved": list(reserved), "after": after, "lease": lease, "sender": sender}
     return await fetch_all(conn, _Q["claim"], params | {"head_start": HEAD_START}, ClaimedDelivery)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from draftsman.domain.messages.delivery import (
-    ChannelName,
     ClaimedDelivery,
     DeliveryStatus,
     Message,
@@ -19,7 +18,7 @@ from draftsman.loops.delivery_dispatcher import LIMITED_WAIT, DeliveryDispatcher
 from draftsman.runtime import Runtime
 from draftsman.services.deliveries.delivery_sender import DeliverySender
 from tests.core.outbox.chat_harness import CHAT, FAST, ChatHarness, running
-from tests.core.outbox.rows import claim, deliveries_of
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.chat import ChatChannel
 from tests.support.waits import until
@@ -88,10 +87,3 @@ async def test_message_to_another_target_is_sent_while_a_target_is_limited(
         return (await deliveries_of(rt, other))[0].status is DeliveryStatus.SENT
 
     await until(look, "the message to another target")
-
-
-async def test_slow_target_gives_a_single_delivery(make: Factory, rt: Runtime) -> None:
-    jobs = [await make.queued(**CHAT) for _ in range(3)]
-    other = [await make.queued(notify=("slack:C2",)) for _ in range(2)]
-    claimed = await claim(rt, ChannelName.SLACK, slow=["C1"])
-    assert sorted(item.job for item in claimed) == [jobs[0], *other]

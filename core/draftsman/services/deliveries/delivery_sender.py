@@ -91,18 +91,16 @@ class DeliverySender:
         share: int,
         busy: Sequence[str] = (),
         reserved: Sequence[str] = (),
-        slow: Sequence[str] = (),
         after: str = "",
         sender: int | None = None,
     ) -> list[ClaimedDelivery]:
         """Claim due deliveries of a channel, `share` at most for each target after `after`.
 
-        Of `reserved` targets, only urgent deliveries are claimed, of `slow` targets a single one. A
-        claim under the session lock `sender` ends as soon as that lock is free; otherwise when its
-        lease expires.
+        Of `reserved` targets, only urgent deliveries are claimed. A claim under the session lock
+        `sender` ends as soon as that lock is free; otherwise when its lease expires.
         """
         params = {"free": free, "share": share, "busy": busy, "reserved": reserved, "after": after}
-        params |= {"slow": slow, "lease": self._lease, "sender": sender}
+        params |= {"lease": self._lease, "sender": sender}
         async with self._db.connection() as conn:
             return await delivery_claims.claim(conn, channel, **params)  # type: ignore[arg-type]
 

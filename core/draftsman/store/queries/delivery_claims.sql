@@ -1,7 +1,7 @@
 -- Claims of deliveries by the processes that send them.
 
--- Due deliveries of a channel: a share for each target that is not busy or paused, a single one for
--- a slow target, the targets in turn. Urgent deliveries come first, and exclusively in a reserved target, unless another delivery
+-- Due deliveries of a channel: a share for each target that is not busy or paused, the targets in
+-- turn. Urgent deliveries come first, and exclusively in a reserved target, unless another delivery
 -- has been due longer by the head start. A delivery that was being sent is in doubt, unless a known
 -- sender had not begun its call.
 -- name: claim
@@ -21,8 +21,7 @@ WITH RECURSIVE due AS (
 ), turns AS (
     SELECT due.target, due.target = ANY (%(reserved)s::text[]) OR coalesce(
                u.next_attempt_at <= f.next_attempt_at + make_interval(secs => %(head_start)s), false)
-               AS urgent,
-           CASE WHEN due.target = ANY (%(slow)s::text[]) THEN 1 ELSE %(share)s END AS share
+               AS urgent
       FROM due
      CROSS JOIN LATERAL (
            SELECT next_attempt_at FROM draftsman.deliveries
@@ -49,7 +48,7 @@ WITH RECURSIVE due AS (
                      WHERE turns.urgent AND channel = %(channel)s AND target = turns.target
                        AND urgent AND next_attempt_at <= draftsman.now()
                      ORDER BY next_attempt_at, seq
-                     LIMIT turns.share
+                     LIMIT %(share)s
                        FOR NO KEY UPDATE SKIP LOCKED) a)
             UNION ALL
            (SELECT seq, next_attempt_at
@@ -57,7 +56,7 @@ WITH RECURSIVE due AS (
                      WHERE NOT turns.urgent AND channel = %(channel)s AND target = turns.target
                        AND next_attempt_at <= draftsman.now()
                      ORDER BY next_attempt_at, seq
-                     LIMIT turns.share
+                     LIMIT %(share)s
                        FOR NO KEY UPDATE SKIP LOCKED) b)) p
      LIMIT %(free)s
 )
