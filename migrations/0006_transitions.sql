@@ -124,7 +124,7 @@ END $$;
 -- each statement, and a BEFORE trigger looks at each row once more. A session plans the statements
 -- of a trigger once, maybe when a table is empty: rows are looked up by index (enable_seqscan).
 --
--- The states of a batch are read as a range of numbers, in which only rows of concurrent batches
+-- The plan of a single job has no join of all rows. The states of a batch are read as a range of numbers, in which only rows of concurrent batches
 -- are not of this batch, and the payload of the event is built once for all jobs that share it. As
 -- in record_transitions(), the CASE keeps the full join, which is never a nested loop. A job that
 -- is retried is looked up here because a foreign key would queue a trigger for each row.
@@ -145,31 +145,52 @@ BEGIN
     IF role IN ('owner', 'worker') AND current_setting('draftsman.detail', true) <> '' THEN
         detail := current_setting('draftsman.detail');
     END IF;
-    INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
-    SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
-      FROM (SELECT array_agg(n.number) AS jobs, s.status,
-                   jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
-                       'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
-                       'retry_of', n.retry_of)) || detail AS payload
-              FROM new_requests n
-              FULL JOIN (
-                   SELECT * FROM draftsman.job_states
-                    WHERE number BETWEEN (SELECT min(number) FROM new_requests)
-                                     AND (SELECT max(number) FROM new_requests)) s
-                ON s.number = n.number
-             WHERE CASE
-                   WHEN n.number IS NULL THEN false
-                   WHEN s.type = n.type AND s.status IN ('scheduled', 'queued')
-                    AND s.version = 1 AND s.run_count = 0 AND s.attempts = 0
-                    AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
-                    AND (NOT starts_with(n.idempotency_key, 'auto:')
-                         OR n.idempotency_key = 'auto:' || n.id)
-                    AND (n.retry_of IS NULL
-                         OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
-                    THEN true
-                   ELSE draftsman.refuse_creation(n, s) END
-             GROUP BY s.status, n.type, n.source, n.mode, n.agent, n.repo_name, n.retry_of) g
-     ORDER BY job;
+    IF (SELECT count(*) FROM new_requests) = 1 THEN
+        INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
+        SELECT n.number, 'job_created', s.status, who,
+               jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
+                   'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
+                   'retry_of', n.retry_of)) || detail
+          FROM new_requests n
+          LEFT JOIN LATERAL (
+               SELECT * FROM draftsman.job_states WHERE number = n.number LIMIT 1) s ON true
+         WHERE CASE
+               WHEN s.type = n.type AND s.status IN ('scheduled', 'queued')
+                AND s.version = 1 AND s.run_count = 0 AND s.attempts = 0
+                AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
+                AND (NOT starts_with(n.idempotency_key, 'auto:')
+                     OR n.idempotency_key = 'auto:' || n.id)
+                AND (n.retry_of IS NULL
+                     OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                THEN true
+               ELSE draftsman.refuse_creation(n, s) END;
+    ELSE
+        INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
+        SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
+          FROM (SELECT array_agg(n.number) AS jobs, s.status,
+                       jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
+                           'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
+                           'retry_of', n.retry_of)) || detail AS payload
+                  FROM new_requests n
+                  FULL JOIN (
+                       SELECT * FROM draftsman.job_states
+                        WHERE number BETWEEN (SELECT min(number) FROM new_requests)
+                                         AND (SELECT max(number) FROM new_requests)) s
+                    ON s.number = n.number
+                 WHERE CASE
+                       WHEN n.number IS NULL THEN false
+                       WHEN s.type = n.type AND s.status IN ('scheduled', 'queued')
+                        AND s.version = 1 AND s.run_count = 0 AND s.attempts = 0
+                        AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
+                        AND (NOT starts_with(n.idempotency_key, 'auto:')
+                             OR n.idempotency_key = 'auto:' || n.id)
+                        AND (n.retry_of IS NULL
+                             OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+                        THEN true
+                       ELSE draftsman.refuse_creation(n, s) END
+                 GROUP BY s.status, n.type, n.source, n.mode, n.agent, n.repo_name, n.retry_of) g
+         ORDER BY job;
+    END IF;
     IF role <> 'owner' THEN
         SELECT n.invoker_id INTO wrong
           FROM new_requests n

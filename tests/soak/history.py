@@ -33,8 +33,9 @@ ARCHIVED = date(2020, 1, 1)
 """A month archived long ago, with events of the first jobs."""
 WORKER = UUID(hashlib.md5(b"worker0", usedforsecurity=False).hexdigest())
 """A worker that is the leader and has no process."""
+_TEXT = Path(__file__).with_name("history.sql").read_text()
 _PARTS = re.split(
-    r"^-- name: (\w+)\n", Path(__file__).with_name("history.sql").read_text(), flags=re.M
+    r"^-- name: (\w+)\n", re.sub(r"^-- (?!name: ).*\n", "", _TEXT, flags=re.M), flags=re.M
 )
 SQL = dict(zip(_PARTS[1::2], (cast(LiteralString, part) for part in _PARTS[2::2]), strict=True))
 TABLES = (

@@ -84,7 +84,7 @@ async def test_submission_needs_no_disabled_node_and_no_compilation(
             requests = [row(invocation(type="noop", key=key), ME, JobLimits({})) for key in keys]
             assert len(await submissions.submit(conn, requests, "test")) == size
     assert plans.wrong() == []
-    for table in ("new_requests", "new_states"):
+    for table in ("g", "new_states"):  # the jobs of a batch by the payload of their event
         assert plans.linear(table), "the plan of a single job serves a batch"
 
 

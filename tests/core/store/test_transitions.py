@@ -260,6 +260,24 @@ async def test_request_and_state_are_inserted_together(make: Factory, conn: Conn
         assert await value(conn, f"SELECT array_agg(number) FROM draftsman.{table}") == [number]
 
 
+async def test_each_job_of_a_batch_is_checked(conn: Connection) -> None:
+    batch = (
+        "WITH r AS (INSERT INTO draftsman.job_requests (id, type, idempotency_key, request_digest,"
+        " source, invoker_id) SELECT gen_random_uuid(), 'noop', 'key' || g, '', 'cli', 'a'"
+        " FROM generate_series(1, 3) g RETURNING number)"
+        " INSERT INTO draftsman.job_states (number, type, version) SELECT"
+    )
+    async with refused(TRANSITION, "has no state"):
+        await run(conn, f"{batch} number, 'noop', 1 FROM r ORDER BY number LIMIT 2")
+    last = "(SELECT max(number) FROM r)"
+    async with refused(TRANSITION, "the state has type other, not noop"):
+        kind = f"CASE number WHEN {last} THEN 'other' ELSE 'noop' END"
+        await run(conn, f"{batch} number, {kind}, 1 FROM r")
+    async with refused(TRANSITION, "a new job must be queued or scheduled"):
+        await run(conn, f"{batch} number, 'noop', CASE number WHEN {last} THEN 2 ELSE 1 END FROM r")
+    assert await run(conn, f"{batch} number, 'noop', 1 FROM r") == 3
+
+
 async def test_started_job_is_refused_for_its_state_not_for_its_key(
     make: Factory, conn: Connection
 ) -> None:

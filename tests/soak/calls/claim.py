@@ -85,7 +85,14 @@ CALLS: Final[dict[str, Call]] = {
         4000,
     ),
     "submissions.submit_keyed: a thousand": _submit(1000, rows=4000),
-    "submissions.submit_keyed: with a subject": _submit(10, subject_key="card99"),
+    "submissions.submit_one: with a subject": _submit(10, subject_key="card99"),
+    "submissions.submit_keyed: with subjects": Call(
+        lambda conn: submissions.submit(
+            conn,
+            [row(invocation(type="seed", subject_key=f"card{n}99"), ME, NO_LIMITS) for n in (1, 2)],
+            "s",
+        )
+    ),
     "submissions.lock_subjects": Call(
         lambda conn: submissions.lock_subjects(conn, [{"subject_key": "card99"}])
     ),
