@@ -27,7 +27,7 @@ SELECT set_config('draftsman.clock_offset', '-6 months', false);
 SELECT draftsman.make_event_partitions(6);
 RESET draftsman.clock_offset;
 
--- 0.5 % are canceled, 0.5 % dead letters, 0.2 % expired, 2 % failed, and 10 % have asked. Ids and
+-- 0.5 percent are canceled, 0.5 percent dead letters, 0.2 percent expired, 2 percent failed, and 10 percent have asked. Ids and
 -- times grow with the numbers.
 -- name: jobs
 WITH jobs (number, id, type, idempotency_key, request_digest, position, status, claimed_from, source,
@@ -125,7 +125,7 @@ SELECT j.number, j.number * 10 + i,
  CROSS JOIN LATERAL (SELECT pg_temp.path(j.status, j.run_count) AS path OFFSET 0) p
  CROSS JOIN LATERAL generate_subscripts(p.path, 1) i
 
--- Of the open questions, 10 % never expire, and thirty are due.
+-- Of the open questions, 10 percent never expire, and thirty are due.
 -- name: questions
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text, freeform_allowed,
        on_expire, digest, resolution, asked_at, expires_at, answered_at)
@@ -205,7 +205,7 @@ INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
 SELECT job, ordinal, n, 'a line of the log' FROM draftsman.job_runs CROSS JOIN generate_series(1, 2) n
  WHERE job %% 2 = 0
 
--- 10 % of the jobs have a target, in fifty channels.
+-- 10 percent of the jobs have a target, in fifty channels.
 -- name: targets
 INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)
 SELECT number, 1, 'slack', 'C' || number / 10 %% 50,
@@ -213,7 +213,7 @@ SELECT number, 1, 'slack', 'C' || number / 10 %% 50,
   FROM draftsman.jobs
  WHERE has_targets
 
--- Waiting jobs have a sent question, active jobs a pending status. 1 % are dead letters.
+-- Waiting jobs have a sent question, active jobs a pending status. 1 percent are dead letters.
 -- name: deliveries
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, version, status,
        attempts, next_attempt_at, external_ref, last_error, created_at, sent_at, dedupe_key)
