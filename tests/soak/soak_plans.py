@@ -74,7 +74,7 @@ async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> Non
         await db.close()
     bounded(CALLS[key], seen)
     (plan,) = seen.plans
-    assert "jobs_claim" in str(plan)
+    assert "job_states_claim" in str(plan)
     assert plan.sorts() == set(), plan
 
 
