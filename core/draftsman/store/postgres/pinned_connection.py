@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, LiteralString, TypeVar
 
 from psycopg import AsyncConnection, Error, OperationalError
@@ -41,6 +42,12 @@ class Statement:
         positions = {name: f"${place}" for place, name in enumerate(self.names, 1)}
         numbered = _PARAMETER.sub(lambda match: positions[match[1]], query)
         self.text = numbered.replace("%%", "%").encode()
+
+
+@cache
+def statement(query: LiteralString, *integers: str) -> Statement:
+    """Return the statement of a query, always the same object."""
+    return Statement(query, integers)
 
 
 class PinnedConnection(AsyncConnection[Any]):
