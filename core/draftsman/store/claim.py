@@ -11,15 +11,14 @@ from uuid import UUID
 from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.store.postgres.database import Connection, execute, rows, scalar
 from draftsman.store.postgres.pinned_connection import (
-    Statement,
     fetch,
     integer_array,
+    statement,
     text_array,
 )
 from draftsman.store.queries import load
 
 _Q = load("claim")
-_EXCHANGE: Final = Statement(_Q["exchange"], integers=("free", "ahead"))
 _to_json: Final = json.JSONEncoder().encode
 
 
@@ -35,6 +34,7 @@ async def exchange(
     ahead: int,
 ) -> list[ClaimedJob]:
     """Settle `done` as completed and claim; settled jobs are returned with a final status."""
+    query = statement(_Q["exchange"], "free", "ahead")
     done = sorted(done, key=itemgetter(0))
     params = {
         "jobs": integer_array([lease.job for lease, _ in done]),
@@ -47,7 +47,7 @@ async def exchange(
         "free": free,
         "ahead": ahead,
     }
-    return [ClaimedJob(row) for row in await fetch(conn, _EXCHANGE, params)]
+    return [ClaimedJob(row) for row in await fetch(conn, query, params)]
 
 
 async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, LiteralString, TypeVar
 
-from psycopg import AsyncConnection, Error
+from psycopg import AsyncConnection, Error, OperationalError
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
@@ -43,6 +44,12 @@ class Statement:
         self.text = numbered.replace("%%", "%").encode()
 
 
+@cache
+def statement(query: LiteralString, *integers: str) -> Statement:
+    """Return the statement of a query, always the same object."""
+    return Statement(query, integers)
+
+
 class PinnedConnection(AsyncConnection[Any]):
     """A connection that prepares each statement once and keeps it.
 
@@ -55,7 +62,7 @@ class PinnedConnection(AsyncConnection[Any]):
         self._reader: tuple[asyncio.AbstractEventLoop, int] | None = None
         """The event loop that reads the socket, and the socket."""
         self._waiter: asyncio.Future[PGresult] | None = None
-        self._last_result: PGresult
+        self._last_result: PGresult | None = None
         self._prepared_names: dict[Statement, bytes] = {}
         self._codec = self.info.encoding
         self._transformer = Transformer(self)
@@ -104,7 +111,7 @@ class PinnedConnection(AsyncConnection[Any]):
         if self._reader is None:
             self._reader = asyncio.get_running_loop(), self.pgconn.socket
             self._reader[0].add_reader(self._reader[1], self._read)
-        self._waiter = self._reader[0].create_future()
+        self._waiter, self._last_result = self._reader[0].create_future(), None
         try:
             return await self._waiter
         except BaseException:
@@ -122,10 +129,13 @@ class PinnedConnection(AsyncConnection[Any]):
             if waiter is None or waiter.done():
                 return
             while not self.pgconn.is_busy():
-                if (result := self.pgconn.get_result()) is None:
+                if (result := self.pgconn.get_result()) is not None:
+                    self._last_result = result
+                elif self._last_result is not None:
                     waiter.set_result(self._last_result)
                     return
-                self._last_result = result
+                else:
+                    raise OperationalError("the server sent no reply")
         except Error as error:
             self._stop_reading()
             if waiter is not None and not waiter.done():
