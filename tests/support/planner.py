@@ -56,7 +56,10 @@ def plan_tables(tree: str) -> set[str]:
 
 @asynccontextmanager
 async def planned(conn: Connection) -> AsyncIterator[Planned]:
-    """Collect the plans of a session, with the default just-in-time compilation of servers."""
+    """Collect the plans of a session, with the default just-in-time compilation of servers.
+
+    Earlier plans are discarded: the backend may be that of another test.
+    """
     plans = Planned()
 
     def note(diagnostic: Diagnostic) -> None:
@@ -64,6 +67,7 @@ async def planned(conn: Connection) -> AsyncIterator[Planned]:
             plans.trees.append(diagnostic.message_detail or "")
 
     conn.add_notice_handler(note)
+    await conn.execute("DISCARD PLANS")
     await _set(conn, jit="on", debug_print_plan="on", client_min_messages="log")
     try:
         yield plans

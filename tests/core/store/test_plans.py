@@ -77,7 +77,6 @@ async def test_a_psql_session_needs_no_disabled_node_and_no_compilation(
 async def test_submission_needs_no_disabled_node_and_no_compilation(
     conn: Connection, sizes: tuple[int, int], keyed: bool
 ) -> None:
-    await conn.execute("DISCARD PLANS")  # of an earlier test
     async with planned(conn) as plans:
         for size in sizes:
             keys = [f"{size}-{number}" if keyed else None for number in range(size)]
