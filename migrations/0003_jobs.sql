@@ -131,6 +131,32 @@ BEGIN
             CONSTRAINT = rule, DETAIL = format('The row is the state of D-%s.', job);
 END $$;
 
+-- Whether a request and its state are those of a new job.
+CREATE FUNCTION draftsman.is_new_job(r draftsman.job_requests, s draftsman.job_states)
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    s.type = r.type AND s.status IN ('scheduled', 'queued') AND s.version = 1 AND s.run_count = 0
+    AND s.attempts = 0 AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
+    AND (NOT starts_with(r.idempotency_key, 'auto:') OR r.idempotency_key = 'auto:' || r.id);
+
+CREATE FUNCTION draftsman.refuse_creation(
+    r draftsman.job_requests, s draftsman.job_states
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', CASE
+        WHEN s.number IS NULL THEN format('the request %s has no state', r.number)
+        WHEN s.type <> r.type THEN
+            format('D-%s: the state has type %s, not %s', r.number, s.type, r.type)
+        WHEN starts_with(r.idempotency_key, 'auto:')
+             AND r.idempotency_key <> 'auto:' || r.id THEN
+            'a key that begins with auto: must continue with the id of the job, not '
+            || r.idempotency_key
+        WHEN r.retry_of IS NOT NULL AND NOT EXISTS (
+             SELECT FROM draftsman.job_requests WHERE number = r.retry_of) THEN
+            format('D-%s: there is no job D-%s to retry', r.number, r.retry_of)
+        ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
+            || s.status END USING ERRCODE = 'DM001';
+END $$;
+
 -- Each further index costs about 190 B of WAL a job. The partial indexes hold only the rows that
 -- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
 -- the id of the job, which has an index of its own.

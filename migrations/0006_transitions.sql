@@ -101,33 +101,15 @@ BEGIN
             AND NOT starts_with(job.idempotency_key, 'retry:')));
 END $$;
 
-CREATE FUNCTION draftsman.refuse_creation(
-    r draftsman.job_requests, s draftsman.job_states
-) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION '%', CASE
-        WHEN s.number IS NULL THEN format('the request %s has no state', r.number)
-        WHEN s.type <> r.type THEN
-            format('D-%s: the state has type %s, not %s', r.number, s.type, r.type)
-        WHEN starts_with(r.idempotency_key, 'auto:')
-             AND r.idempotency_key <> 'auto:' || r.id THEN
-            'a key that begins with auto: must continue with the id of the job, not '
-            || r.idempotency_key
-        WHEN r.retry_of IS NOT NULL AND NOT EXISTS (
-             SELECT FROM draftsman.job_requests WHERE number = r.retry_of) THEN
-            format('D-%s: there is no job D-%s to retry', r.number, r.retry_of)
-        ELSE 'a new job must be queued or scheduled, not started, with version 1; not '
-            || s.status END USING ERRCODE = 'DM001';
-END $$;
-
 -- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for
 -- each statement, and a BEFORE trigger looks at each row once more. A session plans the statements
 -- of a trigger once, maybe when a table is empty: rows are looked up by index (enable_seqscan).
 --
--- The plan of a single job has no join of all rows. The states of a batch are read as a range of numbers, in which only rows of concurrent batches
--- are not of this batch, and the payload of the event is built once for all jobs that share it. As
--- in record_transitions(), the CASE keeps the full join, which is never a nested loop. A job that
--- is retried is looked up here because a foreign key would queue a trigger for each row.
+-- The state of a single job is looked up. Those of a batch are read as a range of numbers, in which
+-- only rows of concurrent batches are not of this batch, and the payload of the event is built once
+-- for all jobs that share it. As in record_transitions(), the CASE keeps the full join, which is
+-- never a nested loop. A job that is retried is looked up here because a foreign key would queue a
+-- trigger for each row.
 CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
@@ -155,11 +137,7 @@ BEGIN
           LEFT JOIN LATERAL (
                SELECT * FROM draftsman.job_states WHERE number = n.number LIMIT 1) s ON true
          WHERE CASE
-               WHEN s.type = n.type AND s.status IN ('scheduled', 'queued')
-                AND s.version = 1 AND s.run_count = 0 AND s.attempts = 0
-                AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
-                AND (NOT starts_with(n.idempotency_key, 'auto:')
-                     OR n.idempotency_key = 'auto:' || n.id)
+               WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
                 AND (n.retry_of IS NULL
                      OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
                 THEN true
@@ -179,11 +157,7 @@ BEGIN
                     ON s.number = n.number
                  WHERE CASE
                        WHEN n.number IS NULL THEN false
-                       WHEN s.type = n.type AND s.status IN ('scheduled', 'queued')
-                        AND s.version = 1 AND s.run_count = 0 AND s.attempts = 0
-                        AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
-                        AND (NOT starts_with(n.idempotency_key, 'auto:')
-                             OR n.idempotency_key = 'auto:' || n.id)
+                       WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
                         AND (n.retry_of IS NULL
                              OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
                         THEN true
