@@ -75,7 +75,7 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
 
 
 async def submit_one(conn: Connection, row: Row, actor: str) -> Sequence[tuple[Any, ...]]:
-    """Insert a new request; return what `submit_keyed` returns."""
+    """Insert a new request, with the result of `submit_keyed`."""
     documents = {name: _json(row[name]) for name in _DOCUMENTS}
     params = {**dict.fromkeys(COLUMNS), **row, **documents, "actor": actor}
     return await database.rows(conn, _Q["submit_one"], params)
@@ -84,7 +84,7 @@ async def submit_one(conn: Connection, row: Row, actor: str) -> Sequence[tuple[A
 async def submit_new(
     conn: Connection, rows: Sequence[Row], actor: str
 ) -> Sequence[tuple[Any, ...]]:
-    """Insert requests without keys and subjects; return what `submit_keyed` returns."""
+    """Insert requests without keys and subjects, with the result of `submit_keyed`."""
     return await database.rows(conn, _Q["submit_new"], _columns(rows, actor))
 
 

@@ -31,7 +31,6 @@ from draftsman.errors import (
     SchemaUnsupported,
 )
 from draftsman.store.postgres.connection_state import cancellations, is_disconnected
-from draftsman.store.postgres.pinned_connection import PinnedConnection
 from draftsman.store.queries import load
 
 if TYPE_CHECKING:
@@ -166,13 +165,9 @@ class Database:
     async def dedicated_connection(
         self, url: str | None = None, *, pinned: bool = False
     ) -> Connection:
-        """Open a connection outside the pool, for LISTEN and session locks; the caller closes it.
-
-        `pinned` fixes the query plans, as in DedicatedSession.
-        """
+        """Open a connection outside the pool, which the caller closes; `pinned`: fixed plans."""
         with translate_errors():
-            kind = PinnedConnection if pinned else AsyncConnection
-            conn = await self._connect(url or self.url, kind)
+            conn = await self._connect(url or self.url, pinned=pinned)
             try:
                 await self._configure(conn)
                 if pinned:
@@ -192,7 +187,12 @@ class Database:
         async with self.transaction() as conn:
             return await work(conn)
 
-    async def _connect(self, url: str, kind: type[Connection] = AsyncConnection) -> Connection:
+    async def _connect(self, url: str, *, pinned: bool = False) -> Connection:
+        kind: type[Connection] = AsyncConnection
+        if pinned:
+            from draftsman.store.postgres.pinned_connection import PinnedConnection
+
+            kind = PinnedConnection
         return await kind.connect(
             url,
             connect_timeout=max(2, round(self._settings.connect_timeout)),

@@ -51,7 +51,7 @@ async def receive(conn: Connection, on_notification: Callable[[str, str], None])
         socket = pgconn.socket
         loop.add_reader(socket, read)
         try:
-            read()  # what arrived with the reply to LISTEN
+            read()  # notifications that arrived with the reply to LISTEN
             await lost
         finally:
             loop.remove_reader(socket)

@@ -122,7 +122,7 @@ class PinnedConnection(AsyncConnection[Any]):
             self._waiter = None
 
     def _read(self) -> None:
-        """Read what has arrived, also the end of an idle session."""
+        """Read the socket, also the end of an idle session."""
         waiter = self._waiter
         try:
             self.pgconn.consume_input()
