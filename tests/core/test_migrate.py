@@ -23,6 +23,7 @@ from draftsman.store.postgres.database import Connection, Database
 from tests.support import unreleased
 from tests.support.server import Server
 from tests.support.statements import rows, value
+from tests.support.waits import until
 
 NAMES = [name for name, _ in resources.migrations()]
 Files = list[tuple[str, str]]
@@ -41,11 +42,17 @@ async def test_pending_migrations_are_applied_beside_an_open_connection(empty_ur
         await migrate.migrate_pending(empty_url, conn)
         await migrate.check(empty_url)
         await migrate.migrate_pending(empty_url, conn)
-        locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = %s::oid"
-        database = await value(
-            conn, "SELECT oid FROM pg_database WHERE datname = current_database()"
-        )
-        assert await value(conn, locks, (database,)) == 0
+        await until(lambda: no_advisory_lock(conn), "the end of the session with the lock")
+
+
+async def no_advisory_lock(conn: Connection) -> bool:
+    """Return whether no session of the database holds an advisory lock."""
+    locks: int = await value(
+        conn,
+        "SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database"
+        " WHERE locktype = 'advisory' AND datname = current_database()",
+    )
+    return locks == 0
 
 
 async def test_an_empty_database_gets_every_file_once(empty_url: str) -> None:
