@@ -173,15 +173,19 @@ async def wait_for_clone(folder: Path, name: str) -> Path:
     """Return the running agent's clone below a folder, once the agent made this file in it."""
 
     def matching_files() -> list[Path]:
-        return [
-            path.parent for path in folder.glob(f"**/runs/*/repo/{name}") if path.stat().st_size
-        ]
+        try:
+            paths = list(folder.glob(f"**/runs/*/repo/{name}"))
+            return [path.parent for path in paths if path.stat().st_size]
+        except FileNotFoundError:  # a folder was removed meanwhile
+            return []
 
     async def look() -> bool:
-        return bool(await asyncio.to_thread(matching_files))
+        clones[:] = await asyncio.to_thread(matching_files)
+        return bool(clones)
 
+    clones: list[Path] = []
     await until(look, f"{name} in a clone")
-    return matching_files()[0]
+    return clones[0]
 
 
 async def wait_for_agent(folder: Path, name: str) -> int:
