@@ -89,7 +89,7 @@ async def test_posts_in_a_channel_are_rate_limited(
 async def test_call_with_a_late_response_takes_effect(
     slack: FakeSlack, client: AsyncWebClient, general: str
 ) -> None:
-    slack.faults.next("chat.postMessage", Fault.SLOW(0.05))
+    slack.faults.next("chat.postMessage", Fault.SLOW(0.5))
     client.timeout = 0.01  # type: ignore[assignment]
     while not slack.faults.seen:  # on a busy machine its time is over before it was sent
         with pytest.raises(asyncio.TimeoutError):
