@@ -37,8 +37,7 @@ class Batcher(Generic[Item, Result]):
         """Return the result of an item; raises its error.
 
         A cancellation withdraws an item that is not under way yet. Later it waits for the batch,
-        which is canceled once nobody else waits for it: the result tells whether the item had an
-        effect.
+        which is canceled when all its items are: the result shows whether the item had an effect.
         """
         entry: _Entry[Item, Result] = _Entry(item)
         self._waiting.append(entry)

@@ -253,7 +253,7 @@ async def test_archived_channel_falls_back_to_the_requester(
     assert [item.status for item in sent].count(DeliveryStatus.DEAD_LETTER) == 1, "it is remembered"
     card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
     assert "canceled" in shown(card), "the card is the same one"
-    assert await flow.rt.outbox.dead_letter_count() == 0, "what was said instead needs no operator"
+    assert await flow.rt.outbox.dead_letter_count() == 0, "the replacement needs no operator"
 
 
 async def test_unlisted_refusal_falls_back_to_the_requester_once(

@@ -1,4 +1,4 @@
-"""Batches of requests that form under load: nobody's request fails or waits because of another."""
+"""Batches of requests that form under load: no request fails or waits because of another."""
 
 from __future__ import annotations
 
