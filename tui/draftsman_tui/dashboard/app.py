@@ -90,7 +90,9 @@ class Dashboard(App[str]):
         return [*filters, NoColor()] if self.theme == "none" else filters
 
     def on_notify(self, event: Notify) -> None:
-        """Replace an equal notification that is still shown."""
+        """Replace an equal notification that is still shown; a closing dashboard shows none."""
+        if not self.is_running:
+            return
         new = event.notification
         for shown in list(self._notifications):
             if (shown.message, shown.severity) == (new.message, new.severity):
