@@ -20,7 +20,11 @@ class RunParked(BaseException):
 
 
 class RequestRefused(Exception):
-    """The worker refused a message."""
+    """The worker refused a message; `error_class` is the class of an error for this reason."""
+
+    def __init__(self, reason: str, error_class: str) -> None:
+        super().__init__(reason)
+        self.error_class = error_class
 
 
 class AgentClient:
@@ -56,7 +60,7 @@ class AgentClient:
                 self._parked = True  # the worker shuts down, but still replies to this message
             elif reply.get("id") == number:
                 if reply["type"] == "refused":
-                    raise RequestRefused(reply["reason"])
+                    raise RequestRefused(reply["reason"], reply.get("class", "PERMANENT"))
                 return reply
 
     def wait(self, other: int, seconds: float) -> bool:

@@ -251,7 +251,7 @@ def main() -> int:
     except FixerTimeout as error:
         return _fail(client, "TRANSIENT_APP", "command_timeout", error)
     except RequestRefused as error:
-        return _fail(client, "PERMANENT", "refused", error)
+        return _fail(client, error.error_class, "refused", error)
     return 0
 
 

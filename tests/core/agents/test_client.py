@@ -44,8 +44,9 @@ def test_a_call_returns_its_own_reply(worker: Worker) -> None:
     assert worker.client.call("checkpoint", data={"n": 1}) == {"type": "ack", "id": "1"}
     assert worker.heard() == [{"type": "checkpoint", "id": "1", "data": {"n": 1}}]
     worker.say({"type": "refused", "id": "2", "reason": "too large"})
-    with pytest.raises(RequestRefused, match="too large"):
+    with pytest.raises(RequestRefused, match="too large") as refused:
         worker.client.call("checkpoint", data=None)
+    assert refused.value.error_class == "PERMANENT"
 
 
 def test_a_question_that_waits_for_a_person_parks(worker: Worker) -> None:

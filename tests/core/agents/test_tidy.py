@@ -15,6 +15,7 @@ from draftsman.handlers.clone.git import git_environment
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.protocol import (
+    AgentErrorClass,
     ArtifactMessage,
     AskMessage,
     CheckpointMessage,
@@ -302,18 +303,23 @@ async def test_a_park_stops_a_running_command(repository: Path) -> None:
     assert running_with(mark) == []
 
 
-async def test_a_refused_checkpoint_ends_the_agent_with_one_line(repository: Path) -> None:
+@pytest.mark.parametrize("error_class", ["PERMANENT", "TRANSIENT_APP"])
+async def test_a_refused_checkpoint_ends_the_agent_with_one_line_and_its_class(
+    repository: Path, error_class: AgentErrorClass
+) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
 
     def reply(message: FromAgent) -> ToAgent | None:
-        return RefusedMessage(id=message.id, reason="it is too large") if message.id else None
+        if message.id is None:
+            return None
+        return RefusedMessage(id=message.id, reason="not now", error_class=error_class)
 
     start = start_in(workspace, SED)
     transcript = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
     [error] = transcript.of(ErrorMessage)
     assert (error.error_class, error.message, transcript.code) == (
-        "PERMANENT",
-        "it is too large",
+        error_class,
+        "not now",
         1,
     )
 

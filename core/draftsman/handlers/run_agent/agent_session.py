@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 import hashlib
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from draftsman.domain.question import NoAnswer
 from draftsman.domain.question_spec import QuestionSpec
 from draftsman.domain.quota import Quota, is_quota
 from draftsman.domain.reserved_names import AGENT_KIND, Owner, check_artifact, check_key
+from draftsman.domain.retries.error_classes import as_failure, classify
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.clone.workspace import Workspace
 from draftsman.handlers.run_agent.protocol import (
     AckMessage,
+    AgentErrorClass,
     AnswerMessage,
     ApproveMessage,
     ArtifactMessage,
@@ -149,7 +151,7 @@ class AgentSession:
             if isinstance(error, Failure) and is_quota(error):
                 raise
             self._run.log.write(f"[refused] {message.type}: {error}")
-            await self._send(process, RefusedMessage(id=message.id, reason=str(error)))
+            await self._send(process, _refusal(message.id, error))
             return
         if message.id is not None:
             await self._send(process, AckMessage(id=message.id))
@@ -257,6 +259,12 @@ class AgentSession:
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:
         await process.send(encode(message))
+
+
+def _refusal(id: str | None, error: UsageError | Failure) -> RefusedMessage:
+    """Return the reply to a message that was not stored because of the error."""
+    error_class = cast(AgentErrorClass, classify(as_failure(error)).value)
+    return RefusedMessage(id=id, reason=str(error), error_class=error_class)
 
 
 async def _terminate_after_timeout(process: AgentProcess) -> None:

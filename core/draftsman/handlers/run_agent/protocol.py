@@ -48,6 +48,9 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=86_400 * 366, allow_inf_nan=False)]
 
 
+AgentErrorClass = Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT", "INVALID_OUTPUT"]
+
+
 class Model(BaseModel):
     """A message or a part of it."""
 
@@ -140,11 +143,19 @@ class AckMessage(Model):
 
 
 class RefusedMessage(Model):
-    """The message with this `id`, or a malformed line, was rejected and has no effect."""
+    """The message with this `id`, or a malformed line, was rejected and has no effect.
+
+    An agent that ends because of it should send an `error` with the same `class`.
+    """
 
     type: Literal["refused"] = "refused"
     id: str | None = None
     reason: str
+    error_class: AgentErrorClass = Field(
+        "PERMANENT",
+        alias="class",
+        description="if not `PERMANENT`, a later run may succeed with the same message",
+    )
 
 
 class ParkMessage(Model):
@@ -333,9 +344,7 @@ class ErrorMessage(OptionalReplyMessage):
     """The work failed; the class determines whether it is retried."""
 
     type: Literal["error"] = "error"
-    error_class: Literal["TRANSIENT_INFRA", "TRANSIENT_APP", "PERMANENT", "INVALID_OUTPUT"] = Field(
-        alias="class", description="`PERMANENT` is never retried"
-    )
+    error_class: AgentErrorClass = Field(alias="class", description="`PERMANENT` is never retried")
     code: str | None = Field(
         None, max_length=100, description="error code, such as `command_not_found`"
     )

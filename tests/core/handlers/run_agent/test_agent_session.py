@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.domain.job import Job, Status
 from draftsman.handlers.run_agent import agent_session
+from draftsman.handlers.subprocesses import guard
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
 from tests.core.loops.agent_jobs import (
@@ -121,6 +122,17 @@ async def test_messages_that_cannot_be_stored_are_refused_logged_and_not_fatal(
         assert reply["type"] == "refused", message
         assert reason in reply["reason"], message
         assert reply["reason"] in log, message
+        assert reply["class"] == "PERMANENT", message
+
+
+async def test_refusal_of_a_checkpoint_that_could_not_be_read_is_transient(
+    rt: Runtime, make: Factory, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "FREEZE_LIMIT", 0)  # the worker does not wait for the guard's reply
+    code = "say('checkpoint', data=1, id='1'); heard.append(hear())"
+    _, [reply] = await messages_of(rt, make, repo, code)
+    assert (reply["type"], reply["class"]) == ("refused", "TRANSIENT_APP")
+    assert "could not stop the agent's processes" in reply["reason"]
 
 
 # --- stored messages -----------------------------------------------------------------------------
