@@ -13,7 +13,8 @@ from bench.report import Figures
 from bench.server import BenchError, session
 from draftsman.embedded import binaries
 from draftsman.runtime import open_runtime
-from draftsman.services.jobs.submissions import invocation, row
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 from draftsman.store.queries import load
 
@@ -52,9 +53,9 @@ def _text(value: object) -> str:
 
 def _script(request: dict[str, Any]) -> str:
     """Return the statement of a submission, with a new id for each call."""
-    statement = re.sub(r"--.*", "", load("submissions")["submit_one"])
-    own = "WITH own AS MATERIALIZED (SELECT gen_random_uuid() AS id), context"
-    statement = statement.replace("WITH context", own, 1)
+    statement = re.sub(r"--.*", "", load("submissions")["submit_plain"])
+    own = "WITH own AS MATERIALIZED (SELECT gen_random_uuid() AS id), request"
+    statement = statement.replace("WITH request", own, 1)
     new = {"id": "(SELECT id FROM own)"}
 
     def value(match: re.Match[str]) -> str:

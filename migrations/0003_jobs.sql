@@ -25,8 +25,8 @@ CREATE SEQUENCE draftsman.lease_tokens;
 CREATE TABLE draftsman.job_requests (
     number                bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id                    uuid NOT NULL,
-    type                  text NOT NULL CHECK (type <> ''),
-    idempotency_key       text NOT NULL CHECK (idempotency_key <> ''),
+    type                  text NOT NULL,
+    idempotency_key       text NOT NULL,
     request_digest        text NOT NULL,
     mode                  draftsman.job_mode NOT NULL DEFAULT 'fix',
     source                draftsman.channel NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE draftsman.job_requests (
     tags                  text[] NOT NULL DEFAULT '{}',
     agent                 text,
     retry_of              bigint,
-    chain_length          int NOT NULL DEFAULT 0 CHECK (chain_length BETWEEN 0 AND 1000),
+    chain_length          int NOT NULL DEFAULT 0,
     created_at            timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
@@ -131,17 +131,32 @@ BEGIN
             CONSTRAINT = rule, DETAIL = format('The row is the state of D-%s.', job);
 END $$;
 
+-- The name of the rule that a request violates; see violated_rule().
+CREATE FUNCTION draftsman.violated_request_rule(r draftsman.job_requests) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
+    WHEN NOT (r.chain_length BETWEEN 0 AND 1000) THEN 'job_requests_chain_length_check'
+    WHEN NOT (r.idempotency_key <> '') THEN 'job_requests_idempotency_key_check'
+    WHEN NOT (r.type <> '') THEN 'job_requests_type_check'
+END;
+
 -- Whether a request and its state are those of a new job.
 CREATE FUNCTION draftsman.is_new_job(r draftsman.job_requests, s draftsman.job_states)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    s.type = r.type AND s.status IN ('scheduled', 'queued') AND s.version = 1 AND s.run_count = 0
+    draftsman.violated_request_rule(r) IS NULL AND s.type = r.type AND s.status IN ('scheduled', 'queued') AND s.version = 1 AND s.run_count = 0
     AND s.attempts = 0 AND s.retry_count = 0 AND s.cancel_requested_at IS NULL
     AND (NOT starts_with(r.idempotency_key, 'auto:') OR r.idempotency_key = 'auto:' || r.id);
 
 CREATE FUNCTION draftsman.refuse_creation(
     r draftsman.job_requests, s draftsman.job_states
 ) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    rule text := draftsman.violated_request_rule(r);
 BEGIN
+    IF rule IS NOT NULL THEN
+        RAISE EXCEPTION 'new row for relation "job_requests" violates check constraint "%"', rule
+            USING ERRCODE = 'check_violation', SCHEMA = 'draftsman', TABLE = 'job_requests',
+                CONSTRAINT = rule, DETAIL = format('The row is the request of D-%s.', r.number);
+    END IF;
     RAISE EXCEPTION '%', CASE
         WHEN s.number IS NULL THEN format('the request %s has no state', r.number)
         WHEN s.type <> r.type THEN

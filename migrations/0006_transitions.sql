@@ -127,22 +127,22 @@ BEGIN
     IF role IN ('owner', 'worker') AND current_setting('draftsman.detail', true) <> '' THEN
         detail := current_setting('draftsman.detail');
     END IF;
-    IF (SELECT count(*) FROM new_requests) = 1 THEN
-        INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
-        SELECT n.number, 'job_created', s.status, who,
-               jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
-                   'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
-                   'retry_of', n.retry_of)) || detail
-          FROM new_requests n
-          LEFT JOIN LATERAL (
-               SELECT * FROM draftsman.job_states WHERE number = n.number LIMIT 1) s ON true
-         WHERE CASE
-               WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
-                AND (n.retry_of IS NULL
-                     OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
-                THEN true
-               ELSE draftsman.refuse_creation(n, s) END;
-    ELSE
+    INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
+    SELECT n.number, 'job_created', s.status, who,
+           jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source,
+               'mode', n.mode, 'agent', n.agent, 'repo_name', n.repo_name,
+               'retry_of', n.retry_of)) || detail
+      FROM new_requests n
+      LEFT JOIN LATERAL (
+           SELECT * FROM draftsman.job_states WHERE number = n.number LIMIT 1) s ON true
+     WHERE (SELECT count(*) FROM new_requests) = 1
+       AND CASE
+           WHEN draftsman.is_new_job(n::draftsman.job_requests, s::draftsman.job_states)
+            AND (n.retry_of IS NULL
+                 OR EXISTS (SELECT FROM draftsman.job_requests WHERE number = n.retry_of))
+            THEN true
+           ELSE draftsman.refuse_creation(n, s) END;
+    IF NOT FOUND THEN
         INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
         SELECT unnest(g.jobs) AS job, 'job_created', g.status, who, g.payload
           FROM (SELECT array_agg(n.number) AS jobs, s.status,
@@ -184,7 +184,7 @@ CREATE TRIGGER job_requests_inserted AFTER INSERT ON draftsman.job_requests
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
 
 -- The rules of a state; and its request, instead of a foreign key, which looks up the request of
--- each row in a query of its own. The join is as in record_creation().
+-- each row in a query of its own.
 CREATE FUNCTION draftsman.check_request() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
@@ -193,12 +193,8 @@ DECLARE
 BEGIN
     SELECT n.number INTO wrong
       FROM new_states n
-      FULL JOIN (
-           SELECT number FROM draftsman.job_requests
-            WHERE number BETWEEN (SELECT min(number) FROM new_states)
-                             AND (SELECT max(number) FROM new_states)) r ON r.number = n.number
      WHERE draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
-        OR r.number IS NULL
+        OR (SELECT r.number FROM draftsman.job_requests r WHERE r.number = n.number) IS NULL
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'D-%: the state has no request', wrong USING ERRCODE = 'DM001';

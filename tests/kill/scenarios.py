@@ -13,7 +13,8 @@ from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.repos.repo_url import parse
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation, row
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
 from draftsman.store import submissions
 from tests.core.loops.agent_jobs import PRELUDE, git, make_repository
 from tests.factories import GATE, QUESTION, Factory

@@ -20,6 +20,8 @@ from psycopg._preparing import PrepareManager
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus, PGconn, TransactionStatus
 
+from draftsman.store.postgres.pinned_connection import PinnedConnection
+
 IDLE: Final = "draftsman-tests-idle"
 """Application name of an idle backend."""
 KEPT: Final = 8
@@ -77,6 +79,8 @@ class Backend:
 
     pgconn: Any
     statements: Statements
+    names: dict[Any, bytes]
+    """The statements that a PinnedConnection prepared."""
 
 
 class Sessions:
@@ -105,6 +109,8 @@ class Sessions:
             if database and (backend := sessions._take(database, parameters)) is not None:
                 conn = cls(backend.pgconn)
                 conn._prepared = backend.statements
+                if isinstance(conn, PinnedConnection):
+                    conn._prepared_names.update(backend.names)
                 sessions._origins[conn] = Origin(parameters, resettable=True)
                 return conn
             conn = yield from super(AsyncConnection, cls)._connect_gen(parameters)
@@ -170,15 +176,17 @@ class Sessions:
         waiting = self._idle[database].setdefault(origin.parameters, [])
         if len(waiting) >= KEPT or pgconn.transaction_status != TransactionStatus.IDLE:
             return False
+        names = dict(conn._prepared_names) if isinstance(conn, PinnedConnection) else {}
         if not isinstance(statements, Statements) or statements.own:
-            statements = Statements()
+            statements, names = Statements(), {}
         try:
-            _run(pgconn, RESET if statements._counts or statements._names else DEALLOCATE + RESET)
+            kept = statements._counts or statements._names or names
+            _run(pgconn, RESET if kept else DEALLOCATE + RESET)
         except OperationalError:
             return False
         while pgconn.notifies():
             pass
-        waiting.append(Backend(pgconn, statements))
+        waiting.append(Backend(pgconn, statements, names))
         lists = [kept for known in self._idle.values() for kept in known.values() if kept]
         if sum(map(len, lists)) > self._max_idle:
             next(kept for kept in lists if kept is not waiting).pop(0).pgconn.finish()

@@ -10,11 +10,20 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validato
 from draftsman.domain.job import Mode, OnLost
 from draftsman.domain.repos.repo_url import check_secret
 from draftsman.domain.retries.job_limits import check_overrides
-from draftsman.domain.text import REQUEST_LIMIT, check_size, clean_fields, digest, first_line
+from draftsman.domain.text import (
+    REQUEST_LIMIT,
+    check_size,
+    clean_fields,
+    digest,
+    first_line,
+    text_digest,
+)
 from draftsman.field_errors import matching
 
 LAST_YEAR = 2200
 TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at most 100"
+PLAIN = frozenset({"type", "key", "payload"})
+"""The fields of a plain request; all others have their defaults."""
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 
 
@@ -115,6 +124,11 @@ class Invocation(BaseModel):
         )
 
     @property
+    def is_plain(self) -> bool:
+        """Whether only the fields of a plain request are set."""
+        return self.model_fields_set <= PLAIN
+
+    @property
     def stored_payload(self) -> dict[str, Any]:
         """The payload with the fields that have no column: repository source and labels."""
         payload = dict(self.payload)
@@ -131,6 +145,11 @@ class Invocation(BaseModel):
     def headline(self) -> str | None:
         """The title, or the first line of the text."""
         return self.title or (first_line(self.text) if self.text else None)
+
+
+def plain_digest(type: str, payload: str) -> str:
+    """Return the digest of a plain request with this payload as canonical JSON."""
+    return text_digest(f'["{type}","{Mode.FIX}",null,null,null,"","",{payload},{{}},[]]')
 
 
 def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:

@@ -106,9 +106,18 @@ def truncate_payload(payload: dict[str, Any], limit: int = EVENT_LIMIT) -> dict[
     return {"truncated": True, "keys": [key[:30] for key in list(payload)[:20]]}
 
 
+def canonical(value: Any) -> str:
+    """Return the value as compact JSON with sorted keys."""
+    return "".join(_canonical(value, 0))
+
+
 def digest(value: Any) -> str:
     """Return the SHA-256, in hex, of the value's canonical JSON."""
-    text = "".join(_canonical(value, 0))
+    return text_digest(canonical(value))
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from draftsman.domain.job import Status
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
+from draftsman.store.postgres.pinned_connection import Statement, fetch, statement
 from draftsman.store.queries import load
 
 _Q = load("submissions")
@@ -26,9 +27,14 @@ COLUMNS: Final = (
 """The columns of a request. The database generates the key of a request without one."""
 DUPLICATE_WINDOW: Final = 100
 """Job numbers before and after a job among which a duplicate is searched for."""
+_NO_COLUMNS: Final = dict.fromkeys(COLUMNS)
 _NO_ARRAYS: Final = {f"own_{name}": None for name in COLUMNS}
-_DOCUMENTS: Final = frozenset({"payload", "overrides"})
-_LISTS: Final = frozenset({"requested_skills", "tags"})
+_DOCUMENTS: Final = ("payload", "overrides")
+_LISTS: Final = ("requested_skills", "tags")
+_SEPARATOR: Final = "\0"
+"""A character that no text in PostgreSQL has."""
+Created = Iterable[tuple[int, int, bool]]
+"""Position of a request from 1, number of its job, and whether it is scheduled for later."""
 
 
 class SubmitResult(NamedTuple):
@@ -49,19 +55,16 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
     """Insert new requests and find the existing jobs of the others, in the order of the rows.
 
     A row held by a concurrent duplicate is left out. All rows have the same columns, in the same
-    order. Of several rows with a subject, the first is inserted, and the others join its job.
+    order; a document is an object or its JSON. Of several rows with a subject, the first is
+    inserted, and the others join its job.
     """
     await lock_subjects(conn, rows)
     new = _first_of_subjects(rows)
-    batch = [rows[index] for index in new]
-    if len(batch) == 1:
-        created = await submit_one(conn, batch[0], actor)
-    elif any(row["idempotency_key"] or row["subject_key"] for row in batch):
-        created = await submit_keyed(conn, batch, actor)
-    else:
-        created = await submit_new(conn, batch, actor)
+    batch = [rows[index] for index in new] if len(new) < len(rows) else rows
+    may_exist = any(row["idempotency_key"] or row["subject_key"] for row in batch)
+    insert = _INSERT[len(batch) == 1, may_exist]
     results = []
-    for ordinal, number, scheduled, _ in created:
+    for ordinal, number, scheduled in await insert(conn, batch, actor):
         row = rows[index := new[ordinal - 1]]
         status = Status.SCHEDULED if scheduled else Status.QUEUED
         results.append(
@@ -74,62 +77,92 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Subm
     return results
 
 
-async def submit_one(conn: Connection, row: Row, actor: str) -> Sequence[tuple[Any, ...]]:
-    """Insert a new request, with the result of `submit_keyed`."""
-    documents = {name: _json(row[name]) for name in _DOCUMENTS}
-    params = {**dict.fromkeys(COLUMNS), **row, **documents, "actor": actor}
-    return await database.rows(conn, _Q["submit_one"], params)
+async def submit_plain(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
+    """Insert a request without key and subject."""
+    return await _submit_single(conn, statement(_Q["submit_plain"]), rows[0], actor)
 
 
-async def submit_new(
-    conn: Connection, rows: Sequence[Row], actor: str
-) -> Sequence[tuple[Any, ...]]:
-    """Insert requests without keys and subjects, with the result of `submit_keyed`."""
-    return await database.rows(conn, _Q["submit_new"], _columns(rows, actor))
+async def submit_one(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
+    """Insert a request; return nothing if its job exists."""
+    return await _submit_single(conn, statement(_Q["submit_one"]), rows[0], actor)
 
 
-async def submit_keyed(
-    conn: Connection, rows: Sequence[Row], actor: str
-) -> Sequence[tuple[Any, ...]]:
-    """Insert new requests; return position from 1, number, and whether it is scheduled for later.
+async def submit_new(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
+    """Insert requests without keys and subjects."""
+    query = statement(_Q["submit_new"])
+    ((numbers, scheduled, _),) = await fetch(conn, query, _columns(rows, actor))
+    later = frozenset(scheduled or ())
+    return [(ordinal, number, ordinal in later) for ordinal, number in enumerate(numbers, 1)]
 
-    A request whose job exists returns no row.
-    """
-    return await database.rows(conn, _Q["submit_keyed"], _columns(rows, actor))
+
+async def submit_keyed(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
+    """Insert requests; leave out those whose jobs exist."""
+    created = await fetch(conn, statement(_Q["submit_keyed"]), _columns(rows, actor))
+    return [(ordinal, number, scheduled) for ordinal, number, scheduled, _ in created]
+
+
+_INSERT: Final = {
+    (True, False): submit_plain,
+    (True, True): submit_one,
+    (False, False): submit_new,
+    (False, True): submit_keyed,
+}
+"""Statements by whether the batch is a single request, and whether a job may exist."""
+
+
+async def _submit_single(conn: Connection, query: Statement, row: Row, actor: str) -> Created:
+    params: dict[str, Any] = {**_NO_COLUMNS, **row, "actor": actor}
+    for column in _DOCUMENTS:
+        params[column] = _document(row[column])
+    for column in _LISTS:
+        params[column] = _array(row[column])
+    created = await fetch(conn, query, params)
+    return [(ordinal, number, scheduled) for ordinal, number, scheduled, _ in created]
 
 
 def _columns(rows: Sequence[Row], actor: str) -> dict[str, Any]:
     """Return the parameters of a batch: a value for each column that is shared, else an array."""
     shared: dict[str, Any] = {}
     params: dict[str, Any] = {**_NO_ARRAYS, "actor": actor}
-    columns = zip(*(row.values() for row in rows), strict=True)
+    columns = zip(*[row.values() for row in rows], strict=True)
     for name, values in zip(rows[0], columns, strict=True):
-        column = [_json(value) for value in values] if name in _DOCUMENTS else values
         if name == "id":
             params["own_id"] = f"{{{','.join([id.hex for id in values])}}}"
-        elif column.count(column[0]) == len(rows):
-            shared[name] = values[0]
+            continue
+        first = values[0]
+        if name in _DOCUMENTS:  # 1 and True are equal, but not the same JSON
+            if any(value is not first for value in values):
+                params[f"own_{name}"] = _array([_document(value) for value in values])
+            else:
+                shared[name] = from_json(first) if isinstance(first, str) else first
+        elif values.count(first) == len(rows):
+            shared[name] = first
         else:
-            params[f"own_{name}"] = _array(map(_array, values) if name in _LISTS else column)
+            params[f"own_{name}"] = _array([*map(_array, values)] if name in _LISTS else values)
     params["shared"] = _json(shared)
     return params
 
 
-def _array(values: Iterable[Any]) -> str:
+def _array(values: Sequence[Any]) -> str:
     """Return an array literal."""
+    if values and set(map(type, values)) == {str}:
+        text = _SEPARATOR.join(values)
+        if text.count(_SEPARATOR) == len(values) - 1:
+            return "{" + _quoted(text).replace(_SEPARATOR, '","') + "}"
     return f"{{{','.join([_element(value) for value in values])}}}"
 
 
 def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    text = str(value)
-    return text if text.isalnum() and text.upper() != "NULL" else _quoted(text)
+    return "NULL" if value is None else _quoted(str(value))
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _document(value: Any) -> str:
+    return value if type(value) is str else _json(value)
 
 
 def _json(value: Any) -> str:
@@ -144,6 +177,8 @@ async def lock_subjects(conn: Connection, rows: Sequence[Row]) -> None:
 
 
 def _first_of_subjects(rows: Sequence[Row]) -> list[int]:
+    if len(rows) == 1:
+        return [0]
     subjects: set[str] = set()
     first = []
     for index, row in enumerate(rows):

@@ -14,7 +14,8 @@ from draftsman.domain.people.actor import Actor
 from draftsman.domain.run import LeaderTerm
 from draftsman.errors import IdempotencyConflict, Refused
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation, row
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
 from draftsman.store import submissions
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory

@@ -374,8 +374,9 @@ async def test_every_check_of_the_schema_is_tested(conn: Connection) -> None:
     )
     known += await rows(
         conn,
-        "SELECT rule[1] FROM regexp_matches(pg_get_function_sqlbody("
-        "'draftsman.violated_rule'::regproc), '''(job_states_[a-z_]+)''', 'g') AS rule",
+        "SELECT rule[1] FROM unnest(ARRAY['draftsman.violated_rule',"
+        " 'draftsman.violated_request_rule']::regproc[]) AS function, regexp_matches("
+        "pg_get_function_sqlbody(function), '''(job_[a-z]+s_[a-z_]+)''', 'g') AS rule",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
     others = (*people.TABLES, *repos.TABLES, *trello.TABLES)

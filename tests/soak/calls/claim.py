@@ -8,7 +8,8 @@ from uuid import UUID
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.retries.job_limits import JobLimits
-from draftsman.services.jobs.submissions import invocation, row
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
 from draftsman.store import claim, submissions
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
 from tests.soak.history import WORKER, key
@@ -76,6 +77,9 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: claim.open_runs(conn, range(MIDDLE, MIDDLE + 100))
     ),
     "claim.open_runs: missing": Call(lambda conn: claim.open_runs(conn, [MISSING])),
+    "submissions.submit_plain": Call(
+        lambda conn: submissions.submit(conn, [row(invocation(type="seed"), ME, NO_LIMITS)], "s")
+    ),
     "submissions.submit_one": _submit(1),
     "submissions.submit_one: a twin of the past": _submit(1, first=key(MIDDLE)),
     "submissions.submit_new: a thousand": Call(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from draftsman import field_errors
 from draftsman.domain import job_payloads
-from draftsman.domain.ids import job_name, new_id
+from draftsman.domain.ids import job_name
 from draftsman.domain.invocation import Invocation, same_keys
 from draftsman.domain.job import Source, Status
 from draftsman.domain.messages.delivery import DeliveryKind
-from draftsman.domain.messages.target import NONE, Target, Targets, parse
+from draftsman.domain.messages.target import Target, Targets, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.read_models import RecentDuplicate
@@ -34,6 +34,7 @@ from draftsman.errors import (
     UsageError,
 )
 from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.jobs.request_rows import rows
 from draftsman.store import deliveries, repos
 from draftsman.store import submissions as store
 from draftsman.store.postgres.caller_connection import CallersConnection, adapt
@@ -53,6 +54,7 @@ MAX_KEPT_TEXT: Final = 3000
 MAX_REPOS = 5000
 """Maximum number of repositories read."""
 _NOTIFICATION_TYPE = "send_notification"
+_Request = tuple[Invocation, Actor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,42 +120,52 @@ class Submissions:
 
         Raises NotPermitted and UsageError for any of them, before a job is created.
         """
-        invocations = [item for item, _ in requests]
-        actors = self._authorize({actor for _, actor in requests})
-        rows = [row(item, actors[actor], self._limits) for item, actor in requests]
-        names = [actors[actor].name for _, actor in requests]
-        await self._set_repo_names(invocations, rows, connection)
-        await self._check_schemas(invocations)
-        chat = [item for item, actor in requests if actor.channel in CHAT_SOURCES]
-        await self._refuse_folders(chat, connection)
-        targets_of_rows = [self._targets_for(item) for item in invocations]
-        for values, targets in zip(rows, targets_of_rows, strict=True):
-            values["has_targets"] = bool(targets)
-        results: dict[int, store.SubmitResult] = {}
-        twins = same_keys(invocations)
+        resolved = self._authorize(requests)
+        values = rows(resolved, self._limits)
+        await self._set_repo_names(resolved, values, connection)
+        await self._check_schemas(resolved)
+        await self._refuse_folders(resolved, connection)
+        batch = []
+        for (item, actor), columns in zip(resolved, values, strict=True):
+            targets = self._targets_for(item)
+            columns["has_targets"] = bool(targets)
+            batch.append(_Row(columns, targets, actor.name))
+        twins = same_keys([item for item, _ in resolved])
+        results: list[store.SubmitResult | None] = [None] * len(batch)
         for _ in range(SUBMIT_ATTEMPTS):
-            missing = [i for i in range(len(rows)) if i not in results and i not in twins]
+            missing = [
+                index
+                for index, result in enumerate(results)
+                if result is None and index not in twins
+            ]
             if not missing:
                 break
-            batch = [_Row(rows[index], targets_of_rows[index], names[index]) for index in missing]
+            rest = [batch[index] for index in missing]
             if connection is not None:
                 async with self._connection(connection) as conn:
-                    inserted = await _insert(conn, batch)
+                    inserted = await _insert(conn, rest)
             else:
-                inserted = await retry_conflicts(partial(self._send, batch))
-            for place, item in inserted:
-                results[missing[place]] = item
+                inserted = await retry_conflicts(partial(self._send, rest))
+            for place, result in inserted:
+                results[missing[place]] = result
         for index, first in twins.items():
-            if first in results:
-                results[index] = results[first]._replace(outcome="deduplicated")
-        return [_outcome(place, values, results.get(place)) for place, values in enumerate(rows)]
+            if (earlier := results[first]) is not None:
+                results[index] = earlier._replace(outcome="deduplicated")
+        return [
+            _outcome(place, columns, found)
+            for place, (columns, found) in enumerate(zip(values, results, strict=True))
+        ]
 
-    def _authorize(self, actors: Iterable[Actor]) -> dict[Actor, Actor]:
-        """Return each actor with person and roles; raises NotPermitted."""
-        resolved = {actor: self._policy.resolve(actor) for actor in actors}
-        for actor in resolved.values():
-            self._policy.check(actor, Verb.SUBMIT)
-        return resolved
+    def _authorize(self, requests: Sequence[tuple[Invocation, Actor]]) -> list[_Request]:
+        """Return each request with person and roles of its actor; raises NotPermitted."""
+        resolved: dict[int, Actor] = {}
+        authorized = []
+        for item, actor in requests:
+            if (known := resolved.get(id(actor))) is None:
+                known = resolved[id(actor)] = self._policy.resolve(actor)
+                self._policy.check(known, Verb.SUBMIT)
+            authorized.append((item, known))
+        return authorized
 
     @asynccontextmanager
     async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
@@ -167,25 +179,27 @@ class Submissions:
 
     async def _set_repo_names(
         self,
-        invocations: Sequence[Invocation],
-        rows: list[dict[str, Any]],
+        requests: Sequence[_Request],
+        values: Sequence[dict[str, Any]],
         connection: CallersConnection | None,
     ) -> None:
         """Set the repository name of each row where the repository is registered."""
-        sources = {item.repo for item in invocations if item.repo}
+        sources = {item.repo for item, _ in requests if item.repo}
         if not sources:
             return
         async with self._connection(connection) as conn:
             names = repo_names_by_source(await repos.all_repos(conn, MAX_REPOS), sources)
-        for item, values in zip(invocations, rows, strict=True):
+        for (item, _), columns in zip(requests, values, strict=True):
             if item.repo:
-                values["repo_owner"], values["repo_name"] = names[item.repo]
+                columns["repo_owner"], columns["repo_name"] = names[item.repo]
 
     async def _refuse_folders(
-        self, invocations: Sequence[Invocation], connection: CallersConnection | None
+        self, requests: Sequence[_Request], connection: CallersConnection | None
     ) -> None:
-        """Raise UsageError for a local folder that is not a registered repository."""
-        for item in invocations:
+        """Raise UsageError if a request from chat names a folder that is not registered."""
+        for item, actor in requests:
+            if actor.channel not in CHAT_SOURCES:
+                continue
             about = item.stored_payload.get("repo")
             source = about.get("source") if isinstance(about, dict) else about
             if not source or not is_folder(str(source)):
@@ -197,14 +211,16 @@ class Submissions:
                         " registered repository, or a URL"
                     )
 
-    async def _check_schemas(self, invocations: Sequence[Invocation]) -> None:
+    async def _check_schemas(self, requests: Sequence[_Request]) -> None:
         """Raise UsageError for an output schema that is invalid or cannot be checked."""
         schemas: dict[str, tuple[str, Any]] = {}
-        for item in invocations:
+        for item, _ in requests:
             if item.type in job_payloads.MODELS and item.type not in self._limits.replaced:
                 schema = job_payloads.output_schema(item.type, item.payload)
                 if schema is not None:
                     schemas.setdefault(json.dumps(schema), (item.type, schema))
+        if not schemas:
+            return
         async with SchemaChecker() as checker:
             for type, schema in schemas.values():
                 if (problem := await checker.schema_problem(schema)) is not None:
@@ -254,8 +270,7 @@ class Submissions:
             return await _insert(conn, batch)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """The columns of a request, its targets, and the name of its actor."""
 
     values: dict[str, Any]
@@ -276,13 +291,13 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
     for actor, indexes in sorted(by_actor.items()):
         inserted = await store.submit(conn, [batch[index].values for index in indexes], actor)
         joined = [
-            (item.number, _request(batch[indexes[item.place]].values))
-            for item in inserted
-            if item.outcome == "joined"
+            (result.number, _request(batch[indexes[result.place]].values))
+            for result in inserted
+            if result.outcome == "joined"
         ]
         if joined:
             await store.join(conn, joined, actor)
-        results += [(indexes[item.place], item) for item in inserted]
+        results += [(indexes[result.place], result) for result in inserted]
     new = [
         (item.number, batch[index].targets)
         for index, item in results
@@ -327,47 +342,6 @@ def invocation(**fields: Any) -> Invocation:
         ) from None
 
 
-def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]:
-    """Return the column values for the job of an invocation; raises UsageError."""
-    if item.type in job_payloads.MODELS and item.type not in configured.replaced:
-        job_payloads.parse(item.type, item.payload)
-    job_id = new_id()
-    owner, name = repo_names_by_source((), [item.repo])[item.repo] if item.repo else (None, None)
-    limits = configured.of(item.type, item.agent, item.payload, item.overrides)
-    return {
-        "id": job_id,
-        "type": item.type,
-        "idempotency_key": item.key,
-        "request_digest": item.digest,
-        "queue": item.queue,
-        "priority": item.priority,
-        "subject_key": item.subject_key,
-        "mode": item.mode,
-        "source": actor.channel,
-        "source_type": item.source_type,
-        "external_event_id": item.external_event_id,
-        "invoker_id": actor.voter,
-        "invoker_display_name": actor.display_name,
-        "repo_owner": owner,
-        "repo_name": name,
-        "ticket_url": item.url,
-        "ticket_title": item.headline,
-        "ticket_text": item.text,
-        "payload": item.stored_payload,
-        "overrides": item.overrides | ({"notify": NONE} if NONE in item.notify else {}),
-        "requested_skills": list(item.skills),
-        "tags": list(item.tags),
-        "agent": item.agent,
-        "retry_of": None,
-        "chain_length": 0,
-        "run_at": item.run_at.isoformat() if item.run_at else None,
-        "delay": item.delay,
-        "max_attempts": _first(item.max_attempts, limits.max_attempts),
-        "max_retries": _first(item.max_retries, limits.max_retries),
-        "on_lost": item.on_lost or limits.on_lost,
-    }
-
-
 def _request(row: dict[str, Any]) -> dict[str, Any]:
     """Return the event payload for a request that joined an active job."""
     text = row["ticket_text"]
@@ -382,10 +356,6 @@ def _request(row: dict[str, Any]) -> dict[str, Any]:
         "digest": row["request_digest"],
     }
     return {name: value for name, value in payload.items() if value}
-
-
-def _first(value: int | None, default: int) -> int:
-    return default if value is None else value
 
 
 def _conflict(row: dict[str, Any], item: store.SubmitResult) -> str:

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from draftsman.settings import DatabaseSettings
 from draftsman.store.postgres.connection_state import cancellations, is_disconnected
+from draftsman.store.postgres.pinned_connection import PinnedConnection
 
 RECONNECT_TIMEOUT: Final = 2.0
 """Seconds of reconnecting in the background: then the next caller that needs a connection
@@ -21,7 +23,11 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class ConnectionPool:
-    """Connections that are opened when they are needed, up to `pool_size`."""
+    """Connections that are opened when they are needed, up to `pool_size`.
+
+    The last connection in use is kept for the next caller: a client that submits jobs one by one
+    has always the same, and psycopg's pool takes longer to lend one than a short statement takes.
+    """
 
     def __init__(
         self,
@@ -32,6 +38,7 @@ class ConnectionPool:
     ) -> None:
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
             url,
+            connection_class=PinnedConnection,
             min_size=1,
             max_size=settings.pool_size,
             timeout=settings.connect_timeout,
@@ -40,6 +47,8 @@ class ConnectionPool:
             reconnect_timeout=RECONNECT_TIMEOUT,
             open=False,
         )
+        self._kept: AsyncConnection[Any] | None = None
+        self._waiting = 0
 
     async def open(self, timeout: float) -> None:
         """Open the first connection; raises PoolTimeout and closes the pool on failure."""
@@ -52,16 +61,40 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections; safe to call twice."""
         await self._pool.close()
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            await self._pool.putconn(kept)
 
     @asynccontextmanager
     async def connection(self, wait: float | None) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection; raises PoolTimeout when none is free within `wait` seconds."""
-        conn = await self._get_live(wait)
+        conn, self._kept = self._kept, None
+        if conn is None or is_disconnected(conn):
+            conn = await self._replace(conn, wait)
         try:
-            async with conn:
-                yield conn
+            yield conn
         finally:
+            await self._put_back(conn)
+
+    async def _put_back(self, conn: AsyncConnection[Any]) -> None:
+        """Keep the connection, or return it; the pool ends a transaction that was left open."""
+        idle = conn.pgconn.transaction_status == TransactionStatus.IDLE
+        if idle and self._kept is None and not self._waiting and not self._pool.closed:
+            self._kept = conn
+        else:
             await self._pool.putconn(conn)
+
+    async def _replace(
+        self, lost: AsyncConnection[Any] | None, wait: float | None
+    ) -> AsyncConnection[Any]:
+        """Get a connection of the pool, after the return of a disconnected connection."""
+        self._waiting += 1
+        try:
+            if lost is not None:
+                await self._discard(lost)
+            return await self._get_live(wait)
+        finally:
+            self._waiting -= 1
 
     async def _get_live(self, wait: float | None) -> AsyncConnection[Any]:
         """Get a connection of the pool; replace disconnected connections at once.
@@ -70,11 +103,14 @@ class ConnectionPool:
         """
         before = cancellations()
         while is_disconnected(conn := await self._pool.getconn(timeout=wait)):
-            try:
-                await conn.close()
-            finally:
-                await self._pool.putconn(conn)
+            await self._discard(conn)
         if cancellations() > before:  # the pool ignores a cancellation that arrives with it
             await self._pool.putconn(conn)
             raise asyncio.CancelledError
         return conn
+
+    async def _discard(self, conn: AsyncConnection[Any]) -> None:
+        try:
+            await conn.close()
+        finally:
+            await self._pool.putconn(conn)

@@ -148,7 +148,7 @@ class Database:
                     await self._return_first(first)
             else:
                 timeout = self._settings.connect_timeout if wait is None else wait
-                pool = await self._open_pool(timeout)
+                pool = self._pool or await self._open_pool(timeout)
                 async with pool.connection(wait) as conn:
                     yield conn
 

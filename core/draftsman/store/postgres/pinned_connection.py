@@ -12,12 +12,13 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import count
 from typing import Any, Final, LiteralString, TypeVar
 
 from psycopg import AsyncConnection, Error, OperationalError
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
@@ -28,6 +29,7 @@ BIGINT: Final = 20
 """Type of a parameter that is an integer; other types are inferred by the server."""
 CANCEL_TIMEOUT: Final = 5.0
 """Seconds in which the server must end the statement of a canceled call."""
+_numbers: Final = count()
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _SUCCESS: Final = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 
@@ -53,8 +55,8 @@ def statement(query: LiteralString, *integers: str) -> Statement:
 class PinnedConnection(AsyncConnection[Any]):
     """A connection that prepares each statement once and keeps it.
 
-    It must not be used for transactions: psycopg deallocates all prepared statements after a
-    rollback.
+    `fetch` is for autocommit only: psycopg deallocates all prepared statements after a rollback,
+    and the error of a missing statement, after which it is prepared again, ends a transaction.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -67,16 +69,29 @@ class PinnedConnection(AsyncConnection[Any]):
         self._codec = self.info.encoding
         self._transformer = Transformer(self)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no transaction is open."""
+        return bool(self.pgconn.transaction_status == TransactionStatus.IDLE)
+
     async def fetch(
         self, statement: Statement, values: Mapping[str, object]
     ) -> list[tuple[Any, ...]]:
-        """Return all rows."""
+        """Return all rows; a value is text, an integer or None."""
         codec = self._codec
-        parameters = [str(values[name]).encode(codec) for name in statement.names]
+        parameters = [
+            None if (value := values[name]) is None else str(value).encode(codec)
+            for name in statement.names
+        ]
         async with self.lock:
             name = self._prepared_names.get(statement) or await self._prepare(statement)
-            self.pgconn.send_query_prepared(name, parameters)
-            result = await self._result()
+            try:
+                self.pgconn.send_query_prepared(name, parameters)
+                result = await self._result()
+            except InvalidSqlStatementName:
+                self._prepared_names.clear()
+                self.pgconn.send_query_prepared(await self._prepare(statement), parameters)
+                result = await self._result()
         self._transformer.set_pgresult(result)
         return self._transformer.load_rows(0, result.ntuples, tuple)
 
@@ -91,7 +106,7 @@ class PinnedConnection(AsyncConnection[Any]):
         await super().close()
 
     async def _prepare(self, statement: Statement) -> bytes:
-        name = b"pinned_%d" % len(self._prepared_names)
+        name = b"pinned_%d" % next(_numbers)
         self.pgconn.send_prepare(name, statement.text, statement.types)
         await self._result()
         self._prepared_names[statement] = name
@@ -162,7 +177,7 @@ async def fetch(
     conn: AsyncConnection[Any], statement: Statement, values: Mapping[str, object]
 ) -> list[tuple[Any, ...]]:
     """Return all rows as tuples, of any connection; arrays are passed as text."""
-    if isinstance(conn, PinnedConnection):
+    if isinstance(conn, PinnedConnection) and conn.is_idle:
         return await conn.fetch(statement, values)
     async with conn.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute(statement.query, values)

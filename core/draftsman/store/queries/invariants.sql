@@ -12,6 +12,10 @@ SELECT number, CASE WHEN s.number IS NULL THEN 'no state' WHEN r.number IS NULL 
 SELECT number, 'status ' || status || ', against ' || draftsman.violated_rule(s)
   FROM draftsman.job_states s
  WHERE draftsman.violated_rule(s) IS NOT NULL
+ UNION ALL
+SELECT number, 'request against ' || draftsman.violated_request_rule(r)
+  FROM draftsman.job_requests r
+ WHERE draftsman.violated_request_rule(r) IS NOT NULL
  LIMIT 100
 
 -- name: running_has_one_open_run

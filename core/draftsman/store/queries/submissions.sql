@@ -1,18 +1,6 @@
 -- Insertion of requests as jobs.
 
--- A concurrent request with one of the subjects waits for the end of this transaction; the next
--- statement then sees its job. 1146242644 is "DRFT" in ASCII.
--- name: lock_subjects
-SELECT pg_advisory_xact_lock(hashtextextended(subject, 1146242644))
-  FROM unnest(%(subjects)s::text[]) AS w (subject)
-
--- A single request in a prepared statement: the job, and its event by trigger. A request whose job
--- exists, or is being committed by a concurrent duplicate, returns no row.
--- name: submit_one
-WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.actor', %(actor)s, true),
-           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
-), request AS (
+-- part: request
     INSERT INTO draftsman.job_requests AS r (id, type, idempotency_key, request_digest, mode,
            source, source_type, external_event_id, invoker_id, invoker_display_name, repo_owner,
            repo_name, ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills,
@@ -25,111 +13,28 @@ WITH context AS MATERIALIZED (
            %(repo_name)s::text, %(ticket_url)s::text, %(ticket_title)s::text, %(ticket_text)s::text,
            %(payload)s::jsonb, %(overrides)s::jsonb, %(requested_skills)s::text[], %(tags)s::text[],
            %(agent)s::text, %(retry_of)s::bigint, %(chain_length)s::int
-      FROM context
-     WHERE (SELECT number FROM draftsman.job_requests
-             WHERE type = %(type)s AND idempotency_key = %(idempotency_key)s
-               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
-       AND (SELECT number FROM draftsman.job_states
-             WHERE subject_key = %(subject_key)s
-               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
-           IS NULL
-        ON CONFLICT DO NOTHING
-    RETURNING r.number
-), state AS (
-    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key, status,
-           run_at, max_attempts, max_retries, on_lost, has_targets, queued_at)
-    SELECT r.number, %(type)s::text, %(queue)s::text, %(priority)s::int, %(subject_key)s::text,
-           CASE WHEN t.run_at > draftsman.now() THEN 'scheduled' ELSE 'queued'
-           END::draftsman.job_status,
-           t.run_at, %(max_attempts)s::int, %(max_retries)s::int, %(on_lost)s::draftsman.on_lost,
-           coalesce(%(has_targets)s::boolean, false),
-           CASE WHEN t.run_at > draftsman.now() THEN NULL ELSE draftsman.now() END
-      FROM request r
-     CROSS JOIN (
-           SELECT coalesce(%(run_at)s::timestamptz,
-                           draftsman.now() + make_interval(secs => %(delay)s::float8)) AS run_at) t
-    RETURNING s.number, s.status, s.queue
-)
-SELECT 1 AS ordinal, number, status = 'scheduled' AS scheduled,
-       CASE WHEN status = 'queued' THEN pg_notify('draftsman_jobs', queue)::text END
-  FROM state
+     WHERE set_config('draftsman.actor', %(actor)s, true) IS NOT NULL
+       AND set_config('draftsman.detail', '', true) IS NOT NULL  -- set earlier in the transaction
 
--- A batch of requests that cannot have a job: none has a key or a subject. The columns that all of
--- them share are in a record, the others in arrays, in the order of the requests, which numbers and
--- positions follow.
--- name: submit_new
-WITH shared AS MATERIALIZED (
-    SELECT c.*, draftsman.now() AS now, set_config('draftsman.actor', %(actor)s, true),
-           set_config('draftsman.detail', '', true)  -- set earlier in the transaction
-      FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
-), fresh AS MATERIALIZED (
-    SELECT w.*, nextval('draftsman.job_requests_number_seq') AS number,
-           nextval('draftsman.job_positions') AS position,
-           coalesce(w.run_at, c.run_at, c.now + make_interval(secs => coalesce(w.delay, c.delay)))
-           AS due, c.now
-      FROM shared c
-     CROSS JOIN unnest(
-               %(own_id)s::uuid[], %(own_type)s::text[], %(own_request_digest)s::text[],
-               %(own_queue)s::text[], %(own_priority)s::int[], %(own_mode)s::draftsman.job_mode[],
-               %(own_source)s::draftsman.channel[], %(own_source_type)s::draftsman.source_type[],
-               %(own_external_event_id)s::text[], %(own_invoker_id)s::text[],
-               %(own_invoker_display_name)s::text[], %(own_repo_owner)s::text[],
-               %(own_repo_name)s::text[], %(own_ticket_url)s::text[], %(own_ticket_title)s::text[],
-               %(own_ticket_text)s::text[], %(own_payload)s::jsonb[], %(own_overrides)s::jsonb[],
-               %(own_requested_skills)s::text[], %(own_tags)s::text[], %(own_agent)s::text[],
-               %(own_retry_of)s::bigint[], %(own_chain_length)s::int[],
-               %(own_run_at)s::timestamptz[], %(own_delay)s::float8[], %(own_max_attempts)s::int[],
-               %(own_max_retries)s::int[], %(own_on_lost)s::draftsman.on_lost[],
-               %(own_has_targets)s::boolean[])
-           WITH ORDINALITY AS w (
-                 id, type, request_digest, queue, priority, mode, source, source_type,
-                 external_event_id, invoker_id, invoker_display_name, repo_owner, repo_name,
-                 ticket_url, ticket_title, ticket_text, payload, overrides, requested_skills, tags,
-                 agent, retry_of, chain_length, run_at, delay, max_attempts, max_retries, on_lost,
-                 has_targets, ordinal)
-), requests AS (
-    INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
-           mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
-           repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
-           requested_skills, tags, agent, retry_of, chain_length, created_at)
-           OVERRIDING SYSTEM VALUE
-    SELECT w.number, w.id, coalesce(w.type, c.type), 'auto:' || w.id,
-           coalesce(w.request_digest, c.request_digest), coalesce(w.mode, c.mode),
-           coalesce(w.source, c.source), coalesce(w.source_type, c.source_type),
-           coalesce(w.external_event_id, c.external_event_id),
-           coalesce(w.invoker_id, c.invoker_id),
-           coalesce(w.invoker_display_name, c.invoker_display_name),
-           coalesce(w.repo_owner, c.repo_owner), coalesce(w.repo_name, c.repo_name),
-           coalesce(w.ticket_url, c.ticket_url), coalesce(w.ticket_title, c.ticket_title),
-           coalesce(w.ticket_text, c.ticket_text), coalesce(w.payload, c.payload),
-           coalesce(w.overrides, c.overrides),
-           coalesce(w.requested_skills::text[], c.requested_skills),
-           coalesce(w.tags::text[], c.tags), coalesce(w.agent, c.agent),
-           coalesce(w.retry_of, c.retry_of), coalesce(w.chain_length, c.chain_length), w.now
-      FROM fresh w
-     CROSS JOIN shared c
-), states AS (
-    INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position,
-           status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
-    SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
-           coalesce(w.priority, c.priority), w.position,
-           CASE WHEN w.due > w.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, w.due,
-           coalesce(w.max_attempts, c.max_attempts), coalesce(w.max_retries, c.max_retries),
-           coalesce(w.on_lost, c.on_lost), coalesce(w.has_targets, c.has_targets, false),
-           CASE WHEN w.due > w.now THEN NULL ELSE w.now END, w.now
-      FROM fresh w
-     CROSS JOIN shared c
-    RETURNING s.queue, s.status
+-- part: created
+    RETURNING r.number, r.created_at AS now,
+              coalesce(%(run_at)s::timestamptz,
+                       r.created_at + make_interval(secs => %(delay)s::float8)) AS due
 )
-SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled,
-       (SELECT count(pg_notify('draftsman_jobs', queue))
-          FROM (SELECT DISTINCT queue FROM states WHERE status = 'queued') q) AS notified
-  FROM fresh w
+INSERT INTO draftsman.job_states AS s (number, type, queue, priority, subject_key, status, run_at,
+       max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
+SELECT r.number, %(type)s::text, %(queue)s::text, %(priority)s::int, %(subject_key)s::text,
+       CASE WHEN r.due > r.now THEN 'scheduled' ELSE 'queued' END::draftsman.job_status, r.due,
+       %(max_attempts)s::int, %(max_retries)s::int, %(on_lost)s::draftsman.on_lost,
+       coalesce(%(has_targets)s::boolean, false), CASE WHEN r.due > r.now THEN NULL ELSE r.now END,
+       r.now
+  FROM request r
+RETURNING 1 AS ordinal, s.number, s.status = 'scheduled' AS scheduled,
+          CASE WHEN s.status = 'queued' THEN pg_notify('draftsman_jobs', s.queue)::text END
 
--- The same with keys or subjects. Keys are inserted in sorted order, so that two batches cannot
--- deadlock. IN … IS TRUE is a hashed lookup, whatever the planner expects; a join could be a nested
--- loop over a thousand rows.
--- name: submit_keyed
+-- The columns that all requests of a batch share are in a record, the others in arrays, in the order
+-- of the requests, which numbers and positions follow.
+-- part: batch
 WITH shared AS MATERIALIZED (
     SELECT c.*, draftsman.now() AS now, set_config('draftsman.actor', %(actor)s, true),
            set_config('draftsman.detail', '', true)  -- set earlier in the transaction
@@ -160,15 +65,8 @@ WITH shared AS MATERIALIZED (
                  repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
                  requested_skills, tags, agent, retry_of, chain_length, run_at, delay,
                  max_attempts, max_retries, on_lost, has_targets, ordinal)
-     WHERE (SELECT number FROM draftsman.job_requests
-             WHERE type = coalesce(w.type, c.type)
-               AND idempotency_key = coalesce(w.idempotency_key, c.idempotency_key)
-               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
-       AND (SELECT number FROM draftsman.job_states
-             WHERE subject_key = coalesce(w.subject_key, c.subject_key)
-               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
-           IS NULL
-), requests AS (
+
+-- part: batch_requests
     INSERT INTO draftsman.job_requests AS r (number, id, type, idempotency_key, request_digest,
            mode, source, source_type, external_event_id, invoker_id, invoker_display_name,
            repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload, overrides,
@@ -190,10 +88,8 @@ WITH shared AS MATERIALIZED (
            coalesce(w.retry_of, c.retry_of), coalesce(w.chain_length, c.chain_length), w.now
       FROM fresh w
      CROSS JOIN shared c
-     ORDER BY w.type, w.idempotency_key
-        ON CONFLICT DO NOTHING
-    RETURNING r.number
-), states AS (
+
+-- part: batch_states
     INSERT INTO draftsman.job_states AS s (number, type, queue, priority, position, subject_key,
            status, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at, updated_at)
     SELECT w.number, coalesce(w.type, c.type), coalesce(w.queue, c.queue),
@@ -205,6 +101,71 @@ WITH shared AS MATERIALIZED (
            CASE WHEN w.due > w.now THEN NULL ELSE w.now END, w.now
       FROM fresh w
      CROSS JOIN shared c
+
+-- A concurrent request with one of the subjects waits for the end of this transaction; the next
+-- statement then sees its job. 1146242644 is "DRFT" in ASCII.
+-- name: lock_subjects
+SELECT pg_advisory_xact_lock(hashtextextended(subject, 1146242644))
+  FROM unnest(%(subjects)s::text[]) AS w (subject)
+
+-- A single request that cannot have a job: it has neither a key nor a subject. No row conflicts with
+-- it, and ON CONFLICT costs a search of each unique index and a record of the log.
+-- name: submit_plain
+WITH request AS (
+-- include: request
+-- include: created
+
+-- A single request that may have a job. If its job exists, or is being committed by a concurrent
+-- duplicate, no row is returned.
+-- name: submit_one
+WITH request AS (
+-- include: request
+       AND (SELECT number FROM draftsman.job_requests
+             WHERE type = %(type)s AND idempotency_key = %(idempotency_key)s
+               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
+       AND (SELECT number FROM draftsman.job_states
+             WHERE subject_key = %(subject_key)s
+               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+           IS NULL
+        ON CONFLICT DO NOTHING
+-- include: created
+
+-- A batch of requests that cannot have a job: none has a key or a subject. All numbers are returned
+-- in a row, and the positions of those that are scheduled for later.
+-- name: submit_new
+-- include: batch
+), requests AS (
+-- include: batch_requests
+), states AS (
+-- include: batch_states
+    RETURNING s.queue, s.status
+)
+SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
+       array_agg(w.ordinal) FILTER (WHERE w.due > w.now) AS scheduled,
+       (SELECT count(pg_notify('draftsman_jobs', queue))
+          FROM (SELECT DISTINCT queue FROM states WHERE status = 'queued') q) AS notified
+  FROM fresh w
+
+-- The same with keys or subjects. Keys are inserted in sorted order, so that two batches cannot
+-- deadlock. IN … IS TRUE is a hashed lookup, whatever the planner expects; a join could be a nested
+-- loop over a thousand rows.
+-- name: submit_keyed
+-- include: batch
+     WHERE (SELECT number FROM draftsman.job_requests
+             WHERE type = coalesce(w.type, c.type)
+               AND idempotency_key = coalesce(w.idempotency_key, c.idempotency_key)
+               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
+       AND (SELECT number FROM draftsman.job_states
+             WHERE subject_key = coalesce(w.subject_key, c.subject_key)
+               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+           IS NULL
+), requests AS (
+-- include: batch_requests
+     ORDER BY w.type, w.idempotency_key
+        ON CONFLICT DO NOTHING
+    RETURNING r.number
+), states AS (
+-- include: batch_states
      WHERE (w.number IN (SELECT number FROM requests)) IS TRUE
     RETURNING s.number, s.queue, s.status
 )

@@ -9,7 +9,8 @@ import pytest
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.run import LeaderTerm, RunStatus
 from draftsman.runtime import Runtime
-from draftsman.services.jobs.submissions import invocation, row
+from draftsman.services.jobs.request_rows import row
+from draftsman.services.jobs.submissions import invocation
 from draftsman.store import submissions, sweeps
 from draftsman.store.postgres.database import Connection
 from tests.factories import Factory

@@ -1,0 +1,90 @@
+"""Rows of requests, from which the store inserts jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from draftsman.domain import job_payloads
+from draftsman.domain.ids import new_id
+from draftsman.domain.invocation import Invocation, plain_digest
+from draftsman.domain.messages.target import NONE
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import repo_names_by_source
+from draftsman.domain.retries.job_limits import TOOL_TYPE, JobLimits
+from draftsman.domain.text import canonical
+
+
+def rows(
+    requests: Sequence[tuple[Invocation, Actor]], configured: JobLimits
+) -> list[dict[str, Any]]:
+    """Return the column values for the job of each request; raises UsageError.
+
+    Plain requests of a type share all values that do not depend on key and payload, the same
+    objects. Their payload is JSON, which their digest needs anyway.
+    """
+    shared: dict[tuple[str, int], dict[str, Any]] = {}
+    built = []
+    for item, actor in requests:
+        kind = item.type, id(actor)
+        common = shared.get(kind)
+        if common is None or not item.is_plain:
+            values = row(item, actor, configured)
+            if item.is_plain and item.type not in job_payloads.MODELS and item.type != TOOL_TYPE:
+                shared[kind] = values
+        else:
+            payload = canonical(item.payload)
+            values = {
+                **common,
+                "id": new_id(),
+                "idempotency_key": item.key,
+                "request_digest": plain_digest(item.type, payload),
+                "payload": payload,
+            }
+        built.append(values)
+    return built
+
+
+def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]:
+    """Return the column values for the job of an invocation; raises UsageError."""
+    if item.type in job_payloads.MODELS and item.type not in configured.replaced:
+        job_payloads.parse(item.type, item.payload)
+    job_id = new_id()
+    owner, name = repo_names_by_source((), [item.repo])[item.repo] if item.repo else (None, None)
+    limits = configured.of(item.type, item.agent, item.payload, item.overrides)
+    return {
+        "id": job_id,
+        "type": item.type,
+        "idempotency_key": item.key,
+        "request_digest": item.digest,
+        "queue": item.queue,
+        "priority": item.priority,
+        "subject_key": item.subject_key,
+        "mode": item.mode,
+        "source": actor.channel,
+        "source_type": item.source_type,
+        "external_event_id": item.external_event_id,
+        "invoker_id": actor.voter,
+        "invoker_display_name": actor.display_name,
+        "repo_owner": owner,
+        "repo_name": name,
+        "ticket_url": item.url,
+        "ticket_title": item.headline,
+        "ticket_text": item.text,
+        "payload": item.stored_payload,
+        "overrides": item.overrides | ({"notify": NONE} if NONE in item.notify else {}),
+        "requested_skills": list(item.skills),
+        "tags": list(item.tags),
+        "agent": item.agent,
+        "retry_of": None,
+        "chain_length": 0,
+        "run_at": item.run_at.isoformat() if item.run_at else None,
+        "delay": item.delay,
+        "max_attempts": _first(item.max_attempts, limits.max_attempts),
+        "max_retries": _first(item.max_retries, limits.max_retries),
+        "on_lost": item.on_lost or limits.on_lost,
+    }
+
+
+def _first(value: int | None, default: int) -> int:
+    return default if value is None else value
