@@ -80,7 +80,7 @@ async def _claims(url: str, numbers: list[int]) -> list[float]:
             """
             SELECT array_agg(at ORDER BY job)
               FROM (SELECT job, extract(epoch FROM max(created_at))::float8 AS at
-                      FROM draftsman.job_events
+                      FROM draftsman.events
                      WHERE job = ANY(%s) AND kind = 'job_claimed' GROUP BY job) claims
             """,
             numbers,

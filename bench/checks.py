@@ -140,7 +140,7 @@ async def loaded(url: str, after: int, jobs: int) -> None:
                          (SELECT count(*) FROM draftsman.job_requests WHERE number > %s),
                          (SELECT count(*) FROM draftsman.job_runs
                            WHERE job > %s AND status = 'completed'),
-                         (SELECT count(*) FROM draftsman.job_events WHERE job > %s)]
+                         (SELECT count(*) FROM draftsman.events WHERE job > %s)]
             """,
             *[after] * 4,
         )
@@ -173,7 +173,7 @@ async def _whole(
             f"""
             SELECT count(*) FROM draftsman.jobs j
              WHERE j.number > %s AND j.status::text = %s
-               AND (SELECT array_agg(e.kind ORDER BY e.kind) FROM draftsman.job_events e
+               AND (SELECT array_agg(e.kind ORDER BY e.kind) FROM draftsman.events e
                      WHERE e.job = j.number) = %s
                AND (SELECT array_agg(r.status::text) FROM draftsman.job_runs r
                      WHERE r.job = j.number) IS NOT DISTINCT FROM {runs}

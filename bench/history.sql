@@ -25,15 +25,15 @@ SELECT g, 1, %(worker)s, nextval('draftsman.lease_tokens'),
 
 -- name: events
 INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor)
-SELECT g, CASE WHEN s.step > 2 THEN 1 END,
-       CASE s.step WHEN 1 THEN 'job_created' ELSE draftsman.transition_kind(s.before, s.after) END,
+SELECT g, CASE WHEN s.step > 1 THEN 1 END,
+       CASE s.step WHEN 1 THEN 'job_created' WHEN 2 THEN 'job_started'
+            ELSE draftsman.transition_kind(s.before, s.after) END,
        s.before, s.after, 'worker:bench'
   FROM generate_series(%(first)s::int, %(last)s::int) g
  CROSS JOIN LATERAL (VALUES
        (1, NULL::draftsman.job_status, 'queued'::draftsman.job_status),
-       (2, 'queued', 'claimed'),
-       (3, 'claimed', 'running'),
-       (4, 'running', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
+       (2, 'queued', 'running'),
+       (3, 'running', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
                       END::draftsman.job_status)) AS s (step, before, after)
 
 -- name: questions

@@ -206,8 +206,9 @@ CREATE TRIGGER job_states_inserted AFTER INSERT ON draftsman.job_states
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_request();
 
 -- The cases are rendered from TRANSITIONS and FUSED in draftsman.domain.job. A fused transition
--- (version + 2) passes through `claimed`. A claimed job returns to the status that it was claimed
--- from; a scheduled job that ran before becomes `resumed`; a lease changes only with the status.
+-- (version + 2) passes through `claimed`; its two events are in a single row (events_of_row). A
+-- claimed job returns to the status that it was claimed from; a scheduled job that ran before
+-- becomes `resumed`; a lease changes only with the status.
 --
 -- A session plans the statements of a trigger once, for the first batch that it sees, and the plan
 -- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number`
@@ -229,10 +230,11 @@ BEGIN
     END IF;
     INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor, payload)
     SELECT n.number,
-           CASE WHEN 'running' IN (s.before, s.after) THEN n.run_count END,
-           draftsman.transition_kind(s.before, s.after), s.before, s.after,
+           CASE WHEN 'running' IN (o.status, n.status) THEN n.run_count END,
+           CASE WHEN n.version = o.version + 2 THEN 'job_started'
+           ELSE draftsman.transition_kind(o.status, n.status) END, o.status, n.status,
            coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user),
-           CASE s.after
+           CASE n.status
                WHEN 'failed' THEN jsonb_build_object('error', left(n.last_error, 2000),
                     'error_class', n.error_class) || detail
                WHEN 'dead_letter' THEN jsonb_build_object('error', left(n.last_error, 2000),
@@ -247,11 +249,6 @@ BEGIN
            END
       FROM new_states n
       FULL JOIN old_states o ON o.number = n.number
-     CROSS JOIN LATERAL (
-         SELECT o.status AS before,
-                CASE WHEN n.version = o.version + 2 THEN 'claimed' ELSE n.status END AS after
-         UNION ALL
-         SELECT 'claimed', n.status WHERE n.version = o.version + 2) s
      WHERE CASE
            WHEN draftsman.refuse_state(n.number, draftsman.violated_rule(n::draftsman.job_states))
                THEN false

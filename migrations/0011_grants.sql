@@ -105,7 +105,8 @@ BEGIN
             draftsman.may_insert_event(bigint, text, text, jsonb), draftsman.has_role(text, text),
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.current_epoch(),
             draftsman.violated_rule(draftsman.job_states),
-            draftsman.violated_request_rule(draftsman.job_requests), draftsman.deny_access(text)
+            draftsman.violated_request_rule(draftsman.job_requests), draftsman.deny_access(text),
+            draftsman.events_of_row(bigint, int, text, draftsman.job_status, draftsman.job_status)
             TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);

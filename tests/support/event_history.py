@@ -18,7 +18,7 @@ from tests.support.waits import until
 ENDS = [Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED]
 COPY_EVENTS = (
     "COPY (SELECT job, id, run, kind, from_status, to_status, actor, payload, created_at, epoch,"
-    " txid FROM draftsman.job_events ORDER BY epoch, txid, id) TO STDOUT"
+    " txid FROM draftsman.events ORDER BY epoch, txid, id) TO STDOUT"
 )
 
 
@@ -70,7 +70,7 @@ async def wait_for_feed(rt: Runtime) -> None:
     It stays behind the oldest transaction of the server, also in the database of another test.
     """
     async with rt.db.connection() as conn:
-        events: int = await value(conn, "SELECT count(*) FROM draftsman.job_events")
+        events: int = await value(conn, "SELECT count(*) FROM draftsman.events")
 
     async def look() -> bool:
         return len(await rt.read_model.events(limit=events)) >= events

@@ -107,8 +107,8 @@ async def test_cursor_of_the_release_continues(
 ) -> None:
     cursors = await rows(
         conn,
-        "SELECT epoch, txid::text::bigint, id FROM draftsman.job_events"
-        " ORDER BY job_events.epoch, job_events.txid, job_events.id",
+        "SELECT epoch, txid::text::bigint, id FROM draftsman.events"
+        " ORDER BY events.epoch, events.txid, events.id",
     )
     await migrate.migrate(database_url)
     await migrate.start_epoch(database_url)  # another server wrote those transaction ids

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A row of `job_events`."""
+    """A row of the view `events`."""
 
     job: int
     id: int

@@ -39,7 +39,7 @@ CLOCK: Final = (
     " make_interval(secs => extract(epoch FROM %s::timestamptz - now())::float8)::text, true)"
 )
 PASSED: Final = (
-    "SELECT DISTINCT from_status::text, to_status::text FROM draftsman.job_events"
+    "SELECT DISTINCT from_status::text, to_status::text FROM draftsman.events"
     " WHERE from_status IS NOT NULL"
 )
 LOOK: Final = """
@@ -50,7 +50,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
     'result', j.result -> 'n', 'retry_of', j.retry_of, 'answers', j.overrides -> 'answers',
     'due', extract(epoch FROM CASE j.status WHEN 'scheduled' THEN j.run_at
                    WHEN 'retrying' THEN j.next_retry_at END - %(begin)s),
-    'job_events', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e
+    'job_events', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.events e
                WHERE e.job = j.number),
     'runs', (SELECT coalesce(jsonb_agg(r.status ORDER BY r.ordinal), '[]')
                FROM draftsman.job_runs r WHERE r.job = j.number),

@@ -94,6 +94,19 @@ async def test_pages_of_any_size_contain_every_event_once(
     assert all(before.cursor < after.cursor for before, after in pairwise(events))
 
 
+@pytest.mark.parametrize("page", [1, 2, 3])
+async def test_pages_backwards_contain_every_event_once(
+    make: Factory, rt: Runtime, conn: Connection, page: int
+) -> None:
+    await asyncio.gather(*(make.running() for _ in range(4)))
+    end = await _settled(rt, conn)
+    events: list[Event] = []
+    while older := await rt.read_model.latest_events(events[-1].cursor if events else end, page):
+        assert len(older) <= page
+        events += older
+    assert events[::-1] == await _follow(rt, (0, 0, 0))
+
+
 async def test_events_of_a_job_are_in_the_same_order_in_the_feed(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
@@ -138,13 +151,19 @@ async def _are(rt: Runtime, events: int) -> bool:
     return len(await _follow(rt, (0, 0, 0))) == events
 
 
-async def test_events_of_a_job_are_paged_by_id(make: Factory, rt: Runtime) -> None:
+@pytest.mark.parametrize("size", [1, 2, 3])
+async def test_events_of_a_job_are_paged_by_id(make: Factory, rt: Runtime, size: int) -> None:
     number = await make.completed()
     whole = await rt.read_model.job_events(number)
     paged: list[Event] = []
-    while page := await rt.read_model.job_events(number, paged[-1].id if paged else 0, 2):
+    while page := await rt.read_model.job_events(number, paged[-1].id if paged else 0, size):
+        assert len(page) <= size
         paged += page
     assert paged == whole
+    for length in range(1, len(whole) + 1):
+        assert await rt.read_model.latest_job_events(number, 0, length) == whole[-length:]
+    after = [await rt.read_model.latest_job_events(number, event.id, 9) for event in whole]
+    assert after == [whole[place:] for place in range(1, len(whole) + 1)]
 
 
 async def test_following_a_job_yields_its_events_and_ends_with_it(

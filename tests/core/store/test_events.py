@@ -188,5 +188,25 @@ async def test_one_statement_over_many_jobs_writes_an_event_for_each(
 
 async def test_an_event_is_timed_when_it_is_written(make: Factory, conn: Connection) -> None:
     await make.running()
-    query = "SELECT count(DISTINCT created_at), count(*) FROM draftsman.job_events"
-    assert await rows(conn, query) == [(3, 3)]
+    query = "SELECT count(DISTINCT created_at), count(*) FROM draftsman.events"
+    assert await rows(conn, query) == [(2, 3)]
+
+
+@pytest.mark.parametrize("before", ["queued", "resumed"])
+async def test_a_fused_claim_writes_a_single_row(
+    make: Factory, rt: Runtime, conn: Connection, before: str
+) -> None:
+    number = await make.job_in(S(before))
+    stored = "SELECT count(*) FROM draftsman.job_events WHERE job = %s"
+    rows_before = await value(conn, stored, (number,))
+    events_before = await rt.read_model.job_events(number)
+    await make.running(number)
+    claimed, started = (await rt.read_model.job_events(number))[len(events_before) :]
+    assert _steps([claimed, started]) == [
+        (before, "claimed", "job_claimed"),
+        ("claimed", "running", "job_started"),
+    ]
+    assert (claimed.id, claimed.created_at, claimed.txid, claimed.actor, claimed.payload) == (
+        *(started.id - 1, started.created_at, started.txid, started.actor, started.payload),
+    )
+    assert await value(conn, stored, (number,)) == rows_before + 1

@@ -29,7 +29,7 @@ SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month, count(
  ORDER BY 1
 
 -- name: count
-SELECT count(*) FROM draftsman.job_events
+SELECT count(*) FROM draftsman.events
  WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
 
 -- Jobs that hold a month: unfinished, or finished too recently; `of` is their number.
@@ -48,7 +48,7 @@ SELECT draftsman.lock_event_month(%(month)s)
 
 -- name: copy_out
 COPY (SELECT job, id, run, kind, from_status, to_status, actor, payload, created_at, epoch, txid
-        FROM draftsman.job_events
+        FROM draftsman.events
        WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
        ORDER BY epoch, txid, id) TO STDOUT
 

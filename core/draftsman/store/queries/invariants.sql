@@ -82,7 +82,7 @@ HAVING j.run_count <> coalesce(max(r.ordinal), 0)
 SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.transitions), 0)
                || ' status events'
   FROM draftsman.job_states j
-  LEFT JOIN draftsman.job_events e ON e.job = j.number AND e.to_status IS NOT NULL
+  LEFT JOIN draftsman.events e ON e.job = j.number AND e.to_status IS NOT NULL
   LEFT JOIN (SELECT job, sum(transitions) AS transitions FROM draftsman.archived_jobs GROUP BY job) a
     ON a.job = j.number
  GROUP BY j.number
@@ -104,7 +104,7 @@ SELECT j.number, 'the job is ' || j.status || ', its last event is ' || e.to_sta
 SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coalesce(before, 'none')
   FROM (SELECT job, id, from_status,
                lag(to_status::text) OVER (PARTITION BY job ORDER BY id) AS before
-          FROM draftsman.job_events
+          FROM draftsman.events
          WHERE to_status IS NOT NULL) t
  WHERE from_status IS NOT NULL AND from_status::text IS DISTINCT FROM before
    AND NOT EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = t.job)

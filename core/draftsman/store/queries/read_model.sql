@@ -88,43 +88,61 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
  ORDER BY job DESC, ordinal DESC
  LIMIT %(limit)s
 
--- The events of a job: its row lock orders the ids.
+-- The events of a job: its row lock orders the ids. A row may have two events: limits of rows and of
+-- events keep the reads short.
 -- name: job_events
-SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
-       txid::text::bigint AS txid
-  FROM draftsman.job_events
- WHERE job = %(job)s AND id > %(after)s
- ORDER BY id
+SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
+       r.created_at, r.epoch, r.txid::text::bigint AS txid
+  FROM (SELECT * FROM draftsman.job_events
+         WHERE job = %(job)s AND id > %(after)s
+         ORDER BY id
+         LIMIT %(limit)s) r
+ CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
+ WHERE e.id > %(after)s
+ ORDER BY e.id
  LIMIT %(limit)s
 
 -- The newest events of a job after an id.
 -- name: latest_job_events
-SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
-       txid::text::bigint AS txid
-  FROM draftsman.job_events
- WHERE job = %(job)s AND id > %(after)s
- ORDER BY id DESC
+SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
+       r.created_at, r.epoch, r.txid::text::bigint AS txid
+  FROM (SELECT * FROM draftsman.job_events
+         WHERE job = %(job)s AND id > %(after)s
+         ORDER BY id DESC
+         LIMIT %(limit)s) r
+ CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
+ WHERE e.id > %(after)s
+ ORDER BY e.id DESC
  LIMIT %(limit)s
 
 -- The event feed of all jobs, safe to follow: never past a transaction that may still commit.
 -- Ordered by the column: a bare `txid` would be the output's number, which no index has.
 -- name: events
-SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
-       e.created_at, e.epoch, e.txid::text::bigint AS txid
-  FROM draftsman.job_events e
- WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (e.epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
- ORDER BY e.epoch, e.txid, e.id
+SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
+       r.created_at, r.epoch, r.txid::text::bigint AS txid
+  FROM (SELECT * FROM draftsman.job_events
+         WHERE (epoch, txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+         ORDER BY epoch, job_events.txid, id
+         LIMIT %(limit)s) r
+ CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
+ WHERE (r.epoch, r.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+ ORDER BY r.epoch, r.txid, r.id, e.id
  LIMIT %(limit)s
 
--- The same feed backwards, from before a cursor, newest first.
+-- The same feed backwards, from before a cursor, newest first. The event at the cursor may be the
+-- second of its row.
 -- name: latest_events
-SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
-       e.created_at, e.epoch, e.txid::text::bigint AS txid
-  FROM draftsman.job_events e
- WHERE (e.epoch, e.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (e.epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
- ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+SELECT r.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, r.actor, r.payload,
+       r.created_at, r.epoch, r.txid::text::bigint AS txid
+  FROM (SELECT * FROM draftsman.job_events
+         WHERE (epoch, txid, id) <= (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+           AND (epoch, txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+         ORDER BY epoch DESC, job_events.txid DESC, id DESC
+         LIMIT %(limit)s + 1) r
+ CROSS JOIN LATERAL draftsman.events_of_row(r.id, r.run, r.kind, r.from_status, r.to_status) e
+ WHERE (r.epoch, r.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+ ORDER BY r.epoch DESC, r.txid DESC, r.id DESC, e.id DESC
  LIMIT %(limit)s
 
 -- The planner has no joint statistics of epoch and transaction: it expects a single event after any
