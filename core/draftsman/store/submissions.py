@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from draftsman.domain.job import Status
+from draftsman.domain.messages.target import Target
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
@@ -45,16 +46,22 @@ class SubmitResult(NamedTuple):
     outcome: str
 
 
-async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:
+async def submit(
+    conn: Connection, rows: Sequence[Row], actor: str, targets: Sequence[Sequence[Target]] = ()
+) -> list[SubmitResult]:
     """Insert new requests and find the existing jobs of the others, in the order of the rows.
 
     A row held by a concurrent duplicate is left out. All rows have the same columns, in the same
     order. Of several rows with a subject, the first is inserted, and the others join its job.
+    `targets` are those of each row; only new jobs get them.
     """
     await lock_subjects(conn, rows)
     new = _first_of_subjects(rows)
     batch = [rows[index] for index in new]
-    if len(batch) == 1:
+    if any(targets):
+        targets_of_batch = [targets[index] for index in new]
+        created = await submit_with_targets(conn, batch, actor, targets_of_batch)
+    elif len(batch) == 1:
         created = await submit_one(conn, batch[0], actor)
     elif any(row["idempotency_key"] or row["subject_key"] for row in batch):
         created = await submit_keyed(conn, batch, actor)
@@ -96,6 +103,18 @@ async def submit_keyed(
     A request whose job exists returns no row.
     """
     return await database.rows(conn, _Q["submit_keyed"], _columns(rows, actor))
+
+
+async def submit_with_targets(
+    conn: Connection, rows: Sequence[Row], actor: str, targets: Sequence[Sequence[Target]]
+) -> Sequence[tuple[Any, ...]]:
+    """Insert new requests with the targets of each, with the result of `submit_keyed`."""
+    records = [
+        [{"ordinal": place, **target.as_json()} for place, target in enumerate(of_row, 1)]
+        for of_row in targets
+    ]
+    params = {**_columns(rows, actor), "targets": _json(records)}
+    return await database.rows(conn, _Q["submit_with_targets"], params)
 
 
 def _columns(rows: Sequence[Row], actor: str) -> dict[str, Any]:

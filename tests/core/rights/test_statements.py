@@ -82,6 +82,7 @@ TALKING: Final = {
     "submissions.submit_keyed",
     "submissions.submit_new",
     "submissions.submit_one",
+    "submissions.submit_with_targets",
     "job_control.cancel_now",
     "job_control.copy_checkpoint",
     "job_control.lock",

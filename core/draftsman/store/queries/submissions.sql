@@ -214,6 +214,24 @@ SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled,
   FROM fresh w
  WHERE (w.number IN (SELECT number FROM states)) IS TRUE
 
+-- The same with the targets of the new jobs: an array of targets for each request.
+-- name: submit_with_targets
+-- extends: submit_keyed
+targets AS (
+    INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread, thread_key, kinds,
+           outcomes)
+    SELECT n.number, t.ordinal, t.channel, t.target, t.thread,
+           'D-' || n.number || ' ' || t.channel || ':' || t.target
+                || coalesce('/' || t.thread, ''),
+           t.kinds, t.outcomes
+      FROM result n
+     CROSS JOIN LATERAL jsonb_to_recordset(%(targets)s::jsonb -> (n.ordinal - 1)::int) AS t (
+           ordinal int, channel draftsman.delivery_channel, target text, thread text,
+           kinds draftsman.delivery_kind[], outcomes draftsman.job_status[])
+        ON CONFLICT (job, thread_key) DO NOTHING
+)
+SELECT ordinal, number, scheduled, notified FROM result
+
 -- The existing jobs: of the same type and key, else an active job of the same subject.
 -- name: existing
 SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
