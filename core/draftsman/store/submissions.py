@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic_core import from_json, to_json
 
 from draftsman.domain.job import Status
+from draftsman.domain.messages.target import Target
 from draftsman.domain.read_models import RecentDuplicate
 from draftsman.store.postgres import database
 from draftsman.store.postgres.database import Connection
@@ -51,20 +52,25 @@ class SubmitResult(NamedTuple):
     outcome: str
 
 
-async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[SubmitResult]:
+async def submit(
+    conn: Connection, rows: Sequence[Row], actor: str, targets: Sequence[Sequence[Target]] = ()
+) -> list[SubmitResult]:
     """Insert new requests and find the existing jobs of the others, in the order of the rows.
 
     A row held by a concurrent duplicate is left out. All rows have the same columns, in the same
     order; a document is an object or its JSON. Of several rows with a subject, the first is
-    inserted, and the others join its job.
+    inserted, and the others join its job. `targets` are those of each row; only new jobs get them.
     """
     await lock_subjects(conn, rows)
     new = _first_of_subjects(rows)
     batch = [rows[index] for index in new] if len(new) < len(rows) else rows
-    may_exist = any(row["idempotency_key"] or row["subject_key"] for row in batch)
-    insert = _INSERT[len(batch) == 1, may_exist]
+    if any(targets):
+        created = await submit_with_targets(conn, batch, actor, [targets[index] for index in new])
+    else:
+        may_exist = any(row["idempotency_key"] or row["subject_key"] for row in batch)
+        created = await _INSERT[len(batch) == 1, may_exist](conn, batch, actor)
     results = []
-    for ordinal, number, scheduled in await insert(conn, batch, actor):
+    for ordinal, number, scheduled in created:
         row = rows[index := new[ordinal - 1]]
         status = Status.SCHEDULED if scheduled else Status.QUEUED
         results.append(
@@ -98,6 +104,19 @@ async def submit_new(conn: Connection, rows: Sequence[Row], actor: str) -> Creat
 async def submit_keyed(conn: Connection, rows: Sequence[Row], actor: str) -> Created:
     """Insert requests; leave out those whose jobs exist."""
     created = await fetch(conn, statement(_Q["submit_keyed"]), _columns(rows, actor))
+    return [(ordinal, number, scheduled) for ordinal, number, scheduled, _ in created]
+
+
+async def submit_with_targets(
+    conn: Connection, rows: Sequence[Row], actor: str, targets: Sequence[Sequence[Target]]
+) -> Created:
+    """Insert requests with the targets of each; leave out those whose jobs exist."""
+    records = [
+        [{"ordinal": place, **target.as_json()} for place, target in enumerate(of_row, 1)]
+        for of_row in targets
+    ]
+    params = {**_columns(rows, actor), "targets": _json(records)}
+    created = await fetch(conn, statement(_Q["submit_with_targets"]), params)
     return [(ordinal, number, scheduled) for ordinal, number, scheduled, _ in created]
 
 

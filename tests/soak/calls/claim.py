@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.job import Source
+from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.services.jobs.request_rows import row
@@ -38,12 +40,16 @@ def exchange(
     )
 
 
-def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call:
-    """Submit new requests, of which the first may already exist."""
+def _submit(
+    count: int, rows: int = 300, first: str = "", targets: Sequence[Target] = (), **fields: Any
+) -> Call:
+    """Submit new requests, each with the targets, of which the first may already exist."""
     requests = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
     requests[0] = invocation(type="seed", key=first or "new", **fields)
     return Call(
-        lambda conn: submissions.submit(conn, [row(it, ME, NO_LIMITS) for it in requests], "s"),
+        lambda conn: submissions.submit(
+            conn, [row(it, ME, NO_LIMITS) for it in requests], "s", [targets] * count
+        ),
         rows,
     )
 
@@ -97,6 +103,10 @@ CALLS: Final[dict[str, Call]] = {
             "s",
         )
     ),
+    "submissions.submit_with_targets: a thousand": _submit(
+        1000, rows=8000, targets=[parse("slack:C1/1.2")]
+    ),
+    "submissions.submit_with_targets: one": _submit(1, targets=[parse("slack:C1/1.2")]),
     "submissions.lock_subjects": Call(
         lambda conn: submissions.lock_subjects(conn, [{"subject_key": "card99"}])
     ),

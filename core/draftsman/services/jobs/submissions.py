@@ -261,8 +261,8 @@ class Submissions:
         return targets
 
     async def _send(self, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
-        """Insert a batch: in one statement, or in a transaction with targets or subjects."""
-        simple = not any(item.targets or item.values["subject_key"] for item in batch)
+        """Insert a batch: in one statement, or in a transaction with subjects or several actors."""
+        simple = not any(item.values["subject_key"] for item in batch)
         if simple and len({item.actor for item in batch}) == 1:
             async with self._db.connection() as conn:
                 return await _insert(conn, batch)
@@ -279,7 +279,7 @@ class _Row(NamedTuple):
 
 
 async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, store.SubmitResult]]:
-    """Insert a batch, its targets, and an event for each request that joined an active job.
+    """Insert a batch, and add an event and targets for each request that joined an active job.
 
     Return the results with their indexes in the batch. Each actor has a statement, in sorted order
     like the keys of a statement, so that two batches cannot deadlock.
@@ -289,7 +289,9 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
         by_actor.setdefault(item.actor, []).append(index)
     results: list[tuple[int, store.SubmitResult]] = []
     for actor, indexes in sorted(by_actor.items()):
-        inserted = await store.submit(conn, [batch[index].values for index in indexes], actor)
+        rows = [batch[index].values for index in indexes]
+        targets = [batch[index].targets for index in indexes]
+        inserted = await store.submit(conn, rows, actor, targets)
         joined = [
             (result.number, _request(batch[indexes[result.place]].values))
             for result in inserted
@@ -298,14 +300,14 @@ async def _insert(conn: Connection, batch: Sequence[_Row]) -> list[tuple[int, st
         if joined:
             await store.join(conn, joined, actor)
         results += [(indexes[result.place], result) for result in inserted]
-    new = [
+    joined_with_targets = [
         (item.number, batch[index].targets)
         for index, item in results
-        if item.outcome != "deduplicated" and batch[index].targets
+        if item.outcome == "joined" and batch[index].targets
     ]
-    if new:
+    if joined_with_targets:
         created = {item.number for _, item in results if item.outcome == "created"}
-        await deliveries.add_targets(conn, new, created)
+        await deliveries.add_targets(conn, joined_with_targets, created)
     return results
 
 

@@ -16,18 +16,18 @@ _INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
 def load(family: str) -> dict[str, LiteralString]:
     """Return the queries of `<family>.sql` by name.
 
-    A query starts with `-- name: NAME`; `-- include: PART` inserts a text that starts with
+    A query starts with `-- name: NAME`; `-- include: PART` inserts an earlier text that starts with
     `-- part: PART` and that several queries share. The text ships with the package, so it counts as
     literal. Comments and indentation are removed: psycopg caches the parsed query only up to 4,096
     characters.
     """
     parts = _NAME.split(files(__package__).joinpath(f"{family}.sql").read_text(encoding="utf-8"))
-    sections = list(zip(parts[1::3], parts[2::3], parts[3::3], strict=True))
-    shared = {name: body for kind, name, body in sections if kind == "part"}
-    return {
-        name: _MARGIN.sub("", _INCLUDE.sub(lambda match: shared[match[1]], body))
-        .strip()
-        .rstrip(";")
-        for kind, name, body in sections
-        if kind == "name"
-    }
+    shared: dict[str, str] = {}
+    queries: dict[str, LiteralString] = {}
+    for kind, name, section in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        body = _INCLUDE.sub(lambda match: shared[match[1]], section)
+        if kind == "part":
+            shared[name] = body
+        else:
+            queries[name] = _MARGIN.sub("", body).strip().rstrip(";")
+    return queries

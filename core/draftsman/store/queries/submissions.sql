@@ -146,10 +146,9 @@ SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
           FROM (SELECT DISTINCT queue FROM states WHERE status = 'queued') q) AS notified
   FROM fresh w
 
--- The same with keys or subjects. Keys are inserted in sorted order, so that two batches cannot
--- deadlock. IN … IS TRUE is a hashed lookup, whatever the planner expects; a join could be a nested
--- loop over a thousand rows.
--- name: submit_keyed
+-- Keys are inserted in sorted order, so that two batches cannot deadlock. IN … IS TRUE is a hashed
+-- lookup, whatever the planner expects; a join could be a nested loop over a thousand rows.
+-- part: keyed
 -- include: batch
      WHERE (SELECT number FROM draftsman.job_requests
              WHERE type = coalesce(w.type, c.type)
@@ -168,12 +167,39 @@ SELECT array_agg(w.number ORDER BY w.ordinal) AS numbers,
 -- include: batch_states
      WHERE (w.number IN (SELECT number FROM requests)) IS TRUE
     RETURNING s.number, s.queue, s.status
+), created AS MATERIALIZED (
+    SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled
+      FROM fresh w
+     WHERE (w.number IN (SELECT number FROM states)) IS TRUE
+
+-- part: keyed_result
 )
-SELECT w.ordinal, w.number, (w.due > w.now) IS TRUE AS scheduled,
+SELECT ordinal, number, scheduled,
        (SELECT count(pg_notify('draftsman_jobs', queue))
           FROM (SELECT DISTINCT queue FROM states WHERE status = 'queued') q) AS notified
-  FROM fresh w
- WHERE (w.number IN (SELECT number FROM states)) IS TRUE
+  FROM created
+
+-- A batch of requests that may have jobs.
+-- name: submit_keyed
+-- include: keyed
+-- include: keyed_result
+
+-- The same with the targets of the new jobs: an array of targets for each request.
+-- name: submit_with_targets
+-- include: keyed
+), targets AS (
+    INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread, thread_key, kinds,
+           outcomes)
+    SELECT n.number, t.ordinal, t.channel, t.target, t.thread,
+           'D-' || n.number || ' ' || t.channel || ':' || t.target
+                || coalesce('/' || t.thread, ''),
+           t.kinds, t.outcomes
+      FROM created n
+     CROSS JOIN LATERAL jsonb_to_recordset(%(targets)s::jsonb -> (n.ordinal - 1)::int) AS t (
+           ordinal int, channel draftsman.delivery_channel, target text, thread text,
+           kinds draftsman.delivery_kind[], outcomes draftsman.job_status[])
+        ON CONFLICT (job, thread_key) DO NOTHING
+-- include: keyed_result
 
 -- The existing jobs: of the same type and key, else an active job of the same subject.
 -- name: existing
