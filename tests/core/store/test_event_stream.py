@@ -12,7 +12,7 @@ from draftsman.domain.event import Event
 from draftsman.runtime import Runtime
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
-from tests.support.statements import value
+from tests.support.statements import rows, value
 from tests.support.waits import background, until
 
 NOTE = "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, 'note', 'a')"
@@ -105,6 +105,14 @@ async def test_pages_backwards_contain_every_event_once(
         assert len(older) <= page
         events += older
     assert events[::-1] == await _follow(rt, (0, 0, 0))
+
+
+async def test_the_planner_sees_through_the_function_of_the_view(conn: Connection) -> None:
+    """A call for each row would cost more than the read of the row."""
+    explain = "EXPLAIN (COSTS OFF) SELECT * FROM draftsman.events WHERE job = 1"
+    plan = "\n".join([line for (line,) in await rows(conn, explain)])
+    assert "_job_id_idx" in plan
+    assert "Function Scan" not in plan
 
 
 async def test_events_of_a_job_are_in_the_same_order_in_the_feed(
