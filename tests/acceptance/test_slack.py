@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Installation, Process
+from draftsman.store.postgres.database import Connection
+from tests.acceptance.processes import DEADLINE, Installation, Process
 from tests.core.loops.agent_jobs import git
 from tests.support.slack import FakeSlack
+from tests.support.slack.event_delivery import Ack
+from tests.support.statements import rows
+from tests.support.waits import background, until, wait_blocked
 
 Json = dict[str, Any]
 
@@ -126,3 +132,45 @@ async def test_every_message_is_posted_once_although_each_process_is_killed(
         assert (job.number, job.status) == (1, "completed")
         assert git("log", "--format=%s", "-1", "draftsman/D-1", cwd=tmp_path / "repo")
         assert slack.complaints == []
+
+
+async def test_events_of_a_committed_batch_are_found_and_acknowledged_after_sigkill(
+    installation: Installation, every: int, rt: Runtime, conn: Connection
+) -> None:
+    """The bots are stopped while their inserts wait for a lock, and killed after the commit."""
+    texts = [f"tidy {number}" for number in range(6)]
+    async with FakeSlack() as slack, rt.db.connection() as lock:
+        story = Story(slack, installation, every)
+        bots = await story.bots()
+        slack.event_delivery.patience = DEADLINE
+        slack.subscribed = {"app_mention"}
+        async with AsyncExitStack() as stack:
+
+            async def mention(text: str) -> asyncio.Future[Ack]:
+                sent = slack.mention(story.anna, story.room, f"fix {text}", retries=3)
+                return await stack.enter_async_context(background(sent))
+
+            async with lock.transaction():
+                await lock.execute("LOCK TABLE draftsman.job_requests IN SHARE MODE")
+                mentions = [await mention(texts[0])]
+                await wait_blocked(conn, by=lock.info.backend_pid)
+                mentions += [await mention(text) for text in texts[1:]]
+                await wait_blocked(conn, by=lock.info.backend_pid, sessions=2)
+                bots.signal(signal.SIGSTOP)
+            await until(lambda: _has_batch(conn), "the commit of a batch")
+            bots.signal(signal.SIGKILL)
+            await bots.end()
+            assert slack.sockets.acks == []
+            bots = await story.bots()
+            acks = [await mention for mention in mentions]
+        assert all(ack.acked and ack.attempts > 1 for ack in acks)
+        jobs = [await rt.read_model.job(job.number) for job in await rt.read_model.jobs()]
+        assert sorted(job.ticket_text or "" for job in jobs) == texts
+        bots.signal(signal.SIGTERM)
+        assert await bots.end() == 0, bots.output_text
+
+
+async def _has_batch(conn: Connection) -> bool:
+    """Return whether a transaction committed several jobs."""
+    counts = await rows(conn, "SELECT count(*) FROM draftsman.job_requests GROUP BY xmin::text")
+    return any(count > 1 for (count,) in counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ WINDOW: Final = 60.0
 """Seconds within which an identical request may be a mistake."""
 MAX_LOOKUPS: Final = 100
 """Maximum number of jobs in a query."""
+DELAY: Final = 0.1
+"""Seconds before a query, so that under load it looks up many jobs."""
 
 
 class DuplicateLookups:
@@ -45,6 +48,8 @@ class DuplicateLookups:
     async def _run(self) -> None:
         try:
             while self._waiting:
+                if len(self._waiting) < MAX_LOOKUPS:
+                    await asyncio.sleep(DELAY)
                 batch, self._waiting = self._waiting[:MAX_LOOKUPS], self._waiting[MAX_LOOKUPS:]
                 jobs = [(job, target) for job, target, _ in batch]
                 try:

@@ -50,6 +50,7 @@ class BotHealth(HealthState):
             "Unix time of the last request from Slack.",
             registry=self.registry,
         )
+        self._counts: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         problems = Gauge("draftsman_slack_problems", "Current problems.", registry=self.registry)
         problems.set_function(lambda: len(self.problems))
 
@@ -57,8 +58,12 @@ class BotHealth(HealthState):
         """Count a request and its acknowledgment."""
         self._last = time.time()
         self._last_request_time.set(self._last)
-        self._requests.labels(kind, outcome).inc()
-        self._seconds.labels(kind).observe(seconds)
+        counts = self._counts.get((kind, outcome))
+        if counts is None:  # a lookup of labels takes longer than a count
+            counts = self._requests.labels(kind, outcome), self._seconds.labels(kind)
+            self._counts[kind, outcome] = counts
+        counts[0].inc()
+        counts[1].observe(seconds)
         if retry:
             self._retries.inc()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
@@ -11,6 +11,8 @@ from draftsman.errors import DatabaseUnreachable, UsageError
 from draftsman.services import batching
 from draftsman.services.batching import Batcher
 from tests.support.waits import background
+
+pytestmark = pytest.mark.timeout(15)  # an item whose result is never set waits forever
 
 
 class Calls:
@@ -59,8 +61,15 @@ async def calls() -> Calls:
 
 
 @pytest.fixture
-async def batcher(calls: Calls) -> Batcher[str, str]:
-    return Batcher(calls)
+async def batcher(calls: Calls) -> AsyncIterator[Batcher[str, str]]:
+    """Provide a batcher; tasks that a failed test leaves end at their second cancellation."""
+    earlier = asyncio.all_tasks()
+    yield Batcher(calls)
+    for _ in range(2):
+        for task in asyncio.all_tasks() - earlier:
+            if task is not asyncio.current_task():
+                task.cancel()
+        await asyncio.sleep(0)
 
 
 async def _started(*items: str, batcher: Batcher[str, str]) -> list[asyncio.Task[str]]:

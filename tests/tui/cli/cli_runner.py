@@ -119,13 +119,16 @@ class Terminal:
 
     size = (80, 24)
     """Columns and lines."""
+    controls = True
+    """Whether it is the controlling terminal, whose hangup is a signal."""
 
     def __init__(self, *args: object, **env: str) -> None:
         self.screen = ""
         env = {"TERM": "xterm", "COLUMNS": "", "LINES": ""} | env
         self._fd, end = pty.openpty()
         self.resize(*self.size)
-        command = [sys.executable, "-c", CONTROLLING_TERMINAL, *COMMAND, *map(str, args)]
+        through = [sys.executable, "-c", CONTROLLING_TERMINAL] if self.controls else []
+        command = [*through, *COMMAND, *map(str, args)]
         self._process = subprocess.Popen(
             command,
             env={**os.environ, **IMPORTABLE, **env},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from draftsman_bots.json_fields import mapping, nested, string
@@ -276,7 +277,7 @@ def _message(
         return None
     thread = string(message, "thread_ts")
     raw_text = string(message, "text")
-    mention = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
+    mention = _mention_of(bot) if bot else None
     mentioned = string(event, "type") == "app_mention" or bool(mention and mention.search(raw_text))
     team = _team(message) or _team(event)
     shared = data.get("is_ext_shared_channel")
@@ -294,6 +295,11 @@ def _message(
         files=bool(message.get("files")),
         parent=string(message, "parent_user_id"),
     )
+
+
+@lru_cache(maxsize=16)
+def _mention_of(bot: str) -> re.Pattern[str]:
+    return re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*")
 
 
 def _home(data: dict[str, Any]) -> str:

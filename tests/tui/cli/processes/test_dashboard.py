@@ -126,6 +126,18 @@ async def test_the_dashboard_ends_with_its_exit_code(
     assert "Traceback" not in screen.screen
 
 
+async def test_the_dashboard_ends_when_another_terminal_vanishes(
+    window: Windows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hangup of a terminal that does not control the process sends no signal."""
+    monkeypatch.setattr(Terminal, "controls", False)
+    screen = window("dashboard")
+    see(screen, "No jobs yet")
+    family = psutil.Process(screen.pid)
+    screen.hang_up()
+    assert family.wait(DEADLINE) == -signal.SIGHUP
+
+
 def test_draftsman_with_options_alone_prints_help_without_a_terminal(cli: Cli) -> None:
     done = process("--config", cli.config)
     assert (done.returncode, done.stderr) == (0, "")

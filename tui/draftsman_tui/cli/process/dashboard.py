@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
@@ -14,6 +13,7 @@ import click
 
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.process import hangup
 from draftsman_tui.cli.process.process_setup import child, set_up_log
 from draftsman_tui.common import extras, stdio
 
@@ -105,11 +105,7 @@ async def dashboard(
     async with shutdown_signals(parent) as signals, AsyncExitStack() as connections:
         connect = connector(app, connections, read_only=read_only)
         live_dashboard = create_dashboard(app, connect, read_only=read_only, view=view, theme=theme)
-        # Textual would block forever while writing to a lost terminal
-        with (
-            signals.handled_by(lambda _: live_dashboard.exit()),
-            signals.left_to_kernel(signal.SIGHUP),
-        ):
+        with signals.handled_by(lambda _: live_dashboard.exit()), hangup.ending(signals):
             await live_dashboard.run_async()
         code = live_dashboard.return_code
     if code:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman_tui.cli import prompts
-from draftsman_tui.cli.process import dashboard, status_line
+from draftsman_tui.cli.process import dashboard, hangup, status_line
 from draftsman_tui.cli.process.supervisor_handle import SupervisorHandle, start_supervisor
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ class Foreground:
         watching = asyncio.create_task(_watch(handle, live_dashboard, processes))
         self._shown = True
         try:
-            # Textual would block on a lost terminal; instead the pipe closes and everything stops
-            with self._signals.left_to_kernel(signal.SIGHUP):
+            with hangup.ending(self._signals):  # then the pipe closes and everything stops
                 choice = await live_dashboard.run_async()
         finally:
             self._dashboard = None
