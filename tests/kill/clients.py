@@ -59,6 +59,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         unkeyed = [invocation(type="noop", queue="nobody") for _ in range(2)]
         await rt.submissions.submit_many(unkeyed, OWNER)
         await rt.submissions.submit(unkeyed[0], OWNER)
+        await rt.submissions.submit(unkeyed[0].model_copy(update={"notify": ("log",)}), OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _reply_in_threads(rt, jobs["answered"])
