@@ -149,7 +149,7 @@ class Invocation(BaseModel):
 
 def plain_digest(type: str, payload: str) -> str:
     """Return the digest of a plain request with this payload as canonical JSON."""
-    return text_digest(f'["{type}","{Mode.FIX}",null,null,null,"","",{payload},{{}},[]]')
+    return text_digest(f'["{type}","fix",null,null,null,"","",{payload},{{}},[]]')
 
 
 def same_keys(invocations: Sequence[Invocation]) -> dict[int, int]:

@@ -33,9 +33,13 @@ def clean(value: Any) -> Any:
     Raises UsageError for a value that is not JSON, including NaN and infinity, and for numbers of
     more than 30 digits.
     """
-    kind = type(value)
+    kind = type(value)  # common values first: each request passes here
     if kind is str and value.isascii() and "\x00" not in value:
         return value
+    if kind is int and -LARGEST <= value <= LARGEST:
+        return value
+    if kind is dict:
+        return {clean(str(key)): clean(item) for key, item in value.items()}
     if isinstance(value, str):
         return _clean_text(str(value))
     if value is None or isinstance(value, bool):
@@ -133,7 +137,7 @@ def humanize(name: str) -> str:
 
 
 def _clean_field(value: Any) -> Any:
-    if isinstance(value, str | dict):
+    if type(value) in (str, dict) or isinstance(value, str | dict):
         return clean(value)
     if isinstance(value, list | tuple):
         return [_clean_field(item) for item in value]
@@ -145,7 +149,8 @@ def _has_lone(value: str) -> bool:
 
 
 def _size(value: Any) -> int:
-    return len("".join(_plain(value, 0)).encode())
+    text = "".join(_plain(value, 0))
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _shorten(value: Any, keep: int) -> Any:

@@ -83,6 +83,7 @@ def row(item: Invocation, actor: Actor, configured: JobLimits) -> dict[str, Any]
         "max_attempts": _first(item.max_attempts, limits.max_attempts),
         "max_retries": _first(item.max_retries, limits.max_retries),
         "on_lost": item.on_lost or limits.on_lost,
+        "has_targets": False,
     }
 
 

@@ -120,16 +120,17 @@ class Submissions:
 
         Raises NotPermitted and UsageError for any of them, before a job is created.
         """
-        resolved = self._authorize(requests)
+        resolved, names = self._authorize(requests)
         values = rows(resolved, self._limits)
         await self._set_repo_names(resolved, values, connection)
         await self._check_schemas(resolved)
         await self._refuse_folders(resolved, connection)
         batch = []
-        for (item, actor), columns in zip(resolved, values, strict=True):
+        for (item, _), name, columns in zip(resolved, names, values, strict=True):
             targets = self._targets_for(item)
-            columns["has_targets"] = bool(targets)
-            batch.append(_Row(columns, targets, actor.name))
+            if targets:
+                columns["has_targets"] = True
+            batch.append(_Row(columns, targets, name))
         twins = same_keys([item for item, _ in resolved])
         results: list[store.SubmitResult | None] = [None] * len(batch)
         for _ in range(SUBMIT_ATTEMPTS):
@@ -156,16 +157,23 @@ class Submissions:
             for place, (columns, found) in enumerate(zip(values, results, strict=True))
         ]
 
-    def _authorize(self, requests: Sequence[tuple[Invocation, Actor]]) -> list[_Request]:
-        """Return each request with person and roles of its actor; raises NotPermitted."""
-        resolved: dict[int, Actor] = {}
-        authorized = []
+    def _authorize(
+        self, requests: Sequence[tuple[Invocation, Actor]]
+    ) -> tuple[list[_Request], list[str]]:
+        """Return the requests with person and roles of their actors, and the actors' names.
+
+        Raises NotPermitted.
+        """
+        resolved: dict[int, tuple[Actor, str]] = {}
+        authorized, names = [], []
         for item, actor in requests:
             if (known := resolved.get(id(actor))) is None:
-                known = resolved[id(actor)] = self._policy.resolve(actor)
-                self._policy.check(known, Verb.SUBMIT)
-            authorized.append((item, known))
-        return authorized
+                account = self._policy.resolve(actor)
+                self._policy.check(account, Verb.SUBMIT)
+                known = resolved[id(actor)] = account, account.name
+            authorized.append((item, known[0]))
+            names.append(known[1])
+        return authorized, names
 
     @asynccontextmanager
     async def _connection(self, connection: CallersConnection | None) -> AsyncIterator[Connection]:
