@@ -9,6 +9,7 @@ each would also compile it.
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
@@ -31,8 +32,9 @@ def start_importer(config: pytest.Config) -> socket.socket | None:
         return None
     assert threading.active_count() == 1
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork() > 0:
+    if (importer := os.fork()) > 0:
         theirs.close()
+        config.add_cleanup(functools.partial(_end, ours, importer))
         return ours
     try:
         ours.close()
@@ -44,6 +46,11 @@ def start_importer(config: pytest.Config) -> socket.socket | None:
         traceback.print_exc()
     finally:
         os._exit(0)
+
+
+def _end(connection: socket.socket, importer: int) -> None:
+    connection.close()
+    os.waitpid(importer, 0)
 
 
 def _import_tests(config: pytest.Config) -> None:
