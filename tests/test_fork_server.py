@@ -41,7 +41,7 @@ def report(new: bool, *args: str, **options: Any) -> dict[str, Any]:
         {"stdin": subprocess.PIPE},
         {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL},
         {"start_new_session": True},
-        {"env": {"PYTHONPATH": f"{ROOT}:/nonexistent", "TZ": "Asia/Tokyo"}},
+        {"env": {"PYTHONPATH": f"{ROOT}:/nonexistent", "TZ": "Asia/Tokyo", "TMPDIR": "/var/tmp"}},
     ],
     ids=["inherited", "pipe", "null", "session", "environment"],
 )

@@ -32,6 +32,7 @@ import site
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -376,6 +377,7 @@ def _prepare(order: dict[str, Any], files: list[int], connection: socket.socket 
     os.environ.clear()
     os.environ.update(order["env"])
     time.tzset()
+    tempfile.tempdir = None  # TMPDIR is read again
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
